@@ -8,11 +8,9 @@
 mod journals;
 mod room;
 
-use manifest::facts::{
-    ChecksumFacts, CoreFacts, DigestFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts,
-};
+use manifest::facts::{CoreFacts, DigestFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts};
 use manifest::latency::{LATENCY_BOUNDS_US, Latency};
-use manifest::objects::Objects;
+use manifest::objects::{Figure, Objects, layer_metrics};
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
 use node::controller::Sample;
 use std::collections::BTreeMap;
@@ -44,7 +42,6 @@ pub fn text(sample: &Sample) -> String {
         .map(|(name, facts)| (name.as_str(), facts));
     let by_name: BTreeMap<&str, &LunFacts> = by_name.collect();
     luns(&mut out, &by_name, &sample.objects);
-    checksums(&mut out, &by_name);
     scrubs(&mut out, &by_name);
     statuses(&mut out, &by_name);
     sessions(&mut out, sample);
@@ -96,16 +93,7 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
             out.series("causeway_lun_allocated_bytes", &[("lun", name)], bytes);
         }
     }
-    let help = "1 under the mode of the cache that was chosen for the LUN";
-    out.family("causeway_lun_cache", "gauge", help);
-    for name in luns.keys() {
-        let lun = objects.luns.get(*name);
-        if let Some(mode) = lun.and_then(|lun| lun.storage.cache) {
-            let labels = [("lun", *name), ("mode", mode.name())];
-            out.series("causeway_lun_cache", &labels, 1);
-        }
-    }
-    storage(out, luns);
+    storage(out, luns, objects);
     let help = "LUNs that lose what hosts have not flushed when power fails";
     out.family("causeway_luns_volatile", "gauge", help);
     let volatile = objects.luns.values().filter(|lun| lun.is_volatile());
@@ -153,153 +141,24 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
 }
 
 /// Of layers that a LUN has because someone asked for them.
-fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
-    let limited = || {
-        luns.iter()
-            .filter_map(|(name, facts)| Some((*name, facts.limited?)))
-    };
-    let help = "Operations that the LUN's limit made wait";
-    out.family("causeway_lun_limit_deferred_total", "counter", help);
-    for (name, facts) in limited() {
-        let labels = [("lun", name)];
-        out.series("causeway_lun_limit_deferred_total", &labels, facts.deferred);
-    }
-    let help = "How long operations waited for the LUN's limit, together";
-    out.family("causeway_lun_limit_wait_seconds_total", "counter", help);
-    for (name, facts) in limited() {
-        let waited = seconds(facts.waited_us);
-        out.series(
-            "causeway_lun_limit_wait_seconds_total",
-            &[("lun", name)],
-            waited,
-        );
-    }
-    let shared = || {
-        luns.iter()
-            .filter_map(|(name, facts)| Some((*name, facts.shared?)))
-    };
-    let name = "causeway_lun_shares_deferred_total";
-    let help = "Operations that waited because LUNs of the pool competed";
-    out.family(name, "counter", help);
-    for (lun, facts) in shared() {
-        out.series(name, &[("lun", lun)], facts.deferred);
-    }
-    let name = "causeway_lun_shares_wait_seconds_total";
-    let help = "How long they waited, together";
-    out.family(name, "counter", help);
-    for (lun, facts) in shared() {
-        out.series(name, &[("lun", lun)], seconds(facts.waited_us));
-    }
-    let cached = || {
-        luns.iter()
-            .filter_map(|(name, facts)| Some((*name, facts.cached?)))
-    };
-    let help = "Reads that the read cache answered";
-    out.family("causeway_cache_hits_total", "counter", help);
-    for (name, facts) in cached() {
-        out.series("causeway_cache_hits_total", &[("lun", name)], facts.hits);
-    }
-    let help = "Reads that the read cache did not answer";
-    out.family("causeway_cache_misses_total", "counter", help);
-    for (name, facts) in cached() {
-        out.series(
-            "causeway_cache_misses_total",
-            &[("lun", name)],
-            facts.misses,
-        );
-    }
-    let help = "Bytes in caches";
-    out.family("causeway_cache_bytes", "gauge", help);
-    for (name, facts) in cached() {
-        let labels = [("lun", name), ("state", "clean")];
-        out.series("causeway_cache_bytes", &labels, facts.bytes);
-    }
-}
-
-/// Of checksums, for LUNs that have some.
-fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
-    type Value = fn(&ChecksumFacts) -> u64;
-    let families: [(&str, &str, &str, Value); 8] = [
-        (
-            "causeway_integrity_map_failed",
-            "gauge",
-            "1 where the map of checksums cannot be written, and so nothing of the LUN home",
-            |it| u64::from(it.broken.is_some()),
-        ),
-        (
-            "causeway_integrity_map_full",
-            "gauge",
-            "1 while there is no space for the map of checksums; it ends by itself when there is room",
-            |it| u64::from(it.full.is_some()),
-        ),
-        (
-            "causeway_integrity_bad_blocks",
-            "gauge",
-            "Blocks that are known not to be what was written",
-            |it| it.bad_blocks,
-        ),
-        (
-            "causeway_integrity_unchecked_blocks",
-            "gauge",
-            "Blocks that have no checksum yet, because the LUN had contents when it got checksums",
-            |it| it.unchecked_blocks,
-        ),
-        (
-            "causeway_integrity_mismatches_total",
-            "counter",
-            "Reads that met a block that is not what was written",
-            |it| it.mismatches,
-        ),
-        (
-            "causeway_integrity_repaired_total",
-            "counter",
-            "Blocks with a checksum each that were written anew from another copy",
-            |it| it.repaired,
-        ),
-        (
-            "causeway_integrity_adopted_total",
-            "counter",
-            "Checksums taken from what was there, after crashes and failed writes",
-            |it| it.adopted,
-        ),
-        (
-            "causeway_integrity_map_bytes",
-            "gauge",
-            "Memory that the map of checksums takes",
-            |it| it.map_bytes,
-        ),
-    ];
-    let known = luns
-        .iter()
-        .filter_map(|(lun, facts)| Some((lun, facts.checksums.as_ref()?)));
-    let known: Vec<_> = known.collect();
-    if known.is_empty() {
-        return;
-    }
-    for (name, kind, help, value) in families {
-        out.family(name, kind, help);
-        for (lun, facts) in &known {
-            out.series(name, &[("lun", lun)], value(facts));
+fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
+    let mut family = "";
+    for metric in layer_metrics() {
+        if metric.name != family {
+            out.family(metric.name, metric.kind, metric.help);
+            family = metric.name;
         }
-    }
-    map_pages(out, &known);
-}
-
-fn map_pages(out: &mut Text, known: &[(&&str, &ChecksumFacts)]) {
-    let name = "causeway_integrity_map_pages_total";
-    out.family(
-        name,
-        "counter",
-        "Pages of checksums that were read, written, and not usable",
-    );
-    for (lun, facts) in known {
-        let pages = [
-            ("read", facts.pages_read),
-            ("written", facts.pages_written),
-            ("lost", facts.pages_lost),
-        ];
-        for (kind, count) in pages {
-            out.series(name, &[("lun", lun), ("kind", kind)], count);
+        for (lun, facts) in luns {
+            let stored = objects.luns.get(*lun).map(|lun| lun.storage);
+            let labels: Vec<(&str, &str)> = [("lun", *lun)]
+                .into_iter()
+                .chain(metric.labels.iter().copied())
+                .collect();
+            match (metric.figure)(&stored.unwrap_or_default(), &facts.layers) {
+                Some(Figure::Number(figure)) => out.series(metric.name, &labels, figure),
+                Some(Figure::Micros(us)) => out.series(metric.name, &labels, seconds(us)),
+                None => {}
+            }
         }
     }
 }
@@ -553,6 +412,15 @@ fn pools(out: &mut Text, pools: &[PoolFacts]) {
     for pool in pools {
         let online = u8::from(pool.problem.is_none());
         out.series("causeway_pool_online", &[("pool", &pool.name)], online);
+    }
+    let help =
+        "How the storage below the pool is by its own account: 0 well, 1 a warning, 2 an error";
+    out.family("causeway_pool_health", "gauge", help);
+    for pool in pools {
+        if let Some(health) = &pool.health {
+            let severity = health.severity as u8;
+            out.series("causeway_pool_health", &[("pool", &pool.name)], severity);
+        }
     }
     // Figures that nobody knows are left out rather than told as nothing.
     let known = || pools.iter().filter(|pool| pool.total > 0);

@@ -1,6 +1,6 @@
 //! The page of the REST paths, `docs/reference/rest.md`: what each does, and that none is left out.
 
-use manifest::page::{Table, paragraph};
+use manifest::page::{MarkdownTable, paragraph};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -164,7 +164,7 @@ fn page() -> String {
         out.push_str(&paragraph(text, ""));
         out.push('\n');
     }
-    let mut table = Table::new(&["Method", "Path", "What it does"]);
+    let mut table = MarkdownTable::new(&["Method", "Path", "What it does"]);
     for (method, path, what) in ROUTES {
         table.row(&[method, &format!("`{path}`"), what]);
     }
@@ -199,10 +199,10 @@ fn served() -> BTreeSet<(String, String)> {
 
 #[test]
 fn every_path_that_is_served_is_on_the_page_and_no_other() {
-    let told = ROUTES
+    let reported = ROUTES
         .iter()
         .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()));
-    assert_eq!(told.collect::<BTreeSet<_>>(), served());
+    assert_eq!(reported.collect::<BTreeSet<_>>(), served());
 }
 
 #[test]

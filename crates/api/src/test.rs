@@ -320,7 +320,7 @@ fn over_tcp_reading_is_open_and_changing_takes_the_token() {
 }
 
 #[test]
-fn where_reading_takes_the_token_only_whether_it_lives_is_told_without() {
+fn where_reading_takes_the_token_only_whether_it_lives_is_reported_without() {
     let daemon = Daemon::start_with("reads", true);
     for path in ["/api/v1/status", "/api/v1/export", "/metrics"] {
         let (status, problem) = daemon.get(path);
@@ -433,8 +433,8 @@ fn a_path_that_takes_another_method_says_which_and_one_that_is_not_there_does_no
         ("DELETE", "/api/v1/status", 405),
         ("GET", "/api/v1/moons", 404),
     ] {
-        let (told, body) = daemon.send(method, path, &json!({}));
-        assert_eq!(told.as_u16(), status, "{method} {path}: {body}");
+        let (reported, body) = daemon.send(method, path, &json!({}));
+        assert_eq!(reported.as_u16(), status, "{method} {path}: {body}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{BlockCount, BlockSize, Buf, ByteCount};
-use volume::{Epoch, Fences, OpenError, Volume};
+use volume::{Epoch, Fences, OpenError, OpenErrorKind, Volume};
 
 /// Bytes of zeroes in one write, where space cannot be taken otherwise.
 const ZERO_CHUNK_BYTES: u64 = 1 << 20;
@@ -113,6 +113,7 @@ pub async fn open_file(
     let facts = file.facts();
     if facts.kind != FileKind::Regular {
         return Err(OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!("{} is not a file", spec.path.display()),
             next_step: "name a block device as { block = \"...\" }".to_owned(),
         });
@@ -149,12 +150,14 @@ pub async fn open_block(
     let facts = file.facts();
     if facts.kind != FileKind::Block {
         return Err(OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!("{} is not a block device", path.display()),
             next_step: "name a device under /dev, or use a pool for files".to_owned(),
         });
     }
     if !block_size.bytes().is_multiple_of(facts.logical_block_bytes) {
         return Err(OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!(
                 "{} has sectors of {} bytes, which blocks of {} bytes do not fit",
                 path.display(),
@@ -270,6 +273,7 @@ fn nonzero_blocks(path: &Path, len: u64, block_size: BlockSize) -> Result<BlockC
     let blocks = ByteCount(len).blocks_floor(block_size);
     if blocks == BlockCount(0) {
         return Err(OpenError {
+            kind: OpenErrorKind::Damaged,
             cause: format!("{} has {len} bytes: not one block", path.display()),
             next_step: "restore it from a backup, or delete the LUN and make it anew".to_owned(),
         });

@@ -15,7 +15,7 @@
 //! lost, and a flush that says "full" would be asked again by hosts that take it for done later.
 
 use crate::memory::push_extent;
-use crate::syncs::{Sync, Syncs};
+use crate::syncs::{SyncGuard, Syncs};
 use env::{
     Access, Answer, CoreHandle, Create, Durable, File, FileDone, FileFacts, FileKind, FileOp,
     LocalFuture, OpenHow, detach,
@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{
     Caps, Done, Durability, Epoch, ExtentKind, ExtentList, Fence, Fences, Followers, Io, IoError,
-    IoFuture, IoResult, Lane, Limits, Op, OpenError, Provision, Shape, Support, Volume,
-    VolumeEvent, VolumeEvents, Zeroing,
+    IoFuture, IoResult, Lane, Limits, Op, OpenError, OpenErrorKind, Provision, Shape, Support,
+    Volume, VolumeEvent, VolumeEvents, Zeroing,
 };
 
 /// Bytes of zeroes in one write, where a range cannot be zeroed otherwise.
@@ -172,7 +172,7 @@ impl DiskVolume {
     /// It failed, or another one of its time did, which may have taken the error of this one.
     pub(crate) async fn synced(
         &self,
-        begun: Sync,
+        begun: SyncGuard,
         result: io::Result<()>,
         core: &CoreHandle,
     ) -> io::Result<()> {
@@ -276,6 +276,7 @@ pub(crate) fn open_error(path: &Path, error: &io::Error) -> OpenError {
     let path = path.display();
     if let Some(EMFILE | ENFILE) = error.raw_os_error() {
         return OpenError {
+            kind: OpenErrorKind::of_io(error),
             cause: format!("{path} cannot be opened: {error}"),
             next_step: TOO_MANY_FILES.to_owned(),
         };
@@ -299,6 +300,7 @@ pub(crate) fn open_error(path: &Path, error: &io::Error) -> OpenError {
         ),
     };
     OpenError {
+        kind: OpenErrorKind::of_io(error),
         cause,
         next_step: next_step.to_owned(),
     }
@@ -309,6 +311,7 @@ pub(crate) fn open_error(path: &Path, error: &io::Error) -> OpenError {
 pub fn end_is_missing(path: &Path, len: u64, wanted: u64) -> OpenError {
     let path = path.display();
     OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("{path} has {len} bytes, fewer than the {wanted} that it must have"),
         next_step: format!(
             "bring the whole file or device back: its end is missing; where it is lost for good, make it as large as it was, which puts \

@@ -6,7 +6,7 @@
 //! failed one's core does.
 //!
 //! **Contract.** A sync that has succeeded says so when every one that had begun by then has ended,
-//! and has told where it failed. One that is stuck is waited for [`STUCK`]: it is still in the
+//! and has told where it failed. One that hangs is waited for [`WAIT_MAX`]: it is still in the
 //! kernel and has taken no error from anybody.
 
 use env::CoreHandle;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// How long a core needs at most to hear of what the kernel has ended, as far as anybody waits for
 /// it.
-const STUCK: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Syncs of one file.
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct State {
 }
 
 /// One that is under way. Dropping it ends it.
-pub(crate) struct Sync {
+pub(crate) struct SyncGuard {
     of: Arc<Syncs>,
     number: u64,
 }
@@ -43,13 +43,13 @@ impl Syncs {
     }
 
     /// One begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> Sync {
+    pub(crate) fn begin(self: &Arc<Self>) -> SyncGuard {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.under_way.insert(number);
         drop(state);
-        Sync {
+        SyncGuard {
             of: Arc::clone(self),
             number,
         }
@@ -64,7 +64,7 @@ impl Syncs {
             }
             state.next
         };
-        let mut timer = core.sleep_until(core.now().after(STUCK));
+        let mut timer = core.sleep_until(core.now().after(WAIT_MAX));
         poll_fn(|cx| {
             let mut state = self.lock();
             if state.under_way.first().is_none_or(|first| *first >= end) {
@@ -80,7 +80,7 @@ impl Syncs {
     }
 }
 
-impl Sync {
+impl SyncGuard {
     /// It has succeeded. Ready when it may say so, unless one of the others has failed.
     pub(crate) async fn succeeded(self, core: &CoreHandle) {
         let of = Arc::clone(&self.of);
@@ -89,7 +89,7 @@ impl Sync {
     }
 }
 
-impl Drop for Sync {
+impl Drop for SyncGuard {
     fn drop(&mut self) {
         let waiting = {
             let mut state = self.of.lock();
@@ -141,15 +141,15 @@ mod test {
     }
 
     #[test]
-    fn one_that_is_stuck_holds_up_others_for_a_second_each() {
+    fn one_that_hangs_holds_up_others_for_a_second_each() {
         let world = World::new(1, WorldConfig::default());
         let (core, syncs) = (world.node("a").core(0), Arc::new(Syncs::default()));
-        let stuck = syncs.begin();
+        let hanging = syncs.begin();
         let said = say(&core, &syncs);
-        world.run_for(STUCK / 2);
+        world.run_for(WAIT_MAX / 2);
         assert!(!said.get());
-        world.run_for(STUCK);
+        world.run_for(WAIT_MAX);
         assert!(said.get());
-        drop(stuck);
+        drop(hanging);
     }
 }

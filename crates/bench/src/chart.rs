@@ -200,7 +200,7 @@ pub fn lines(title: &str, unit: &str, axis: &str, all: &[Line], moments: &[Momen
     for moment in moments {
         let at = plot.x(moment.at);
         // To the left of its line, where it would leave the picture on the right.
-        let (beside, anchor) = if at > WIDTH - RIGHT - MOMENT {
+        let (aside, anchor) = if at > WIDTH - RIGHT - MOMENT {
             (at - 4.0, "end")
         } else {
             (at + 4.0, "start")
@@ -208,7 +208,7 @@ pub fn lines(title: &str, unit: &str, axis: &str, all: &[Line], moments: &[Momen
         let _ = writeln!(
             out,
             "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{}\" stroke=\"#f85149\" stroke-dasharray=\"4 3\"/>\
-             <text x=\"{beside:.1}\" y=\"{}\" text-anchor=\"{anchor}\" fill=\"#f85149\">{}</text>",
+             <text x=\"{aside:.1}\" y=\"{}\" text-anchor=\"{anchor}\" fill=\"#f85149\">{}</text>",
             TOP + PLOT,
             TOP + 12.0,
             escaped(&moment.name)

@@ -1,7 +1,6 @@
 //! Two results beside each other.
 
-use crate::report::view::{Document, RunView, SideView};
-use serde_json::{Map, Value};
+use crate::report::view::{Document, RunView, SideView, WorkloadView};
 use std::fmt::Write as _;
 
 /// One figure of both.
@@ -13,7 +12,7 @@ pub struct Row {
     pub before: f64,
     /// In the second one.
     pub after: f64,
-    /// More is better.
+    /// A larger figure is the better one, as with IOPS and unlike latency.
     pub more_is_better: bool,
 }
 
@@ -80,30 +79,23 @@ pub fn compare(before: &Document, after: &Document) -> Result<Vec<Row>, String> 
 
 /// What was asked of the target, as far as the result tells: one of before there was `workload`
 /// tells less.
-fn workload(run: &RunView) -> Map<String, Value> {
-    if let Some(whole) = &run.workload {
-        return whole.clone();
-    }
-    let of_old = [
-        ("block_bytes", run.block_bytes),
-        ("threads", run.threads.map(u64::from)),
-        ("outstanding", run.outstanding.map(u64::from)),
-        ("write_percent", run.write_percent.map(u64::from)),
-    ];
-    let told = of_old.into_iter();
-    told.filter_map(|(entry, number)| Some((entry.to_owned(), number?.into())))
-        .collect()
+fn workload(run: &RunView) -> WorkloadView {
+    run.workload.clone().unwrap_or_else(|| WorkloadView {
+        block_bytes: run.block_bytes,
+        threads: run.threads,
+        outstanding: run.outstanding,
+        write_percent: run.write_percent,
+        ..WorkloadView::default()
+    })
 }
 
 /// Refuses what was asked for in different ways: the figures of such runs say nothing about each
 /// other.
 fn same_workload(before: &RunView, after: &RunView, prefix: &str) -> Result<(), String> {
-    let (before, after) = (workload(before), workload(after));
-    let differing = |(entry, one): (&String, &Value)| {
-        let other = after.get(entry).filter(|other| *other != one)?;
-        Some(format!("{entry} is {one} in A and {other} in B"))
-    };
-    let all: Vec<String> = before.iter().filter_map(differing).collect();
+    let differing = workload(before).differences(&workload(after)).into_iter();
+    let all: Vec<String> = differing
+        .map(|(entry, one, other)| format!("{entry} is {one} in A and {other} in B"))
+        .collect();
     if all.is_empty() {
         return Ok(());
     }
@@ -151,7 +143,7 @@ fn figures(before: &RunView, after: &RunView, prefix: &str) -> Vec<Row> {
     rows
 }
 
-/// As a table.
+/// The rows under a heading, aligned for a terminal, with the change of each in percent.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let width = rows
@@ -187,7 +179,7 @@ pub fn table(rows: &[Row]) -> String {
 mod test {
     use super::*;
     use serde::Deserialize as _;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
         let read = |value: &Value| Document::deserialize(value).map_err(|error| error.to_string());
@@ -235,6 +227,30 @@ mod test {
         );
         assert!(why.contains("access is \"random\" in A"), "{why}");
         assert!(!why.contains("write_percent"), "{why}");
+        // Nothing is a value, unlike an entry that is not there.
+        let region = |region: &Value| {
+            let mut run = of(4096, "random", 0);
+            run["workload"]["region_bytes"] = region.clone();
+            run
+        };
+        let (all, part) = (region(&Value::Null), region(&json!(1 << 20)));
+        assert!(compare(&all, &all).is_ok());
+        let why = compare(&all, &part).unwrap_err();
+        assert!(
+            why.contains("region_bytes is null in A and 1048576 in B"),
+            "{why}"
+        );
+        assert!(compare(&part, &of(4096, "random", 0)).is_ok());
+        // What a later version tells beside counts between two of it.
+        let later = |word: &str| {
+            let mut run = of(4096, "random", 0);
+            run["workload"]["zeal"] = word.into();
+            run
+        };
+        assert!(compare(&later("a"), &later("a")).is_ok());
+        let why = compare(&later("a"), &later("b")).unwrap_err();
+        assert!(why.contains("zeal is \"a\" in A"), "{why}");
+        assert!(compare(&later("a"), &of(4096, "random", 0)).is_ok());
         // A result of an older version tells less, and what it tells counts.
         let mut old = run(1.0, 1.0);
         old["block_bytes"] = 4096.into();

@@ -29,7 +29,7 @@ pub mod report;
 mod result;
 mod verify;
 
-pub use engine::{Job, Phase, Progress, Shared, Target, Watcher, fill, region, run};
+pub use engine::{Job, Phase, Progress, RunError, Shared, Target, Watcher, fill, region, run};
 pub use meter::{Interval, Kind, Side, Spread};
 pub use options::{Mistake, Options};
 pub use result::{PathFigures, Processor, RunResult, Share, TargetFacts, TcpSample};

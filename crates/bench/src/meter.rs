@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct Side {
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes of operations that ended well.
     pub bytes: u64,
     /// Latencies in nanoseconds, to three digits.
     pub latency: Histogram<u64>,
@@ -153,9 +153,9 @@ impl Spread {
 /// What ended in one interval of the series.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Interval {
-    /// Reads.
+    /// Count and spread of the reads that ended in it.
     pub read: Spread,
-    /// Writes.
+    /// Count and spread of the writes that ended in it.
     pub write: Spread,
     /// Bytes of both.
     pub bytes: u64,

@@ -105,11 +105,11 @@ impl Payload {
 
 fn like(piece: &mut [u8], compress: u8, dedupe: u8, random: &mut Random) {
     let zeroes = piece.len() * usize::from(compress) / 100;
-    let (told, rest) = piece.split_at_mut(piece.len() - zeroes);
+    let (reported, rest) = piece.split_at_mut(piece.len() - zeroes);
     if random.below(100) < u64::from(dedupe) {
-        Random::new(random.below(AGAIN)).fill(told);
+        Random::new(random.below(AGAIN)).fill(reported);
     } else {
-        random.fill(told);
+        random.fill(reported);
     }
     rest.fill(0);
 }
@@ -190,7 +190,7 @@ mod test {
             block: 8192,
             ..Options::default()
         };
-        let told = Payload::new(&options, None, &mut Random::new(0)).err();
-        assert!(told.is_some_and(|told| told.contains("smaller")));
+        let reported = Payload::new(&options, None, &mut Random::new(0)).err();
+        assert!(reported.is_some_and(|reported| reported.contains("smaller")));
     }
 }

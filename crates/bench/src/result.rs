@@ -7,11 +7,11 @@ use std::time::Duration;
 /// Processor time of one processor over the measured time, of a hundred.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Processor {
-    /// Which.
+    /// As the kernel counts logical processors, from 0.
     pub number: u32,
     /// In programs.
     pub user: f64,
-    /// In the kernel.
+    /// In the kernel, interrupts included.
     pub kernel: f64,
     /// Without work.
     pub idle: f64,
@@ -28,7 +28,7 @@ pub struct PathFigures {
     pub state: String,
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes that its operations moved, reads and writes together.
     pub bytes: u64,
     /// Segments that TCP sent again.
     pub retransmits: u64,
@@ -52,15 +52,15 @@ pub struct TcpSample {
 /// What one thread did on one target.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The thread.
+    /// Counted from 0 over all threads of the run.
     pub thread: u32,
-    /// Which of the targets.
+    /// Its place in `RunResult::targets`.
     pub target: usize,
-    /// Reads.
+    /// The reads of this thread alone.
     pub read: Side,
-    /// Writes.
+    /// The writes of this thread alone.
     pub write: Side,
-    /// The series.
+    /// One entry for each interval of the measured time, in order.
     pub series: Vec<Interval>,
     /// The longest time in which something was in flight and nothing ended.
     pub stall: Duration,
@@ -94,15 +94,15 @@ pub struct RunResult {
     pub seconds: f64,
     /// By thread and target.
     pub shares: Vec<Share>,
-    /// The targets.
+    /// What was measured, in the order of the command line.
     pub targets: Vec<TargetFacts>,
-    /// Threads.
+    /// Threads that submitted operations, all together.
     pub threads: u32,
     /// Length of an interval of the series.
     pub interval: Duration,
     /// Verification, where it was asked for.
     pub verify: Option<Tally>,
-    /// The processors.
+    /// One entry for each logical processor of this machine.
     pub processors: Vec<Processor>,
     /// Paths, where the targets have some.
     pub paths: Vec<PathFigures>,

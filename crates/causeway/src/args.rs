@@ -1,10 +1,10 @@
 //! What the arguments of several commands have in common.
 
 use crate::client::Client;
-use crate::completion::{BLOCK_SIZES, BOOLEANS, CACHES, Kind, Place, TASK_ABORTED};
+use crate::completion::{BLOCK_SIZES, BOOLEANS, Kind, Place};
 use crate::output::Format;
+use crate::storage_args::StorageArgs;
 use clap::Args;
-use manifest::objects::{CacheMode, TaskAbortedStatus};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use std::path::PathBuf;
@@ -66,14 +66,14 @@ impl Common {
 /// One object.
 #[derive(Args, Debug)]
 pub(crate) struct Named {
-    /// Its name
+    /// Its name, as the list of its kind shows it
     pub(crate) name: String,
 }
 
 /// An object and what of it shall change.
 #[derive(Args, Debug)]
 pub(crate) struct Assigned {
-    /// Its name
+    /// The name of what is changed
     pub(crate) name: String,
     /// What shall change, as the command's summary lists it
     #[arg(required = true, value_name = "KEY=VALUE")]
@@ -83,7 +83,7 @@ pub(crate) struct Assigned {
 /// An object and its new name.
 #[derive(Args, Debug)]
 pub(crate) struct Renamed {
-    /// Its name
+    /// The name that it has now
     pub(crate) name: String,
     /// Its new name
     pub(crate) to: String,
@@ -92,7 +92,7 @@ pub(crate) struct Renamed {
 /// An object that shall go.
 #[derive(Args, Debug)]
 pub(crate) struct Deleted {
-    /// Its name
+    /// The name of what is deleted
     pub(crate) name: String,
     /// Succeed where there is none
     #[arg(long)]
@@ -123,46 +123,18 @@ pub(crate) struct LunFields {
     /// The most bytes that commands may hold at a time, over all sessions [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bytes_in_flight_max: Option<Size>,
-    /// What acknowledged writes have behind them: write-through, write-back (needs a journal), or
-    /// volatile [default: write-back in a pool with a journal, else volatile, where hosts flush
-    /// what they need]
-    #[arg(long, value_name = "MODE")]
-    pub(crate) cache: Option<CacheMode>,
-    /// Check blocks when they are read; needs a journal [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub(crate) integrity: Option<bool>,
-    /// Memory for blocks that may be read again [default: none]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) read_cache: Option<Size>,
-    /// The most operations a second [default: no limit]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) limit_iops: Option<u64>,
-    /// The most bytes a second [default: no limit]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) limit_bytes_per_second: Option<Size>,
-    /// So many seconds' worth of what was not used may be used at once [default: a moment's worth]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) limit_burst_seconds: Option<u32>,
-    /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of
-    /// the pool has some]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) shares: Option<u32>,
-    /// Whether a host is told that another one has aborted its commands (TAS): on, off, or host:
-    /// on, and hosts may change it [default: host]
-    #[arg(long, value_name = "WHO")]
-    pub(crate) task_aborted_status: Option<TaskAbortedStatus>,
+    /// How its writes are kept and its blocks checked, and what it may use.
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
 }
 
 /// What may stand for the fields of a LUN, where a command makes one.
-pub(crate) const fn lun_fields(verbs: &'static [&'static str]) -> [Place; 8] {
+pub(crate) const fn lun_fields(verbs: &'static [&'static str]) -> [Place; 5] {
     [
         (verbs, "block_size", Kind::Words(BLOCK_SIZES)),
         (verbs, "physical_block_size", Kind::Words(BLOCK_SIZES)),
         (verbs, "thin", Kind::Words(BOOLEANS)),
         (verbs, "pool", Kind::Name("pool")),
         (verbs, "backend", Kind::Words(&["memory", "block:"])),
-        (verbs, "cache", Kind::Words(CACHES)),
-        (verbs, "integrity", Kind::Words(BOOLEANS)),
-        (verbs, "task_aborted_status", Kind::Words(TASK_ABORTED)),
     ]
 }

@@ -4,11 +4,12 @@ use manifest::code::Code;
 use manifest::name::did_you_mean;
 use manifest::problem::Problem;
 use manifest::size::Size;
+use std::borrow::Cow;
 
 /// The keys of one kind of object.
 pub(crate) struct Keys {
     /// Those that can be assigned.
-    pub(crate) known: &'static [&'static str],
+    pub(crate) known: Cow<'static, [&'static str]>,
     /// Those that an object has and nobody assigns, each with the reason and what to do instead.
     pub(crate) fixed: &'static [(&'static str, &'static str)],
     /// Those that a later version has.
@@ -75,7 +76,7 @@ mod test {
     use super::*;
 
     const KEYS: Keys = Keys {
-        known: &["size", "name", "iqn"],
+        known: Cow::Borrowed(&["size", "name", "iqn"]),
         fixed: &[("naa", "it stays")],
         later: &["cache"],
     };
@@ -89,8 +90,8 @@ mod test {
 
     #[test]
     fn keys_that_cannot_be_assigned_are_refused_with_what_would_help() {
-        let told = refused(&["szie=1G"]).detail.clone();
-        assert!(told.contains("did you mean \"size\"?"), "{told}");
+        let detail = refused(&["szie=1G"]).detail.clone();
+        assert!(detail.contains("did you mean \"size\"?"), "{detail}");
         assert!(refused(&["size"]).detail.contains("is not KEY=VALUE"));
         assert!(refused(&["size=1", "size=2"]).detail.contains("twice"));
         assert_eq!(refused(&["naa=6"]).hint, "it stays");

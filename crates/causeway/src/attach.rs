@@ -59,7 +59,7 @@ const CORES_MAX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often the paths, and what of the log is lost, are looked at for the log.
-const LOOK: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.
 pub(crate) fn run(flags: &AttachFlags, output: &Output) -> Exit {
@@ -137,13 +137,13 @@ async fn begin(core: CoreHandle, flags: Begin) -> Result<String, Problem> {
     if let Some(located) = located {
         core.spawn(Box::pin(log_paths(Rc::clone(&core), located)));
     }
-    let told = format!(
+    let size = format!(
         "{} bytes in blocks of {}",
         shape.byte_count().0,
         shape.block_size.bytes()
     );
     *core.locals().get::<Here>().0.borrow_mut() = Some((server, opened));
-    Ok(told)
+    Ok(size)
 }
 
 /// What goes to core 0.
@@ -175,7 +175,7 @@ async fn log_paths(core: CoreHandle, located: Located) {
     let mut known: BTreeMap<String, &'static str> = BTreeMap::new();
     while let Some(status) = located.status(&core) {
         log_changes(&status, &mut known);
-        core.sleep_until(core.now().after(LOOK)).await;
+        core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
     }
 }
 
@@ -246,12 +246,12 @@ fn attach(flags: &AttachFlags, lost: &Lost) -> Result<(), Problem> {
         // Nothing was served yet.
         return Ok(());
     };
-    let told =
+    let reported =
         begun.map_err(|_| internal(format!("a task panicked: {:?}", runtime.notices())))??;
     notify(&[NotifyState::Ready]);
-    tracing::info!(socket = %socket.display(), volume = flags.volume, size = told, "attached");
+    tracing::info!(socket = %socket.display(), volume = flags.volume, size = reported, "attached");
     main.block_on(async {
-        while timeout(LOOK, stop.next()).await.is_err() {
+        while timeout(PROBE_INTERVAL, stop.next()).await.is_err() {
             lost.tell();
         }
     });
@@ -263,7 +263,7 @@ fn attach(flags: &AttachFlags, lost: &Lost) -> Result<(), Problem> {
     }
     if !finished {
         let detail = format!("not everything ended within {} s", PATIENCE.as_secs());
-        return Err(Problem::new(Code::StoppedUnfinished, detail));
+        return Err(Problem::new(Code::StoppedInFlight, detail));
     }
     tracing::info!("stopped");
     Ok(())

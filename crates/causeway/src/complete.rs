@@ -98,6 +98,7 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
             .iter()
             .map(|entry| (entry.code.to_string(), Some(entry.title.to_owned())))
             .collect(),
+        Kind::AssignmentOf(all) => all().into_iter().map(|word| (word, None)).collect(),
         Kind::Assignment(all) => {
             let has_groups = all.contains(&"portal_group=");
             let mut all: Vec<Word> = all.iter().map(|word| ((*word).to_owned(), None)).collect();
@@ -222,7 +223,9 @@ fn address() -> String {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::completion::{BLOCK_SIZES, CACHES, POLICIES, TASK_ABORTED};
+    use crate::completion::{BLOCK_SIZES, POLICIES};
+    use crate::storage_args::options;
+    use manifest::objects::Storage;
 
     /// Of a host's connections: addresses, names, times.
     const PATHS: &[&str] = &[
@@ -236,16 +239,8 @@ mod test {
         "reservation_key",
     ];
     const BED: &[&str] = &["buffer", "rate", "seconds"];
-    const LUN: &[&str] = &[
-        "bytes_in_flight_max",
-        "limit_burst_seconds",
-        "limit_bytes_per_second",
-        "limit_iops",
-        "name",
-        "read_cache",
-        "shares",
-        "size",
-    ];
+    /// Of what makes a LUN, beside its storage fields.
+    const LUN: &[&str] = &["bytes_in_flight_max", "name", "size"];
 
     /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a
     /// bed of namespaces is made of.
@@ -309,6 +304,9 @@ mod test {
             let names = names.iter().copied().flatten();
             free.extend(names.map(|name| format!("{path} {name}")));
         }
+        for (option, ..) in options().filter(|(.., part)| part.words.is_empty()) {
+            free.extend(["lun create", "share create"].map(|path| format!("{path} {option}")));
+        }
         all.sort();
         free.sort();
         assert_eq!(all, free);
@@ -316,12 +314,11 @@ mod test {
 
     #[test]
     fn what_is_offered_for_an_option_is_what_it_takes() {
-        for word in CACHES {
-            word.parse::<manifest::objects::CacheMode>().unwrap();
-        }
-        for word in TASK_ABORTED {
-            word.parse::<manifest::objects::TaskAbortedStatus>()
-                .unwrap();
+        for (option, field, part) in options() {
+            for word in part.words {
+                let read = field.parse(part, word, &mut Storage::default());
+                assert_eq!(read, Ok(()), "{option}");
+            }
         }
         for word in POLICIES {
             assert!(word.parse::<paths::Policy>().is_ok(), "{word}");
@@ -357,16 +354,19 @@ mod test {
         };
         assert_eq!(
             words(
-                Kind::Assignment(crate::commands::lun::ASSIGNMENTS),
+                Kind::AssignmentOf(crate::commands::lun::all_assignments),
                 "cache=w"
             ),
             ["cache=write-back", "cache=write-through"]
         );
         assert_eq!(words(Kind::Code, "CWY2003"), ["CWY2003"]);
-        let told = |value: &str| format!("task_aborted_status={value}");
+        let pair = |value: &str| format!("task_aborted_status={value}");
         assert_eq!(
-            words(Kind::Assignment(crate::commands::lun::ASSIGNMENTS), "task"),
-            ["on", "off", "host"].map(told)
+            words(
+                Kind::AssignmentOf(crate::commands::lun::all_assignments),
+                "task"
+            ),
+            ["on", "off", "host"].map(pair)
         );
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Code,
     /// One of these `KEY=VALUE`; a key that ends with = takes any.
     Assignment(&'static [&'static str]),
+    /// The same, where a table says which.
+    AssignmentOf(fn() -> Vec<String>),
     /// A host by name, or every initiator.
     Hosts,
     /// A host, then a LUN.
@@ -34,7 +36,6 @@ pub(crate) type Place = (&'static [&'static str], &'static str, Kind);
 
 pub(crate) const BLOCK_SIZES: &[&str] = &["512", "4096"];
 pub(crate) const BOOLEANS: &[&str] = &["true", "false"];
-pub(crate) const CACHES: &[&str] = &["write-back", "write-through", "volatile"];
 pub(crate) const POLICIES: &[&str] = &[
     "adaptive",
     "failover",
@@ -46,4 +47,3 @@ pub(crate) const POLICIES: &[&str] = &[
     "weighted-min",
     "weighted-share",
 ];
-pub(crate) const TASK_ABORTED: &[&str] = &["on", "off", "host"];

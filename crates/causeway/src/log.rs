@@ -41,7 +41,7 @@ impl Log {
             .finish(to);
         let lost = Lost {
             counter: queue.error_counter(),
-            told: Arc::default(),
+            logged: Arc::default(),
         };
         let log = Self {
             lost,
@@ -60,8 +60,8 @@ impl Log {
 #[derive(Clone)]
 pub(crate) struct Lost {
     counter: ErrorCounter,
-    /// How many the log has heard of.
-    told: Arc<AtomicUsize>,
+    /// How many the log has a warning of.
+    logged: Arc<AtomicUsize>,
 }
 
 impl Lost {
@@ -74,10 +74,10 @@ impl Lost {
     }
 
     /// Tells the log when there are new ones. To be called now and then: this may be lost as well,
-    /// and is then told again.
+    /// and is then logged again.
     pub(crate) fn tell(&self) {
         let lost = self.counter.dropped_lines();
-        if self.told.swap(lost, Ordering::Relaxed) < lost {
+        if self.logged.swap(lost, Ordering::Relaxed) < lost {
             let notice = self.notice().unwrap_or_default();
             tracing::warn!("{notice}");
         }
@@ -145,16 +145,17 @@ mod test {
     }
 
     #[test]
-    fn lines_that_nobody_takes_hold_up_nobody_and_their_loss_is_told_as_soon_as_somebody_does() {
+    fn lines_that_nobody_takes_hold_up_nobody_and_their_loss_is_reported_as_soon_as_somebody_does()
+    {
         let (writer, reader) = reluctant();
         let (queue, log) = Log::new(writer, 4);
         let lines_of = tracing_subscriber::fmt().with_writer(Mutex::new(queue));
         tracing::subscriber::with_default(lines_of.finish(), || {
             assert_eq!(log.lost().notice(), None);
-            tracing::info!(number = 0, "told");
+            tracing::info!(number = 0, "line");
             reader.holds();
             for number in 1..100 {
-                tracing::info!(number, "told");
+                tracing::info!(number, "line");
             }
             let notice = log.lost().notice().expect("most are lost");
             assert!(notice.contains("95 lines of the log are lost"), "{notice}");
@@ -170,8 +171,11 @@ mod test {
             }
             log.lost().tell();
             reader.holds();
-            let told = reader.read();
-            assert!(told.contains("97 lines of the log are lost"), "{told}");
+            let warning = reader.read();
+            assert!(
+                warning.contains("97 lines of the log are lost"),
+                "{warning}"
+            );
             // Once.
             log.lost().tell();
             tracing::info!("after");

@@ -29,6 +29,7 @@ mod paths_api;
 mod reference;
 mod secret_file;
 mod serve;
+mod storage_args;
 
 use cli::Command;
 use manifest::code::Exit;

@@ -23,8 +23,8 @@ struct Notifier {
 #[derive(Default)]
 struct Unsaid {
     lines: Vec<String>,
-    /// That it could not be said was told.
-    told: bool,
+    /// The log has a warning that it could not be said.
+    is_logged: bool,
 }
 
 impl Notifier {
@@ -48,12 +48,12 @@ impl Notifier {
         match send(socket, text.as_bytes()) {
             Ok(()) => *unsaid = Unsaid::default(),
             Err(error) => {
-                if !unsaid.told {
+                if !unsaid.is_logged {
                     tracing::warn!(
-                        "the service manager could not be told, and is told with the next message: {error}"
+                        "the service manager could not be notified; the next message tries again: {error}"
                     );
                 }
-                unsaid.told = true;
+                unsaid.is_logged = true;
             }
         }
     }

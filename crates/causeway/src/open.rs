@@ -11,13 +11,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{BlockCount, BlockSize};
-use volume::{Fences, OpenError, Volume, over};
+use volume::{Fences, OpenError, OpenErrorKind, Volume, over};
 
 /// A volume that this process uses.
 pub(crate) struct Opened {
     /// As it was written.
     pub(crate) name: String,
-    /// The volume.
+    /// What operations go to.
     pub(crate) volume: Arc<dyn Volume>,
     /// Nobody else can have data on it.
     pub(crate) private: bool,
@@ -49,7 +49,7 @@ pub(crate) fn of_host(name: &str, error: host::HostError) -> Problem {
     let code = match error.kind {
         host::Kind::Usage => Code::VolumeUsage,
         host::Kind::NotFound => Code::TargetCannotBeOpened,
-        host::Kind::Failed => Code::VolumeUnreachable,
+        host::Kind::Refused | host::Kind::Failed => Code::VolumeUnreachable,
     };
     Problem::new(code, format!("{name}: {}", error.cause)).hint(error.next_step)
 }
@@ -74,13 +74,9 @@ async fn by_url(core: &CoreHandle, name: &str, options: &host::Options) -> Resul
     })
 }
 
-fn cannot(name: &str, error: &OpenError) -> Problem {
-    let detail = if error.cause.contains(name) {
-        error.cause.clone()
-    } else {
-        format!("{name}: {}", error.cause)
-    };
-    Problem::new(Code::TargetCannotBeOpened, detail).hint(error.next_step.clone())
+/// The cause names the file or device.
+fn cannot(error: &OpenError) -> Problem {
+    Problem::new(Code::TargetCannotBeOpened, error.cause.clone()).hint(error.next_step.clone())
 }
 
 /// Opens what `name` names.
@@ -102,10 +98,10 @@ pub(crate) async fn open(
             Err(_) => open_block(core, path, BlockSize::B4096, Fences::new(1)).await,
             opened => opened,
         };
-        opened.map_err(|error| cannot(name, &error))?
+        opened.map_err(|error| cannot(&error))?
     } else {
         let opened = open_file(core, spec(path), Fences::new(1)).await;
-        opened.map_err(|error| cannot(name, &not_a_lun(error)))?
+        opened.map_err(|error| cannot(&not_a_lun(error)))?
     };
     Ok(Opened {
         name: name.to_owned(),
@@ -117,7 +113,7 @@ pub(crate) async fn open(
 
 /// The backends' words are for LUNs of a daemon.
 fn not_a_lun(error: OpenError) -> OpenError {
-    if error.next_step.contains("LUN") {
+    if [OpenErrorKind::Missing, OpenErrorKind::Damaged].contains(&error.kind) {
         let next_step = "check the path; `causeway bench -c<size>` makes a file".to_owned();
         return OpenError { next_step, ..error };
     }
@@ -172,7 +168,7 @@ mod test {
     }
 
     #[test]
-    fn a_wrong_option_of_the_initiator_is_told_in_one_line() {
+    fn a_wrong_option_of_the_initiator_is_reported_in_one_line() {
         let words = ["--policy", "fastest"].map(str::to_owned);
         let problem = initiator_options(&words).unwrap_err();
         assert!(problem.detail.contains("fastest"), "{problem}");

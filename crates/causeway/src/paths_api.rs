@@ -12,7 +12,7 @@ use env::CoreHandle;
 use host::view::{
     PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer, ReleaseRequest,
 };
-use host::{Attached, Located, Status};
+use host::{Attached, HostError, Located, Status};
 use manifest::code::Code;
 use manifest::config::ApiAddress;
 use manifest::problem::Problem;
@@ -39,7 +39,7 @@ enum Ask {
     Policy {
         unit: String,
         policy: paths::Policy,
-        done: oneshot::Sender<Result<bool, String>>,
+        done: oneshot::Sender<Result<bool, HostError>>,
     },
 }
 
@@ -121,7 +121,7 @@ async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedRe
                     true => located.set_policy(&core, policy).await,
                     false => Ok(()),
                 };
-                drop(done.send(set.map(|()| ours).map_err(|error| error.to_string())));
+                drop(done.send(set.map(|()| ours)));
             }
         }
     }
@@ -138,18 +138,18 @@ fn volumes() -> Vec<mpsc::UnboundedSender<Ask>> {
 async fn all<T>(make: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<T> {
     let mut waiting = Vec::new();
     for volume in volumes() {
-        let (to, told) = oneshot::channel();
+        let (to, answered) = oneshot::channel();
         if volume.send(make(to)).is_ok() {
-            waiting.push(told);
+            waiting.push(answered);
         }
     }
     let mut found = Vec::new();
     let deadline = tokio::time::sleep(ANSWER_MAX);
     tokio::pin!(deadline);
-    for told in waiting {
+    for answered in waiting {
         tokio::select! {
             biased;
-            answer = told => found.extend(answer.ok()),
+            answer = answered => found.extend(answer.ok()),
             () = &mut deadline => break,
         }
     }
@@ -214,7 +214,7 @@ async fn policy(document: &Value) -> Result<PolicyAnswer, Problem> {
     .await;
     let mut volumes = 0;
     for it in set {
-        let ours = it.map_err(|why| Problem::new(Code::Internal, why))?;
+        let ours = it.map_err(|why| Problem::new(Code::Internal, why.cause).hint(why.next_step))?;
         volumes += u64::from(ours);
     }
     Ok(PolicyAnswer { volumes })

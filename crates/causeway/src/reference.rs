@@ -3,7 +3,7 @@
 
 use crate::cli::Cli;
 use clap::{Arg, Command, CommandFactory};
-use manifest::page::{Table, paragraph};
+use manifest::page::{MarkdownTable, paragraph};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn page() -> String {
     let mut root = Cli::command();
     root.build();
     let mut out = BEGIN.to_owned();
-    let mut all = Table::new(&["Command", "What it does"]);
+    let mut all = MarkdownTable::new(&["Command", "What it does"]);
     for command in seen(&root) {
         let name = format!("[`{0}`](#causeway-{0})", command.get_name());
         all.row(&[&name, &about(command)]);
@@ -89,7 +89,7 @@ fn ended(text: &str) -> String {
 }
 
 fn options<'a>(args: impl Iterator<Item = &'a Arg>) -> String {
-    let mut table = Table::new(&["Option", "Meaning"]);
+    let mut table = MarkdownTable::new(&["Option", "Meaning"]);
     for arg in args {
         table.row(&[&format!("`{}`", name_of(arg)), &meaning_of(arg)]);
     }

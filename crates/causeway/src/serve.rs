@@ -201,7 +201,7 @@ fn check_pins(config: &Config, cores: u16) -> Result<(), Problem> {
 /// What the runtime has to say, for core 0 to read.
 type Notices = Arc<Mutex<Vec<String>>>;
 
-fn look_at_notices(runtime: &Runtime, notices: &Notices) {
+fn inspect_notices(runtime: &Runtime, notices: &Notices) {
     let all: Vec<String> = runtime.notices().iter().map(ToString::to_string).collect();
     let mut known = notices.lock().unwrap_or_else(PoisonError::into_inner);
     for new in all.iter().skip(known.len()) {
@@ -252,7 +252,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     let runtime = start_runtime(config)?;
     check_pins(config, runtime.core_count())?;
     let notices = Notices::default();
-    look_at_notices(&runtime, &notices);
+    inspect_notices(&runtime, &notices);
     let (handle, token) = start_node(&runtime, config, &notices, log.lost())?;
     let bound = api::bind_what_can_be(&config.api);
     let reached = bound.reached();
@@ -267,9 +267,9 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     let server = api::Server::start(bound, handle.clone(), token, for_reads)?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
-        let told =
+        let announced =
             handle.call(move |controller| Box::pin(async move { controller.set_api(reached) }));
-        told.await?;
+        announced.await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
         if let Some(why) = watch(&runtime, &notices, &log.lost(), &handle, &mut stop).await {
@@ -344,7 +344,7 @@ async fn watch(
             return None;
         }
         ticks.tick().await;
-        look_at_notices(runtime, notices);
+        inspect_notices(runtime, notices);
         lost.tell();
         if let Some(why) = runtime.failure() {
             return Some(why);

@@ -1,7 +1,7 @@
 //! The checksums of a volume's blocks, kept apart from them, as pure machines.
 //!
 //! ```text
-//!   superblock --> regions --> 1008 groups each --> 1008 pages each --> 1008 checksums of a block each
+//!   superblock --> regions --> 1008 groups each --> 1008 pages each --> 1008 checksums each
 //!      each says which generation of the next is the newest one that is stable
 //! ```
 //!

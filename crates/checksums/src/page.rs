@@ -17,7 +17,7 @@ pub(crate) const MAGIC: &[u8; 8] = b"CWSUMPAG";
 /// What a page's entries are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// Sums of blocks.
+    /// Checksums of blocks.
     Checksums,
     /// Generations of pages of checksums.
     Groups,
@@ -86,7 +86,7 @@ impl Generation {
     }
 }
 
-/// A page.
+/// 4096 bytes of the map: entries, and what tells that they are these and the newest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// What its entries are.

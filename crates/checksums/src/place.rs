@@ -1,7 +1,8 @@
 //! Where things lie in the map's file.
 //!
 //! ```text
-//!   superblock, superblock | region 0: its page twice | group 0: its page twice | 1008 pages of checksums, each twice | group 1 ...
+//!   superblock, superblock | region 0: its page twice | group 0: its page twice | 1008 pages
+//!         of checksums, each twice | group 1 ...
 //! ```
 //!
 //! Everything has its place whatever the size of the volume, so a volume can grow; what was never
@@ -27,7 +28,7 @@ pub(crate) const fn regions_max(covers: BlockSize) -> usize {
     }
 }
 
-/// Sums of a map at most, that cover so much each: 244 TiB of a volume either way.
+/// Checksums of a map at most, that cover so much each: 244 TiB of a volume either way.
 #[must_use]
 pub const fn checksums_max(covers: BlockSize) -> u64 {
     regions_max(covers) as u64 * FAN64 * FAN64 * FAN64

@@ -2,10 +2,12 @@
 //!
 //! **Invariants.** T1. A page above says of a page below only what is stable below: it is told by
 //! [`Tree::stable`] after a sync.
-//!     So after a crash a page is at least as new as the page above says; an older one was lost by the device.
-//!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died; and it may be, so that
-//!     others rely on it. A page of checksums is therefore written once more as it is, to where it is, before another version of it is
-//!     and before the page above is told. On a page above nobody relies before it was told itself: its next version takes its place.
+//!     So after a crash a page is at least as new as the page above says; an older one was lost by
+//!     the device. A page that is read and newer than that is perhaps not stable, where a sync
+//!     failed before the process died; and it may be, so that others rely on it. A page of
+//!     checksums is therefore written once more as it is, to where it is, before another version
+//!     of it is and before the page above is told. On a page above nobody relies before it was
+//!     told itself: its next version takes its place.
 //! T2. In memory the newest generation of a page is known exactly once it was read or written, and
 //! of every page from the
 //!     beginning where the map was closed cleanly.
@@ -169,7 +171,7 @@ impl Node {
 /// A page above checksums, to be written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeWrite {
-    /// Which.
+    /// Level and index of the page in the tree.
     pub place: Place,
     /// Which version of it.
     pub generation: Generation,
@@ -257,14 +259,14 @@ impl Tree {
         let node = self.node(place);
         match judged {
             Ok(Found::Page(page)) => {
-                let told = page.generation.low() == recorded.generation;
-                let generation = if told {
+                let reported = page.generation.low() == recorded.generation;
+                let generation = if reported {
                     page.generation
                 } else {
                     follows(&page, map, slots)
                 };
                 (node.entries, node.generation) = (page.entries, generation);
-                node.dirty |= !told;
+                node.dirty |= !reported;
                 Ok(())
             }
             Ok(Found::Absent) => Ok(()),
@@ -281,7 +283,7 @@ impl Tree {
     #[must_use]
     pub fn recorded(&self, place: Place) -> Recorded {
         let generation = match place.above() {
-            (Some(above), entry) => self.look(above).entries[entry],
+            (Some(above), entry) => self.inspect(above).entries[entry],
             (None, entry) => self.roots[entry],
         };
         let exact = match place.level {
@@ -338,7 +340,7 @@ impl Tree {
     /// its next version is to be written anyway.
     #[must_use]
     pub fn again(&self, place: Place) -> Option<NodeWrite> {
-        let node = self.look(place);
+        let node = self.inspect(place);
         (!node.dirty).then(|| node.written(place, self.map))
     }
 
@@ -390,7 +392,7 @@ impl Tree {
         self.known.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    fn look(&self, place: Place) -> &Node {
+    fn inspect(&self, place: Place) -> &Node {
         let index = usize::try_from(place.index).expect("64-bit machines only");
         match place.level {
             Level::Groups => &self.groups[index],

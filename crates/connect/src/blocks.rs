@@ -24,8 +24,8 @@ pub fn blocks(exports: &[Export<'_>]) -> String {
             );
             continue;
         }
-        if let Some(told) = export.of_addresses(&portals) {
-            let _ = writeln!(out, "{told}");
+        if let Some(reported) = export.of_addresses(&portals) {
+            let _ = writeln!(out, "{reported}");
         }
         for block in [linux, windows, esxi, proxmox, qemu] {
             out.push('\n');

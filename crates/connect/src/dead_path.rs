@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(super) const NOOP_INTERVAL: u32 = 1;
 /// Seconds in which the target must answer. Its own default is 5.
 pub(super) const NOOP_TIMEOUT: u32 = 2;
-/// Seconds in which a path of a map may come back before its commands go another way. Its own
+/// Seconds in which a path of a map may come back before its commands take another path. Its own
 /// default is 5.
 pub(super) const FAST_IO_FAIL: u32 = 1;
 

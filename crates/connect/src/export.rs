@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 /// One LUN as one host sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
-    /// The LUN.
+    /// What is exported, as the API shows it.
     pub lun: &'a LunView,
     /// The host's right to it.
     pub grant: &'a GrantView,

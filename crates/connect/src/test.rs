@@ -1,5 +1,5 @@
 use super::*;
-use manifest::objects::{CacheMode, Limit};
+use manifest::objects::{LayerFacts, Storage};
 use manifest::size::Size;
 use manifest::view::{ChapView, GrantView, HostView, LunView, TargetView};
 use std::collections::BTreeMap;
@@ -40,16 +40,8 @@ fn page_with(
         notices: Vec::new(),
         grants: Vec::new(),
         bytes_in_flight_max: None,
-        cache: CacheMode::Volatile,
-        integrity: false,
-        read_cache: None,
-        limit: Limit::default(),
-        limited: None,
-        shares: None,
-        task_aborted_status: manifest::objects::TaskAbortedStatus::Host,
-        shared: None,
-        cached: None,
-        checksums: None,
+        storage: Storage::default().in_force(),
+        layers: LayerFacts::default(),
         journal: None,
         in_flight: 0,
         bytes_in_flight: 0,

@@ -10,7 +10,7 @@ use paths::plan::Reason;
 use paths::{PathName, Plan, Policy};
 use std::rc::Rc;
 use std::sync::Arc;
-use volume::{Lane, OpenError, Shape, Volume, VolumeEvents};
+use volume::{Lane, OpenError, OpenErrorKind, Shape, Volume, VolumeEvents};
 
 /// Finds a volume's home from anywhere in the process, for whoever only posts jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,6 +148,7 @@ impl Volume for Attached {
             }
             let home = core.locals().get::<Homes>().find(self.located.volume);
             let home = home.ok_or_else(|| OpenError {
+                kind: OpenErrorKind::Missing,
                 cause: "the volume has been stopped".to_owned(),
                 next_step: "open it again".to_owned(),
             })?;

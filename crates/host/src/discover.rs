@@ -11,6 +11,7 @@ use iscsi::discovery::TargetRecord;
 use iscsi::extension_keys::port::{PortRecord, ReportedPorts};
 use iscsi::initiator_side::InitiatorConfig;
 use iscsi_initiator::{LoginError, ask_ports, discover_ports};
+use std::fmt;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -82,6 +83,8 @@ pub(crate) async fn portals(
                 found.add(reported);
                 return Ok(found);
             }
+            // No other way in would be another user's.
+            Err(error) if error.is_authentication() => return Err(not_taken(ask, *at, &error)),
             Err(error) => why.push(format!("{at}: {error}")),
         }
     }
@@ -95,6 +98,45 @@ pub(crate) async fn portals(
     let reported = in_time(core, FACTS_MAX, join_first(asked)).await;
     found.add(reported.flatten());
     Ok(found)
+}
+
+/// Why a portal does not tell what there is.
+enum Unasked {
+    Login(LoginError),
+    Silent,
+}
+
+impl Unasked {
+    fn is_authentication(&self) -> bool {
+        match self {
+            Self::Login(error) => error.is_authentication(),
+            Self::Silent => false,
+        }
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Login(error) => write!(f, "{error}"),
+            Self::Silent => f.write_str("the portal does not answer"),
+        }
+    }
+}
+
+fn not_taken(ask: &Ask<'_>, at: SocketAddr, error: &Unasked) -> HostError {
+    let cause = format!("the portal {at} does not say what targets it has: {error}");
+    let next_step = match &ask.login.chap {
+        Some(_) => {
+            "see that user and secret are those that the target has for this initiator; where \
+                    only its discovery wants others, leave that out: --no-discover"
+        }
+        None => {
+            "name user and secret: --chap USER:FILE; where only its discovery wants them, leave \
+                 that out: --no-discover"
+        }
+    };
+    HostError::refused(cause, next_step)
 }
 
 impl Found {
@@ -188,13 +230,13 @@ async fn send_targets(
     core: &CoreHandle,
     ask: &Ask<'_>,
     at: SocketAddr,
-) -> Result<(Vec<TargetRecord>, Option<ReportedPorts>), String> {
+) -> Result<(Vec<TargetRecord>, Option<ReportedPorts>), Unasked> {
     let same_family = ask.from.iter().filter(|it| it.is_ipv4() == at.is_ipv4());
     let mut sources: Vec<Option<IpAddr>> = same_family.map(|it| Some(*it)).collect();
     if sources.is_empty() {
         sources.push(None);
     }
-    let mut last = String::new();
+    let mut last = Unasked::Silent;
     for from in sources {
         let mut login = ask.login.clone();
         let credentials = login.chap.take();
@@ -206,8 +248,8 @@ async fn send_targets(
         }
         match asked {
             Some(Ok(found)) => return Ok(found),
-            Some(Err(error)) => last = error.to_string(),
-            None => last = "the portal does not answer".to_owned(),
+            Some(Err(error)) => last = Unasked::Login(error),
+            None => last = Unasked::Silent,
         }
     }
     Err(last)
@@ -272,4 +314,74 @@ async fn in_time<T>(core: &CoreHandle, most: Duration, work: impl Future<Output 
         Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
     })
     .await
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::error::Kind;
+    use env::sim::{World, WorldConfig};
+    use std::io::IoSlice;
+    use std::rc::Rc;
+
+    /// RFC 7143 11.13.5 "Status-Class and Status-Detail".
+    const AUTHENTICATION_FAILURE: [u8; 2] = [2, 1];
+    const OUT_OF_RESOURCES: [u8; 2] = [3, 2];
+
+    /// Answers one login with this status.
+    async fn refuse(stream: Rc<dyn env::Stream>, status: [u8; 2]) {
+        let mut request = [0; 4096];
+        let got = poll_fn(|cx| stream.poll_recv(cx, &mut request)).await;
+        assert!(got.unwrap_or(0) >= 48, "a whole header comes at once");
+        let mut response = [0; 48];
+        // Login Response, with the task tag of the request.
+        response[0] = 0x23;
+        response[8..20].copy_from_slice(&request[8..20]);
+        response[36..38].copy_from_slice(&status);
+        let sent = poll_fn(|cx| stream.poll_send(cx, &[IoSlice::new(&response)])).await;
+        assert_eq!(sent.unwrap_or(0), 48);
+        let _end = poll_fn(|cx| stream.poll_recv(cx, &mut request)).await;
+    }
+
+    fn asked(status: [u8; 2]) -> Result<Found, HostError> {
+        let world = World::new(5, WorldConfig::default());
+        let (target, host) = (world.node("target"), world.node("host"));
+        let core = target.core(0);
+        let at = SocketAddr::new(target.ip(), PORT);
+        let listener = core.net().listen(at).unwrap();
+        let spawner = Rc::clone(&core);
+        core.spawn(Box::pin(async move {
+            while let Ok(stream) = poll_fn(|cx| listener.poll_accept(cx)).await {
+                let stream = spawner.net().adopt(stream).unwrap();
+                spawner.spawn(Box::pin(refuse(stream, status)));
+            }
+        }));
+        let core = host.core(0);
+        let run = async move {
+            let url: Url = format!("iscsi://{at}/iqn.2026-11.io.causeway:t/0")
+                .parse()
+                .unwrap();
+            let isid = Isid([0x80, 0, 0, 1, 0, 0]);
+            let ask = Ask {
+                url: &url,
+                given: &[at],
+                from: &[],
+                login: &InitiatorConfig::new("iqn.2026-11.io.causeway:me", None, isid),
+            };
+            portals(&core, &ask, true).await
+        };
+        world.block_on(&host, Duration::from_secs(60), run).unwrap()
+    }
+
+    #[test]
+    fn a_portal_that_does_not_take_the_proof_of_who_asks_is_no_portal_without_discovery() {
+        let error = asked(AUTHENTICATION_FAILURE).unwrap_err();
+        assert_eq!(error.kind, Kind::Refused, "{error}");
+        let found = asked(OUT_OF_RESOURCES).unwrap();
+        assert_eq!(found.portals.len(), 1);
+        assert!(
+            found.notices[0].starts_with("discovery failed"),
+            "{found:?}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Why there is no volume, in words for the operator.
 
 use std::fmt;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// What is wrong and what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +21,8 @@ pub enum Kind {
     Usage,
     /// There is no such target or unit.
     NotFound,
+    /// The target does not take the proof of who we are.
+    Refused,
     /// The world's.
     Failed,
 }
@@ -32,6 +34,10 @@ impl HostError {
 
     pub(crate) fn not_found(cause: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, cause, next_step)
+    }
+
+    pub(crate) fn refused(cause: impl Into<String>, next_step: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, cause, next_step)
     }
 
     pub(crate) fn failed(cause: impl Into<String>, next_step: impl Into<String>) -> Self {
@@ -58,8 +64,31 @@ impl std::error::Error for HostError {}
 impl From<HostError> for OpenError {
     fn from(error: HostError) -> Self {
         Self {
+            kind: match error.kind {
+                Kind::NotFound => OpenErrorKind::Missing,
+                // It is there, and what the operator wrote keeps it from being used.
+                Kind::Usage | Kind::Refused => OpenErrorKind::Refused,
+                Kind::Failed => OpenErrorKind::Other,
+            },
             cause: error.cause,
             next_step: error.next_step,
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn whose_mistake_it_is_stays_known_to_whoever_opens_a_volume() {
+        for (error, kind) in [
+            (HostError::not_found("", ""), OpenErrorKind::Missing),
+            (HostError::usage("", ""), OpenErrorKind::Refused),
+            (HostError::refused("", ""), OpenErrorKind::Refused),
+            (HostError::failed("", ""), OpenErrorKind::Other),
+        ] {
+            assert_eq!(OpenError::from(error).kind, kind);
         }
     }
 }

@@ -27,7 +27,7 @@ use units::Now;
 pub(crate) struct Following {
     pub(crate) prepared: Prepared,
     pub(crate) numbers: PortNumbers,
-    /// `--from`.
+    /// `--from`: this host's ports that may be used, by name or address; empty: all.
     pub(crate) from: Vec<String>,
     /// The unit, and the time limit of its commands.
     pub(crate) target: (Lun, Duration),

@@ -1,4 +1,4 @@
-//! A volume's home: the one core where its paths live, and what other cores hold of it.
+//! A volume's home core: the one core where its paths live, and what other cores hold of it.
 
 use crate::error::HostError;
 use crate::isids::Isids;

@@ -1,9 +1,9 @@
 //! ISIDs of this program's paths, kept over restarts, and so who shares sessions.
 //!
 //! ```text
-//!   isid/TARGET.N       isid abcdef                    the N-th program that uses the target at the same time; locked while it does
-//!                       10.1.0.2 10.1.0.10:3260        the first path, then the others: a path's number is part of its ISID
-//!                       lun 5                          units that it has open, or had when it ended without a word
+//!   isid/TARGET.N       isid abcdef                    the N-th program that uses the target now
+//!                       10.1.0.2 10.1.0.10:3260        a path's number here is part of its ISID
+//!                       lun 5                          units that it has open, or had at its end
 //! ```
 //!
 //! A path that logs in again with its ISID ends what its session before had left, so ISIDs outlive

@@ -1,5 +1,5 @@
-//! Lanes of cores that are not the volume's home: operations go home in batches, answers come back
-//! in batches.
+//! Lanes of cores that are not the volume's home core: operations go there in batches, answers come
+//! back in batches.
 //!
 //! ```text
 //!   core A: submit, submit, ... --one job--> home: Multipath
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use tokio::sync::oneshot;
 use volume::{Io, IoError, IoFuture, IoResult, Lane};
 
-/// A lane away from home.
+/// A lane away from the home core.
 pub(crate) struct AwayLane {
     core: CoreHandle,
     home: CoreId,
@@ -33,7 +33,7 @@ struct Waiting {
     next: Cell<u64>,
 }
 
-/// Answers that wait at home for the end of the turn, by core and volume.
+/// Answers that wait on the home core for the end of the turn, by core and volume.
 #[derive(Default)]
 struct Returns(RefCell<BTreeMap<(CoreId, u64), Batch>>);
 
@@ -82,13 +82,13 @@ impl Lane for AwayLane {
             self.send_soon();
         }
         Answer::wait(async move {
-            // The home is gone with the volume: nobody knows.
+            // The home core is gone with the volume: nobody knows.
             answered.await.unwrap_or(Err(IoError::Unavailable))
         })
     }
 }
 
-/// A batch comes home.
+/// A batch arrives.
 fn arrive(core: &CoreHandle, from: CoreId, volume: u64, batch: Vec<(u64, Io)>) {
     let home = core.locals().get::<Homes>().find(volume);
     let Some(home) = home else {

@@ -12,7 +12,7 @@
 //!      |
 //!   multipath::Multipath over iscsi_initiator::unit::UnitPort      one core, the volume's home
 //!      |
-//!   Attached: volume::Volume          a lane on every core; other cores send their operations there in batches
+//!   Attached: volume::Volume          a lane on every core; others send their operations there
 //! ```
 //!
 //! Volumes of one target that one core opens in the same way share one session for each path

@@ -19,7 +19,7 @@ use std::time::Duration;
 const NOMINAL: Speed = Speed::gigabits(1);
 /// All that is known before any session: what `path plan` shows.
 pub struct Prepared {
-    /// The URL.
+    /// What was asked for, with portal, target and LUN.
     pub url: Url,
     /// This host's name.
     pub initiator: String,

@@ -37,7 +37,7 @@ mod test {
     use std::fs::Permissions;
 
     #[test]
-    fn a_secret_that_everybody_may_read_is_told() {
+    fn a_secret_that_everybody_may_read_is_reported() {
         let file = std::env::temp_dir().join(format!("causeway-secret-{}", std::process::id()));
         std::fs::write(&file, "secret").unwrap();
         for (mode, reported) in [

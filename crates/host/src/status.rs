@@ -51,7 +51,7 @@ pub struct PathStatus {
     pub state: PathState,
     /// What the plan wants of it: `active`, `hot` or `cold`.
     pub wanted: Wanted,
-    /// Why it is so.
+    /// What keeps it from working, else the plan's reason; for people, may be empty.
     pub why: String,
     /// Operations carried since the start.
     pub ios: u64,
@@ -61,9 +61,9 @@ pub struct PathStatus {
     pub reads: u64,
     /// Operations that changed something.
     pub writes: u64,
-    /// Bytes read.
+    /// Bytes that reads brought over this path since the volume was opened.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that writes took over this path since the volume was opened.
     pub written_bytes: u64,
     /// Operations in flight.
     pub in_flight: u32,

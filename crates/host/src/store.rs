@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   initiatorname.iscsi            InitiatorName=iqn...                as iscsid keeps it
-//!   isid/TARGET.N                  ISIDs of the N-th program that uses the target at the same time (isids.rs)
+//!   isid/TARGET.N                  ISIDs of the N-th program that uses the target (isids.rs)
 //!   policy/TARGET,LUN              the policy that was set last
 //! ```
 

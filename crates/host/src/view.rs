@@ -14,11 +14,11 @@ use std::net::SocketAddr;
 pub struct ProcessView<V> {
     /// Its process.
     pub pid: u32,
-    /// Its volumes.
+    /// One entry for each volume that it has open.
     pub volumes: Vec<V>,
 }
 
-/// A volume, and whose it is.
+/// A multipath volume that a program on this host has open.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct VolumeView {
     /// The process that has it open.
@@ -33,21 +33,21 @@ pub struct VolumeView {
 pub struct PlannedVolume {
     /// How it is.
     pub volume: Status,
-    /// Its plan.
+    /// The planner's choice of paths, which is in force.
     pub plan: Option<Plan>,
 }
 
 /// Asks for a path to be let out of quarantine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReleaseRequest {
-    /// The path.
+    /// Host port and target portal, as `causeway path ls` prints them.
     pub path: String,
     /// Only for this unit.
     #[serde(default)]
     pub unit: Option<String>,
 }
 
-/// The answer.
+/// What came of a [`ReleaseRequest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReleaseAnswer {
     /// In so many volumes.
@@ -57,13 +57,13 @@ pub struct ReleaseAnswer {
 /// Asks for another policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PolicyRequest {
-    /// For this unit.
+    /// Target and LUN of the volumes whose policy changes: `iqn.../0`.
     pub unit: String,
     /// As `--policy` takes it.
     pub policy: String,
 }
 
-/// The answer.
+/// What came of a [`PolicyRequest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PolicyAnswer {
     /// In so many volumes.
@@ -73,7 +73,7 @@ pub struct PolicyAnswer {
 /// `causeway path release`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReleasedView {
-    /// The path.
+    /// The one that is out of quarantine.
     pub path: PathName,
     /// In so many volumes.
     pub released: u64,
@@ -84,7 +84,7 @@ pub struct ReleasedView {
 pub struct PolicyView {
     /// The LUN.
     pub url: String,
-    /// Its policy.
+    /// The one that is in force from now on.
     pub policy: Policy,
     /// The open volumes in which it is in force.
     pub volumes: u64,
@@ -99,7 +99,7 @@ pub struct HostPortView {
     pub card: String,
     /// NUMA node of the card.
     pub numa: Option<u16>,
-    /// Its speed.
+    /// Of all members of a team together; absent where nobody knows.
     pub speed: Option<Speed>,
     /// Links behind it.
     pub links: u16,
@@ -132,17 +132,17 @@ impl HostPortView {
 /// A port of the target, as a plan is made from it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TargetPortView {
-    /// Its name.
+    /// Unique in the plan; where nothing better is known, its first portal.
     pub name: String,
     /// Where it listens.
     pub portals: Vec<SocketAddr>,
     /// Target portal group tag.
     pub portal_group: u16,
-    /// The controller.
+    /// What fails as a whole with it; absent: the portal group stands for it.
     pub controller: Option<String>,
-    /// The card in it.
+    /// What fails with it inside the controller; absent: one card for each controller.
     pub card: Option<String>,
-    /// Its speed.
+    /// Absent: that of the fastest host port that reaches it.
     pub speed: Option<Speed>,
     /// Links behind it.
     pub links: u16,
@@ -209,9 +209,9 @@ pub struct LoginView {
 /// A path on which nobody gets in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FailedLoginView {
-    /// Which.
+    /// Host port and target portal.
     pub path: String,
-    /// Why.
+    /// The target's answer, or the system's error.
     pub why: String,
 }
 
@@ -226,9 +226,9 @@ pub struct PlanView {
     pub what_if: Vec<Element>,
     /// What the operator should know.
     pub notices: Vec<String>,
-    /// This host's ports.
+    /// Ports of this host that may carry a path.
     pub host_ports: Vec<HostPortView>,
-    /// The target's.
+    /// Ports of the target as its discovery session named them.
     pub target_ports: Vec<TargetPortView>,
     /// All pairs of them.
     pub paths: Vec<PlannedPathView>,
@@ -277,10 +277,10 @@ pub struct ExplainedView {
     pub url: String,
     /// A program has it open.
     pub running: bool,
-    /// Which.
+    /// The program that has it open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Its policy.
+    /// The policy that chooses among its paths now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// How the path is now.

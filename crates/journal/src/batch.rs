@@ -1,7 +1,8 @@
 //! Changes of volumes that are written together, and become stable together.
 //!
 //! ```text
-//!   header: numbers, records, what the batch before changed | data of the records, each at a multiple of 512 bytes
+//!   header: numbers, records, what the batch before changed | data of the records,
+//!         each at a multiple of 512 bytes
 //! ```
 //!
 //! The header repeats what the batch before it changed. So when a header is damaged, the next one
@@ -99,7 +100,7 @@ impl Kind {
 /// A change of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// Whose.
+    /// The volume that it changes.
     pub volume: VolumeId,
     /// Which of its changes.
     pub sequence: Sequence,
@@ -196,7 +197,7 @@ pub struct Header {
     pub before: Vec<Change>,
 }
 
-/// Blocks of a header.
+/// How many blocks a header takes that has so many records, and so many changes of before.
 pub(crate) const fn header_blocks(records: usize, before: usize) -> usize {
     (FIXED + records * RECORD + before * CHANGE).div_ceil(BLOCK)
 }

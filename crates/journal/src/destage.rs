@@ -18,9 +18,9 @@ use std::ops::Range;
 /// Sectors of a volume as a batch holds them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lying {
-    /// Whose.
+    /// The volume's place in the index.
     pub slot: Slot,
-    /// Which sectors.
+    /// Sectors of 512 bytes of the volume.
     pub sectors: Range<u64>,
     /// The sector of the ring's log where the first one lies.
     pub at: u32,
@@ -29,9 +29,9 @@ pub struct Lying {
 /// Sectors that lie together in the backing volume, to be written there in one piece.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Whose.
+    /// The volume's place in the index.
     pub slot: Slot,
-    /// Which sectors.
+    /// Sectors of 512 bytes of the volume.
     pub sectors: Range<u64>,
     /// Where their data lies in the log, in the order of sectors, without a gap.
     pub parts: Vec<Lying>,

@@ -1,7 +1,7 @@
 //! Where the newest data of a volume's sectors lies in a ring's log.
 //!
 //! ```text
-//!   a page of 4096 bytes:  [s0 s1 s2 s3 s4 s5 s6 s7]   mask 1111_1111, at 520: sector k of it lies at 520 + k
+//!   a page of 4096 bytes:  [s0 s1 s2 s3 s4 s5 s6 s7]   mask 1111_1111, at 520: sector k at 520 + k
 //!   written in pieces:     the newest one in the table, what is left of older ones beside it
 //! ```
 //!
@@ -54,7 +54,7 @@ pub enum Source {
 /// Sectors of a volume that lie together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Which sectors.
+    /// Sectors of 512 bytes of the volume.
     pub sectors: Range<u64>,
     /// Where they are.
     pub source: Source,
@@ -510,18 +510,18 @@ impl Index {
     fn find_data(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
         let mut found: Vec<Piece> = Vec::new();
         if self.pages_of(slot) == 0 {
-            at_home(&mut found, sectors);
+            in_base(&mut found, sectors);
             return found;
         }
         if let Some(few) = self.few_of(slot, &sectors) {
             let mut at = sectors.start;
             for (part, entry) in few {
                 let (from, to) = run(part.mask);
-                at_home(&mut found, at..part.first + from);
+                in_base(&mut found, at..part.first + from);
                 at = part.first + to;
                 self.find_in_page(&mut found, &part, entry);
             }
-            at_home(&mut found, at..sectors.end);
+            in_base(&mut found, at..sectors.end);
             return found;
         }
         for part in parts(slot, sectors) {
@@ -577,7 +577,7 @@ impl Index {
 }
 
 /// Adds sectors that the tables have nothing of.
-fn at_home(found: &mut Vec<Piece>, sectors: Range<u64>) {
+fn in_base(found: &mut Vec<Piece>, sectors: Range<u64>) {
     if sectors.is_empty() {
         return;
     }

@@ -3,7 +3,8 @@
 //! ```text
 //!   changes --> log (one a core) --> ring --> batches, each one write --> the journal's device
 //!   the device after a crash --> replay --> the changes that are there, and those that are damaged
-//!   changes --> index --> where the newest data of a block lies in the log, if it is not in the backing volume
+//!   changes --> index --> where the newest data of a block lies in the log,
+//!         if it is not in the backing volume
 //! ```
 //!
 //! A batch holds changes with their data, is written in one piece, and is stable as a whole. What

@@ -1,7 +1,8 @@
 //! Group commit: changes wait while batches are on their way, and go together in the next one.
 //!
 //! ```text
-//!   submit --> waiting --> batch (at most two on their way) --> stable: acknowledged in order, with the place in the log
+//!   submit --> waiting --> batch (at most two on their way)
+//!         --> stable: acknowledged in order, with the place in the log
 //! ```
 //!
 //! **Contract.** Changes become stable in the order in which they were submitted. Each gets the
@@ -31,7 +32,7 @@ pub struct Token(pub u64);
 /// A change that is to be made stable.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Whose.
+    /// The volume that is changed.
     pub volume: VolumeId,
     /// Of which blocks.
     pub range: LbaRange,
@@ -107,7 +108,7 @@ impl Log {
         self.sequences.get(&volume).copied()
     }
 
-    /// The ring.
+    /// Where its blocks lie in the journal's file, and which are free.
     #[must_use]
     pub const fn ring(&self) -> &Ring {
         &self.ring

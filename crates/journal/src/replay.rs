@@ -1,8 +1,9 @@
 //! The reading half of a ring: what is in its log after a crash.
 //!
 //! ```text
-//!   walk:  batch n where it must be --> n + 1 right after it, or where the ring begins anew --> ...
-//!   look:  nothing there: is there anything later that says that batch n was stable? then it is damage; else the end
+//!   walk:  batch n where it must be --> n + 1 right after it, or at the ring's begin --> ...
+//!   look:  nothing there: is there anything later that says that batch n was stable? then it
+//!         is damage; else the end
 //! ```
 //!
 //! **Contract.** Batches come in order. One that is damaged comes with the changes whose data is
@@ -26,6 +27,7 @@ use formats::{Damage, crc32c};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use units::Buf;
 
 /// Blocks that are read at once, where the ring has so many more: several of the largest batches.
 const WINDOW_BLOCKS: u64 = 1024;
@@ -101,18 +103,18 @@ enum Mode {
     /// It is not there; it is looked for where the ring begins anew.
     Turn,
     /// It is not there; later ones are looked for from this position on.
-    Look(u64),
+    Probe(u64),
     Ended,
 }
 
 /// Reads a ring.
 pub struct Replay {
-    journal: JournalId,
-    ring: u32,
+    /// Journal and ring.
+    of: (JournalId, u32),
     blocks: u64,
     checkpoint: Checkpoint,
     /// The first block of the window, and its bytes.
-    window: (u64, Vec<u8>),
+    window: (u64, Buf),
     mode: Mode,
     /// The next batch of the chain.
     next: Place,
@@ -138,13 +140,12 @@ pub struct Replay {
 impl Replay {
     /// Of a ring of `blocks` blocks whose newest checkpoint says this.
     #[must_use]
-    pub fn new((journal, ring): (JournalId, u32), blocks: u64, checkpoint: Checkpoint) -> Self {
+    pub fn new(of: (JournalId, u32), blocks: u64, checkpoint: Checkpoint) -> Self {
         Self {
-            journal,
-            ring,
+            of,
             blocks,
             checkpoint,
-            window: (0, Vec::new()),
+            window: (0, Buf::empty()),
             mode: Mode::Walk,
             next: checkpoint.tail,
             epoch: 0,
@@ -161,7 +162,11 @@ impl Replay {
     }
 
     /// Bytes that were asked for.
-    pub fn fill(&mut self, at: u64, bytes: Vec<u8>) {
+    ///
+    /// # Panics
+    /// If they are in several pieces.
+    pub fn fill(&mut self, at: u64, bytes: Buf) {
+        assert!(bytes.segment_count() <= 1, "they are read at once");
         self.window = (at / BLOCK as u64, bytes);
     }
 
@@ -178,9 +183,9 @@ impl Replay {
                 Mode::Walk => self.walk(self.next.position, Mode::Turn),
                 Mode::Turn => {
                     let position = self.next.position;
-                    self.walk(self.turn(position), Mode::Look(position))
+                    self.walk(self.turn(position), Mode::Probe(position))
                 }
-                Mode::Look(position) => self.look(position),
+                Mode::Probe(position) => self.probe(position),
                 Mode::Ended => return Step::End,
             };
             if let Err(read) = moved {
@@ -223,13 +228,12 @@ impl Replay {
             let number = self.given_out.number;
             return Err(Stop::Lost { number });
         }
-        let of = (self.journal, self.ring);
         let checkpoint = Checkpoint {
             epoch: self.epoch.max(self.checkpoint.epoch),
             ..self.checkpoint
         };
         Ok(Ring::open(
-            of,
+            self.of,
             self.blocks,
             checkpoint,
             (self.lengths, self.checksums),
@@ -262,9 +266,10 @@ impl Replay {
 
     /// Blocks of the log, or what has to be read first.
     fn blocks(&self, at: u64, count: u64) -> Result<&[u8], Step> {
-        let (first, bytes) = &self.window;
+        let first = self.window.0;
+        let bytes = self.window.1.segments().next().unwrap_or_default();
         let have = bytes.len() as u64 / BLOCK as u64;
-        if at < *first || at + count > first + have {
+        if at < first || at + count > first + have {
             let count = WINDOW_BLOCKS.max(count).min(self.blocks - at);
             return Err(Step::Read {
                 at: at * BLOCK as u64,
@@ -280,7 +285,7 @@ impl Replay {
     fn header(&mut self, position: u64) -> Result<Option<Header>, Step> {
         let at = position % self.blocks;
         let block = self.blocks(at, 1)?;
-        let Some(own) = Header::blocks_at(block, self.journal, self.ring) else {
+        let Some(own) = Header::blocks_at(block, self.of.0, self.of.1) else {
             return Ok(None);
         };
         let left = self.blocks - at;
@@ -288,7 +293,7 @@ impl Replay {
             return Ok(None);
         }
         let bytes = self.blocks(at, own as u64)?;
-        let found = match Header::read(bytes, self.journal, self.ring) {
+        let found = match Header::read(bytes, self.of.0, self.of.1) {
             Ok(found) => found,
             Err(version @ Damage::Version { .. }) => {
                 self.other = Some(version);
@@ -389,7 +394,7 @@ impl Replay {
     }
 
     /// Looks at one block after the other for a later batch.
-    fn look(&mut self, position: u64) -> Result<(), Step> {
+    fn probe(&mut self, position: u64) -> Result<(), Step> {
         if position >= self.limit() {
             self.mode = Mode::Ended;
             return Ok(());
@@ -403,7 +408,7 @@ impl Replay {
                 return Ok(());
             }
         }
-        self.mode = Mode::Look(position + 1);
+        self.mode = Mode::Probe(position + 1);
         Ok(())
     }
 

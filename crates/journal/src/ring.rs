@@ -50,7 +50,7 @@ pub struct Write {
     pub data_at: Vec<u32>,
 }
 
-/// A checkpoint to write.
+/// The block that says from where a replay has to read, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckpointWrite {
     /// The slot, 0 or 1.

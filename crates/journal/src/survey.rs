@@ -25,7 +25,7 @@ pub struct SurveyedVolume {
 /// A ring that was read to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RingSurvey {
-    /// Which.
+    /// Its number, counted from 0.
     pub ring: u32,
     /// Its last opening.
     pub epoch: u64,
@@ -70,7 +70,7 @@ impl RingSurvey {
 /// A whole journal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Survey {
-    /// Its rings.
+    /// One entry for each ring, by number.
     pub rings: Vec<RingSurvey>,
     /// What it holds of each volume.
     pub volumes: BTreeMap<VolumeId, SurveyedVolume>,
@@ -84,11 +84,11 @@ pub struct Survey {
 /// A damaged change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Damaged {
-    /// The volume.
+    /// The volume that it was a change of.
     pub volume: VolumeId,
     /// Its blocks.
     pub range: LbaRange,
-    /// The batch that has it.
+    /// The number of the batch in its ring.
     pub batch: u64,
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!      logical unit
 //!           |
-//!   [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate]     each a Wrap over the one below
+//!   [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate]     each a Wrap over it
 //!           |
 //!         leaf (memory, file, block device)
 //!

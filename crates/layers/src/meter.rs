@@ -29,7 +29,7 @@ const LARGE_BYTES: u64 = 32 << 10;
 /// Counts of one kind of operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindCounters {
-    /// Started.
+    /// Operations that went down, whether they have ended or not.
     pub started: u64,
     /// Ended well.
     pub done: u64,

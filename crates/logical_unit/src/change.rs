@@ -2,7 +2,8 @@
 //! answered then.
 //!
 //! ```text
-//!   any core --edit--> home core: [turn] edit a copy -> store it -> every core adopts it -> unit attentions,
+//!   any core --edit--> home core: [turn] edit a copy -> store it -> every core adopts it ->
+//!         unit attentions,
 //!                                 aborts -> answer
 //! ```
 //!
@@ -12,13 +13,14 @@
 //! changes nothing that is kept.
 
 use crate::admission::HoldKind;
-use crate::core_unit::{CoreUnit, UnitId, find};
-use crate::nexus::{Nexus, abort};
+use crate::names::UnitId;
 use crate::outcome::Refusal;
 use crate::ports::KnownPorts;
+use crate::share::control::{AbortedBy, TaskControl};
+use crate::share::nexus::{Nexus, abort};
+use crate::share::{CoreUnit, find};
 use crate::state::{UnitState, describe};
 use crate::store::Entry;
-use crate::task::{AbortedBy, TaskControl};
 use crate::unit::LogicalUnit;
 use env::{CoreHandle, call, call_all};
 use scsi::mode::{ModePages, TaskSetType};
@@ -33,7 +35,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use volume::{Io, Op, OpenError, Origin};
+use volume::{Io, Op, OpenError, OpenErrorKind, Origin};
 
 /// What follows from a change.
 #[derive(Default)]
@@ -59,21 +61,21 @@ type Edit = Box<dyn FnOnce(&mut UnitState) -> Result<Effects, Refusal> + Send>;
 impl CoreUnit {
     /// One change, on the home core.
     async fn change_here(&self, edit: Edit) -> Result<(), Refusal> {
-        let mut in_doubt = self.change_turn().await;
+        let mut unsure = self.change_turn().await;
         let mut state = UnitState::clone(&self.state());
         let effects = edit(&mut state)?;
         let again = effects.store_again.into_iter();
-        let again = again.filter(|(entry, _)| in_doubt.contains(entry));
+        let again = again.filter(|(entry, _)| unsure.contains(entry));
         for (entry, bytes) in effects.store.into_iter().chain(again).collect::<Vec<_>>() {
             let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
             if let Err(error) = store.save(self.core(), key, entry, bytes).await {
                 tracing::error!(lun = &*self.shared().name(), %error, "a change could not be stored, so it is refused");
                 if error.kind() != io::ErrorKind::Unsupported {
-                    in_doubt.insert(entry);
+                    unsure.insert(entry);
                 }
                 return Err(not_stored(entry, &error));
             }
-            in_doubt.remove(&entry);
+            unsure.remove(&entry);
         }
         state.version += 1;
         let _going = self.shared().keep_going().await;
@@ -390,6 +392,7 @@ impl LogicalUnit {
         {
             let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
             flushed.map_err(|error| OpenError {
+                kind: OpenErrorKind::Other,
                 cause: format!("what was acknowledged could not be flushed: {error:?}"),
                 next_step: "look at the disk; then set the mode again".to_owned(),
             })?;
@@ -411,6 +414,7 @@ impl LogicalUnit {
             Ok(effects)
         });
         edited.await.map_err(|_| OpenError {
+            kind: OpenErrorKind::Other,
             cause: "the mode pages could not be stored".to_owned(),
             next_step: "look at the state directory; then set the mode again".to_owned(),
         })

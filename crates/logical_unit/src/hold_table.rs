@@ -7,7 +7,7 @@
 use crate::admission::{HoldId, HoldKind};
 use std::collections::VecDeque;
 
-/// The table.
+/// The holds that stand, and those that wait behind them in the order in which they came.
 #[derive(Default, Debug)]
 pub(crate) struct HoldTable {
     standing: Vec<(HoldId, HoldKind)>,

@@ -3,21 +3,9 @@
 //! at most one is wanted after it. That one stands for all that were asked for meanwhile, as it
 //! begins after them.
 
-use crate::core_unit::CoreUnit;
+use crate::share::{CoreUnit, ImmediateFlush};
 use std::rc::Rc;
 use volume::{Fence, Io, Op, Origin};
-
-/// Where those of one core's share of a unit are.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum ImmediateFlush {
-    /// None is under way.
-    #[default]
-    None,
-    /// One is in flight, and none was asked for since it began.
-    InFlight,
-    /// One is in flight, and another one begins when it is over.
-    Wanted,
-}
 
 impl CoreUnit {
     /// Has all synchronized that was written before this call, while nobody waits for it. What

@@ -107,35 +107,35 @@ enum Taken {
 
 /// A session's place among those that wait for room at a unit, until it is dropped.
 pub struct WaitsForRoom {
-    unit: Arc<crate::unit::LogicalUnit>,
+    limit: Arc<InFlightLimit>,
     place: Place,
 }
 
 impl WaitsForRoom {
     /// At the end of the queue, with a command of `bytes` bytes. Whoever has entered looks once
     /// more: what was given back just before woke nobody.
-    pub(crate) fn new(unit: &Arc<crate::unit::LogicalUnit>, bytes: u64) -> Self {
-        let limit = unit.in_flight_limit();
+    pub(crate) fn new(limit: &Arc<InFlightLimit>, bytes: u64) -> Self {
         Self {
             place: limit.with_queue(|queue| queue.enter(bytes)),
-            unit: Arc::clone(unit),
+            limit: Arc::clone(limit),
         }
     }
 
     fn change(&self, change: impl FnOnce(&mut RoomQueue) -> Wake) {
-        self.unit.in_flight_limit().with_queue(change).wake();
+        self.limit.with_queue(change).wake();
     }
 
     /// It looked, and there was too little room for `bytes` bytes.
     pub fn stays(&self, bytes: u64) {
-        let limit = self.unit.in_flight_limit();
-        limit.with_queue(|queue| queue.stays(self.place, bytes));
+        self.limit
+            .with_queue(|queue| queue.stays(self.place, bytes));
     }
 
     /// It looked, has begun a command, and needs `bytes` bytes more.
     pub fn goes_back(&mut self, bytes: u64) {
-        let limit = self.unit.in_flight_limit();
-        let (place, next) = limit.with_queue(|queue| queue.goes_back(self.place, bytes));
+        let (place, next) = self
+            .limit
+            .with_queue(|queue| queue.goes_back(self.place, bytes));
         self.place = place;
         next.wake();
     }
@@ -147,8 +147,7 @@ impl WaitsForRoom {
 
     /// Ready once it is to look; the task is woken then.
     pub fn poll(&self, cx: &Context<'_>) -> Poll<()> {
-        let limit = self.unit.in_flight_limit();
-        limit.with_queue(|queue| queue.poll(self.place, cx))
+        self.limit.with_queue(|queue| queue.poll(self.place, cx))
     }
 }
 
@@ -333,16 +332,16 @@ mod test {
     fn session(limit: &InFlightLimit, commands: u64, bytes: u64) -> u64 {
         let waker = Arc::new(Unpark(std::thread::current())).into();
         let cx = Context::from_waker(&waker);
-        let mut looks = 0;
+        let mut polls = 0;
         for _ in 0..commands {
             let mut place = None;
             while !matches!(limit.take(bytes, 0, place), Taken::Limited) {
-                looks += 1;
+                polls += 1;
                 let Some(place) = place else {
                     place = Some(limit.with_queue(|queue| queue.enter(bytes)));
                     continue;
                 };
-                if looks % 7 == 0 {
+                if polls % 7 == 0 {
                     limit.with_queue(|queue| queue.is_busy(place)).wake();
                     std::thread::yield_now();
                     continue;
@@ -361,15 +360,15 @@ mod test {
             std::thread::yield_now();
             limit.gives_back(bytes);
         }
-        looks
+        polls
     }
 
     #[test]
-    fn sessions_of_several_cores_lose_no_wake_up_and_none_looks_in_vain() {
+    fn sessions_of_several_cores_lose_no_wake_up_and_none_polls_in_vain() {
         const COMMANDS: u64 = 5_000;
         let limit = InFlightLimit::default();
         limit.set(Some(100));
-        let looks: u64 = std::thread::scope(|scope| {
+        let polls: u64 = std::thread::scope(|scope| {
             let needs = [40, 60, 100, 7, 250, 51];
             let limit = &limit;
             let run = |bytes| scope.spawn(move || session(limit, COMMANDS, bytes));
@@ -380,6 +379,6 @@ mod test {
         assert_eq!(limit.waiting.load(Ordering::SeqCst), 0);
         // One look that fails, one more in the queue, and one for each of the others that gives
         // back meanwhile.
-        assert!(looks <= 6 * COMMANDS * 8, "{looks}");
+        assert!(polls <= 6 * COMMANDS * 8, "{polls}");
     }
 }

@@ -1,7 +1,7 @@
 //! How long READ and WRITE commands spend where, counted on each core apart.
 //!
 //! ```text
-//!   first byte   whole   asked for data   data in   handed down      answered   given to the socket
+//!   first byte   whole   asked for data   data in   handed down      answered   sent
 //!   |--network---|--queue------|--network----|--queue---|--(backend)----|--network--------|
 //!   |--total----------------------------------------------------------------------------|
 //! ```
@@ -12,74 +12,16 @@
 //! **Contract.** Counting touches memory of the own core only, and reads no clock: it goes by
 //! [`env::Core::recent`], which is a turn of the connection's loop old at most.
 
-use crate::core_unit::{CoreUnit, Registry, UnitId};
-use crate::task::TaskControl;
+use crate::names::UnitId;
+use crate::share::control::TaskControl;
+use crate::share::{CoreUnit, Registry};
+use crate::times::{Figures, between};
 use env::{CoreHandle, LocalFuture, call_all};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
+use units::Now;
 use units::histogram::Place;
-use units::{Histogram, Now};
-
-/// The commands whose time is told.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Transfer {
-    /// READ.
-    Read,
-    /// WRITE, and WRITE ATOMIC.
-    Write,
-}
-
-/// Times of one kind of command.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Times {
-    /// What waited for admission, for holds, for its turn, or for memory.
-    pub queue: Histogram,
-    /// What waited for the host's bytes to come, and for the socket to take the answer.
-    pub network: Histogram,
-    /// From the command's first byte until the socket had the whole answer.
-    pub total: Histogram,
-}
-
-/// Times of one unit's commands.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct StageTimes {
-    /// Of [`Transfer::Read`].
-    pub read: Times,
-    /// Of [`Transfer::Write`].
-    pub write: Times,
-}
-
-impl StageTimes {
-    fn of(&mut self, transfer: Transfer) -> &mut Times {
-        match transfer {
-            Transfer::Read => &mut self.read,
-            Transfer::Write => &mut self.write,
-        }
-    }
-
-    /// Adds what another core has counted.
-    fn add(&mut self, other: &Self) {
-        for (ours, theirs) in [
-            (&mut self.read, &other.read),
-            (&mut self.write, &other.write),
-        ] {
-            ours.queue.add(&theirs.queue);
-            ours.network.add(&theirs.network);
-            ours.total.add(&theirs.total);
-        }
-    }
-}
-
-/// What is told of a unit.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Figures {
-    /// How long its commands took.
-    pub times: StageTimes,
-    /// Bytes that its commands hold now.
-    pub bytes_in_flight: u64,
-}
 
 /// What is told of all units that are up, over all cores.
 pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
@@ -96,80 +38,8 @@ pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
     all
 }
 
-/// A task's stopwatch. Times are nanoseconds.
-pub(crate) struct Stopwatch {
-    transfer: Option<Transfer>,
-    asked: Cell<bool>,
-    started: Cell<bool>,
-    first_byte: Now,
-    /// When the last stage ended.
-    mark: Cell<Now>,
-    queue: Cell<u64>,
-    network: Cell<u64>,
-}
-
-impl Stopwatch {
-    /// For a command that began to arrive at `first_byte`, and was there whole at `whole`. Without
-    /// a `transfer` nothing of it is told.
-    pub(crate) fn new(transfer: Option<Transfer>, first_byte: Now, whole: Now) -> Self {
-        Self {
-            transfer,
-            asked: Cell::new(false),
-            started: Cell::new(false),
-            first_byte,
-            mark: Cell::new(whole),
-            queue: Cell::new(0),
-            network: Cell::new(between(first_byte, whole)),
-        }
-    }
-
-    fn shows_the_same(&self, other: &Self) -> bool {
-        self.transfer == other.transfer
-            && self.first_byte == other.first_byte
-            && self.mark.get() == other.mark.get()
-            && self.queue.get() == other.queue.get()
-            && self.network.get() == other.network.get()
-    }
-
-    fn lap(&self, now: Now, stage: &Cell<u64>) {
-        stage.set(stage.get() + between(self.mark.replace(now), now));
-    }
-
-    /// The host may send the data.
-    pub(crate) fn asks_for_data(&self, core: &CoreHandle) {
-        self.lap(core.recent(), &self.queue);
-        self.asked.set(true);
-    }
-
-    /// All data is there that was asked for.
-    pub(crate) fn has_data(&self, core: &CoreHandle) {
-        if self.asked.replace(false) {
-            self.lap(core.recent(), &self.network);
-        }
-    }
-
-    /// The backend is given an operation of it.
-    pub(crate) fn is_handed_down(&self, core: &CoreHandle) {
-        if !self.started.replace(true) {
-            self.lap(core.recent(), &self.queue);
-        }
-    }
-
-    /// It is answered. `false`: nothing of it is told.
-    pub(crate) fn answered(&self, core: &CoreHandle) -> bool {
-        if self.transfer.is_some() {
-            self.mark.set(core.recent());
-        }
-        self.transfer.is_some()
-    }
-}
-
-fn between(earlier: Now, later: Now) -> u64 {
-    later.0.saturating_sub(earlier.0)
-}
-
-/// The latency trace of a command that was answered and whose answer is still to be sent. Dropping it
-/// counts nothing.
+/// The latency trace of a command that was answered and whose answer is still to be sent. Dropping
+/// it counts nothing.
 pub struct LatencyTrace {
     pub(crate) unit: Rc<CoreUnit>,
     pub(crate) control: Rc<TaskControl>,

@@ -3,8 +3,8 @@
 //! ```text
 //!   front --> Nexus::arrive --> Task --run--> execute/* --> Lane::submit
 //!                |                  |
-//!                |                  +-- admission (this core's half of the task set), holds (all cores)
-//!                +-- unit attentions, reservations, mode pages, ALUA: this core's copy of the UnitState
+//!                |                  +-- admission (this core's half of the task set), holds
+//!                +-- unit attentions, reservations, mode pages, ALUA: this core's copy of all
 //! ```
 //!
 //! A [`LogicalUnit`] has a share on every core ([`CoreUnit`]). What admission needs is copied to
@@ -19,18 +19,21 @@
 
 mod admission;
 mod change;
-mod core_unit;
+mod closing;
 mod execute;
-mod hold;
+mod going;
+mod hold_home;
 mod hold_table;
 mod immediate_flush;
 mod in_flight;
 mod latency_trace;
-mod nexus;
+mod names;
 mod outcome;
 mod ports;
 mod renew;
 mod room_queue;
+mod service;
+mod share;
 mod state;
 mod status_count;
 mod store;
@@ -38,21 +41,26 @@ mod task;
 mod task_aborted;
 #[cfg(test)]
 mod test;
+mod times;
 mod travel;
 mod unit;
 mod wait_list;
 
-pub use core_unit::{CoreUnit, UnitId};
+pub use closing::Closing;
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
+pub use going::StandStill;
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
-pub use latency_trace::{Figures, LatencyTrace, StageTimes, Tally, Times, Transfer, figures};
-pub use nexus::{Closing, Nexus, NexusError, Peers, PortFacts, UnitPorts};
+pub use latency_trace::{LatencyTrace, Tally, figures};
+pub use names::{PortFacts, UnitId, UnitPorts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};
 pub use scsi::unit_attention::UnitAttention;
+pub use share::CoreUnit;
+pub use share::nexus::{Nexus, NexusError, Peers};
 pub use state::{Identity, UnitState};
 pub use status_count::Ending;
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
 pub use task::{Attribute, Task, TaskWatch};
-pub use travel::{NexusState, StandStill};
+pub use times::{Figures, StageTimes, Times, Transfer};
+pub use travel::NexusState;
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

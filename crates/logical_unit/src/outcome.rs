@@ -91,7 +91,7 @@ impl Refusal {
     ///
     /// | `IoError` | answer |
     /// |---|---|
-    /// | MediumError, Integrity, of a read | MEDIUM ERROR, UNRECOVERED READ ERROR, INFORMATION = LBA |
+    /// | MediumError, Integrity, of a read | MEDIUM ERROR, UNRECOVERED READ ERROR, its LBA |
     /// | MediumError, Integrity, of a write | MEDIUM ERROR, WRITE ERROR, INFORMATION = LBA |
     /// | Miscompare | MISCOMPARE DURING VERIFY OPERATION, INFORMATION = byte offset |
     /// | SpaceExhausted | DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3 4.7.3.6) |

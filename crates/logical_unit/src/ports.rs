@@ -163,7 +163,7 @@ mod test {
     }
 
     #[test]
-    fn a_stranger_is_told_nothing_by_a_new_unit_and_power_on_by_one_that_may_know_it() {
+    fn a_stranger_is_reported_nothing_by_a_new_unit_and_power_on_by_one_that_may_know_it() {
         let new = KnownPorts::new(true);
         assert_eq!(reported(&new.arrives(&port(1))), []);
         let old = KnownPorts::new(false);
@@ -173,7 +173,7 @@ mod test {
     }
 
     #[test]
-    fn a_port_that_was_lost_is_told_so_and_what_happened_while_it_was_away() {
+    fn a_port_that_was_lost_is_reported_so_and_what_happened_while_it_was_away() {
         let known = KnownPorts::new(true);
         for one in [1, 2, 3] {
             let _ = known.arrives(&port(one));
@@ -219,7 +219,7 @@ mod test {
     }
 
     #[test]
-    fn of_too_many_the_one_that_is_away_longest_is_forgotten_and_told_all_there_is() {
+    fn of_too_many_the_one_that_is_away_longest_is_forgotten_and_reported_all_there_is() {
         let known = KnownPorts::new(true);
         let count = u16::try_from(AWAY_MAX).unwrap() + 1;
         for one in 0..count {

@@ -2,7 +2,7 @@
 
 use crate::admission::HoldKind;
 use crate::change::{Effects, change};
-use crate::core_unit::find;
+use crate::share::find;
 use crate::state::{Stored, describe};
 use crate::unit::LogicalUnit;
 use env::{CoreHandle, call_all};

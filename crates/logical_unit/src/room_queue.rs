@@ -178,18 +178,18 @@ mod test {
                 places,
                 woken,
             };
-            assert_eq!(sessions.that_look(), []);
+            assert_eq!(sessions.that_poll(), []);
             sessions
         }
 
         /// Those that are to look, by their numbers.
-        fn that_look(&mut self) -> Vec<usize> {
+        fn that_poll(&mut self) -> Vec<usize> {
             let waker = Arc::clone(&self.woken).into();
             let cx = Context::from_waker(&waker);
             let queue = &mut self.queue;
             let places = self.places.iter().enumerate();
-            let look = places.filter(|(_, place)| queue.poll(**place, &cx).is_ready());
-            look.map(|(number, _)| number).collect()
+            let inspect = places.filter(|(_, place)| queue.poll(**place, &cx).is_ready());
+            inspect.map(|(number, _)| number).collect()
         }
 
         fn wakes(&self) -> u64 {
@@ -202,14 +202,14 @@ mod test {
         let mut it = Sessions::new(&[10, 10, 10]);
         it.queue.wake_oldest().wake();
         it.queue.wake_oldest().wake();
-        assert_eq!((it.wakes(), it.that_look()), (1, vec![0]));
+        assert_eq!((it.wakes(), it.that_poll()), (1, vec![0]));
         // It found nothing: nobody else is asked, until there is more.
         let first = it.places[0];
         it.queue.stays(first, 20);
-        assert_eq!(it.that_look(), []);
+        assert_eq!(it.that_poll(), []);
         assert_eq!(it.queue.wanted_before(None), 20);
         it.queue.wake_oldest().wake();
-        assert_eq!((it.wakes(), it.that_look()), (2, vec![0]));
+        assert_eq!((it.wakes(), it.that_poll()), (2, vec![0]));
     }
 
     #[test]
@@ -220,29 +220,29 @@ mod test {
             let (place, wake) = it.queue.goes_back(it.places[number], 10 + number as u64);
             it.places[number] = place;
             wake.wake();
-            assert_eq!(it.that_look(), [next]);
+            assert_eq!(it.that_poll(), [next]);
             assert_eq!(it.queue.wanted_before(None), 10 + next as u64);
             assert_eq!(it.queue.wanted_before(Some(it.places[next])), 0);
         }
     }
 
     #[test]
-    fn who_waits_for_something_else_is_passed_over_until_it_looks_by_itself() {
+    fn who_waits_for_something_else_is_passed_over_until_it_polls_by_itself() {
         let mut it = Sessions::new(&[10, 11]);
         let (first, second) = (it.places[0], it.places[1]);
         it.queue.is_busy(first).wake();
-        assert_eq!(it.that_look(), [1]);
+        assert_eq!(it.that_poll(), [1]);
         it.queue.wake_oldest().wake();
-        assert_eq!(it.that_look(), [1]);
+        assert_eq!(it.that_poll(), [1]);
         it.queue.stays(first, 10);
-        assert_eq!(it.that_look(), [0], "it may have been passed over just now");
+        assert_eq!(it.that_poll(), [0], "it may have been passed over just now");
         it.queue.wake_oldest().wake();
-        assert_eq!(it.that_look(), [0]);
+        assert_eq!(it.that_poll(), [0]);
         // All others are busy, and their part grows.
         it.queue.is_busy(first).wake();
-        assert_eq!(it.that_look(), [1]);
+        assert_eq!(it.that_poll(), [1]);
         it.queue.leave(second).wake();
-        assert_eq!((it.that_look(), it.queue.len()), (vec![0], 1));
+        assert_eq!((it.that_poll(), it.queue.len()), (vec![0], 1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A status, and with CHECK CONDITION its sense key, additional sense code and qualifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ending {
-    /// The status.
+    /// The status byte of the answer (SAM-5 5.3.1).
     pub status: Status,
     /// Key, ASC, ASCQ.
     pub sense: Option<(u8, u8, u8)>,

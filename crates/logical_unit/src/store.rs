@@ -67,7 +67,7 @@ pub trait UnitStore: Send + Sync {
     fn place(&self) -> String;
 
     /// What an administrator can do about an entry of the unit `key` that cannot be used.
-    fn way_out(&self, key: &str) -> String {
+    fn next_step(&self, key: &str) -> String {
         let place = self.place();
         format!("look at {key}.* in {place}; remove the file only if every host may lose them")
     }
@@ -234,7 +234,7 @@ impl UnitStore for DirectoryStore {
         self.directory.display().to_string()
     }
 
-    fn way_out(&self, key: &str) -> String {
+    fn next_step(&self, key: &str) -> String {
         format!(
             "look at {key}.* in {}, and bring the file back where there is a good copy: the LUN then comes online by itself; only if \
              every host may lose them, remove it there and in {}",

@@ -3,8 +3,8 @@
 //! ```text
 //!   arrive --> [waiting for data] --run--> [waiting] --admitted--> [in the backend] --> ended
 //!                    |                         |                          |
-//!                    +---- aborted: ended -----+      aborted: the answer is dropped; the blocks of what the
-//!                                                     backend still has are out of reach until it returns
+//!                    +---- aborted: ended -----+      aborted: the answer is dropped; the blocks
+//!                                                     are out of reach until the backend returns
 //! ```
 //!
 //! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at
@@ -15,19 +15,20 @@
 //! **Spec.** SAM-5 "Command and task management models", "Aborting commands".
 
 use crate::admission::{HoldKind, Ticket};
-use crate::core_unit::CoreUnit;
-use crate::hold::HoldGuard;
-use crate::in_flight::{Held, Room, WaitsForRoom};
-use crate::latency_trace::{LatencyTrace, Stopwatch};
-use crate::nexus::Nexus;
+use crate::in_flight::{Room, WaitsForRoom};
+use crate::latency_trace::LatencyTrace;
 use crate::outcome::{Outcome, Refusal, Response};
+use crate::share::CoreUnit;
+use crate::share::control::{AbortedBy, Stage, TaskControl};
+use crate::share::hold::HoldGuard;
+use crate::share::nexus::Nexus;
 use crate::state::UnitState;
+use crate::times::Stopwatch;
 use env::Answer;
 use scsi::cdb::Command;
 use scsi::{Sense, Status};
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use units::{Buf, LbaRange};
+use units::LbaRange;
 use volume::{Class, Done, Fence, Io, Op, Origin};
 
 /// How a task is ordered against others (SAM-5 "Task attributes").
@@ -40,202 +41,6 @@ pub enum Attribute {
     Ordered,
     /// Before ordered tasks that wait.
     HeadOfQueue,
-}
-
-/// Who aborted a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AbortedBy {
-    /// Its own I_T nexus: no answer is sent.
-    Own,
-    /// Another one.
-    Other {
-        /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
-        reported: bool,
-    },
-    /// The right to write was taken from its nexus: what the backend has is carried out and
-    /// answered as it ends, the rest is refused as write protected.
-    ReadOnly,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    WaitingForData,
-    Waiting,
-    InBackend { writes: bool },
-    Ended,
-}
-
-/// What task management sees of a task.
-pub(crate) struct TaskControl {
-    ticket: Ticket,
-    tag: u64,
-    /// It changes the medium.
-    writes: bool,
-    stage: Cell<Stage>,
-    aborted: Cell<Option<AbortedBy>>,
-    /// Another nexus aborted it, and what the backend still has of it is out of reach: its session
-    /// need not keep a place for it any more.
-    released: Cell<bool>,
-    /// Its session has taken what is to be said about it, and its future has nothing to say any
-    /// more.
-    answered: Cell<bool>,
-    /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
-    children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
-    /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
-    quarantine: RefCell<Option<HoldGuard>>,
-    stopwatch: Stopwatch,
-    held: Held,
-}
-
-impl TaskControl {
-    pub(crate) fn new(ticket: Ticket, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
-        Rc::new(Self {
-            ticket,
-            tag,
-            writes,
-            stage: Cell::new(Stage::WaitingForData),
-            aborted: Cell::new(None),
-            released: Cell::new(false),
-            answered: Cell::new(false),
-            children: RefCell::default(),
-            quarantine: RefCell::new(None),
-            stopwatch,
-            held: Held::default(),
-        })
-    }
-
-    pub(crate) fn stopwatch(&self) -> &Stopwatch {
-        &self.stopwatch
-    }
-
-    pub(crate) fn ticket(&self) -> Ticket {
-        self.ticket
-    }
-
-    /// The initiator's tag; above 32 bits for tasks that a command made.
-    pub(crate) fn tag(&self) -> u64 {
-        self.tag
-    }
-
-    pub(crate) fn aborted(&self) -> Option<AbortedBy> {
-        self.aborted.get()
-    }
-
-    /// It changes the medium.
-    pub(crate) fn writes(&self) -> bool {
-        self.writes
-    }
-
-    pub(crate) fn is_released(&self) -> bool {
-        self.released.get()
-    }
-
-    /// Its session has answered for it.
-    pub(crate) fn is_answered(&self) -> bool {
-        self.answered.get()
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.stage.get() == Stage::Ended
-    }
-
-    /// It has ended, or all that the backend has of it is a read: nothing of it can reach the
-    /// medium.
-    pub(crate) fn is_harmless(&self) -> bool {
-        let children = self.children.borrow();
-        let own = matches!(
-            self.stage.get(),
-            Stage::Ended | Stage::InBackend { writes: false }
-        );
-        own && children.iter().all(|(_, child)| child.is_harmless())
-    }
-
-    /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
-    pub(crate) fn release(&self) -> bool {
-        match self.aborted.get() {
-            Some(AbortedBy::Other { .. } | AbortedBy::ReadOnly) => !self.released.replace(true),
-            Some(AbortedBy::Own) | None => false,
-        }
-    }
-
-    /// Marks the task. From here on it submits nothing. One that has not begun ends here.
-    pub(crate) fn abort(&self, unit: &CoreUnit, by: AbortedBy) {
-        if self.aborted.get().is_none() {
-            self.aborted.set(Some(by));
-        }
-        for (unit, child) in self.children.borrow().iter() {
-            child.abort(unit, by);
-            unit.changed().wake_all();
-        }
-        if self.stage.get() == Stage::WaitingForData {
-            self.end(unit);
-        }
-    }
-
-    /// Goes on to another stage, unless it has ended: one that was aborted while its data was on
-    /// the way is run all the same when the data comes, and must not live again.
-    fn enter(&self, stage: Stage) {
-        if !self.has_ended() {
-            self.stage.set(stage);
-        }
-    }
-
-    /// Leaves the task set, once.
-    fn end(&self, unit: &CoreUnit) {
-        if self.stage.replace(Stage::Ended) != Stage::Ended {
-            unit.leave(self.ticket);
-            drop(self.quarantine.borrow_mut().take());
-            unit.changed().wake_all();
-        }
-    }
-
-    /// Writes that the backend still has of it, and of the tasks that it made.
-    pub(crate) fn writes_in_backend(
-        self: &Rc<Self>,
-        unit: &Rc<CoreUnit>,
-        found: &mut Vec<(Rc<CoreUnit>, Rc<Self>)>,
-    ) {
-        for (unit, child) in self.children.borrow().iter() {
-            child.writes_in_backend(unit, found);
-        }
-        if self.stage.get() == (Stage::InBackend { writes: true }) {
-            found.push((Rc::clone(unit), Rc::clone(self)));
-        }
-    }
-
-    /// Puts the blocks of an aborted write that the backend still has out of reach on every core,
-    /// until it returns: nothing that comes later may run before it, and be overwritten by it.
-    pub(crate) async fn seclude(&self, unit: &Rc<CoreUnit>) {
-        let Some(range) = unit.touches(self.ticket) else {
-            return;
-        };
-        let guard = unit
-            .quarantine_hold(HoldKind::Range(range), self.ticket)
-            .await;
-        if !self.has_ended() {
-            *self.quarantine.borrow_mut() = Some(guard);
-        }
-    }
-
-    /// The backend does not return in time: what waits for everything in flight no longer waits for
-    /// this.
-    pub(crate) fn quarantine(&self, unit: &CoreUnit) {
-        for (unit, child) in self.children.borrow().iter() {
-            child.quarantine(unit);
-        }
-        let Stage::InBackend { writes } = self.stage.get() else {
-            return;
-        };
-        let Some(range) = unit.quarantine(self.ticket).filter(|_| writes) else {
-            return;
-        };
-        tracing::warn!(
-            lun = &*unit.shared().name(),
-            first_block = range.start().0,
-            blocks = range.len().0,
-            "an aborted write is still with the backend: later commands on its blocks wait for it"
-        );
-    }
 }
 
 /// Looks at a task from outside.
@@ -258,10 +63,7 @@ impl TaskWatch {
     #[must_use]
     pub fn take_released(&self) -> Option<Outcome> {
         let by = self.control.aborted()?;
-        if by == AbortedBy::Own
-            || !self.control.released.get()
-            || self.control.answered.replace(true)
-        {
+        if by == AbortedBy::Own || !self.control.take_answer() {
             return None;
         }
         let response = match by {
@@ -339,9 +141,7 @@ impl Task {
             // out of reach.
             child.control.abort(unit, by);
         }
-        let mut children = self.control.children.borrow_mut();
-        children.retain(|(_, child)| !child.has_ended());
-        children.push((Rc::clone(unit), Rc::clone(&child.control)));
+        self.control.add_child(unit, &child.control);
         child
     }
 
@@ -494,7 +294,7 @@ impl Task {
         self.control.enter(Stage::InBackend {
             writes: op.mutates(),
         });
-        self.control.stopwatch.is_handed_down(unit.core());
+        self.control.stopwatch().is_handed_down(unit.core());
         Ok(lane.submit(Io::new(op, self.origin())))
     }
 
@@ -525,7 +325,7 @@ impl Task {
     pub fn take_room(&self, bytes: u64, holds: u64, waits: Option<&WaitsForRoom>) -> Room {
         let unit = self.unit();
         let (limit, here) = (unit.shared().in_flight_limit(), unit.bytes_in_flight());
-        let held = &self.control.held;
+        let held = self.control.held();
         held.take(limit, here, bytes, holds, waits)
     }
 
@@ -544,19 +344,19 @@ impl Task {
     /// The session waits for room for `bytes` at the unit, for as long as this is kept.
     #[must_use]
     pub fn waits_for_room(&self, bytes: u64) -> WaitsForRoom {
-        WaitsForRoom::new(self.unit().shared(), bytes)
+        WaitsForRoom::new(self.unit().shared().in_flight_limit(), bytes)
     }
 
     /// The host may send the data: what it takes for that is no waiting of ours.
     pub fn asks_for_data(&self) {
-        self.control.stopwatch.asks_for_data(self.unit().core());
+        self.control.stopwatch().asks_for_data(self.unit().core());
     }
 
     /// How long it took, where that is told.
     pub(crate) fn latency_trace(&self) -> Option<LatencyTrace> {
         let unit = self.unit();
         self.control
-            .stopwatch
+            .stopwatch()
             .answered(unit.core())
             .then(|| LatencyTrace {
                 unit: Rc::clone(unit),
@@ -591,14 +391,6 @@ impl Task {
         };
         self.nexus.response_of(&Refusal::Status(status))
     }
-
-    /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer
-    /// where the host announced fewer. The answer is often there at once.
-    #[must_use]
-    pub fn run(self, data: Buf) -> Answer<crate::outcome::Outcome> {
-        self.control.stopwatch.has_data(self.unit().core());
-        crate::execute::run(self, data)
-    }
 }
 
 impl Drop for Task {
@@ -606,7 +398,7 @@ impl Drop for Task {
         let unit = self.nexus.unit();
         self.control.end(unit);
         let limit = unit.shared().in_flight_limit();
-        self.control.held.give_back(limit, unit.bytes_in_flight());
+        self.control.held().give_back(limit, unit.bytes_in_flight());
         unit.has_less_in_flight();
         self.nexus.task_ends(self.place);
     }

@@ -1,7 +1,7 @@
 //! TAS where an administrator says what it is.
 
 use crate::change::{Effects, change};
-use crate::core_unit::find;
+use crate::share::find;
 use crate::unit::LogicalUnit;
 use env::CoreHandle;
 use scsi::unit_attention::UnitAttention;

@@ -6,14 +6,13 @@
 //! makes it stand still, and gives up at once where something is being told. So neither ever waits
 //! for the other for long.
 
-use crate::core_unit::UnitId;
-use crate::nexus::UnitPorts;
+use crate::names::UnitId;
+use crate::names::UnitPorts;
 use crate::unit::LogicalUnit;
 use scsi::copy::CopyHistory;
 use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::AttentionQueue;
 use std::sync::Arc;
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 use volume::{Fence, FenceSlot};
 
 /// All of a nexus that outlives its stay on one core. Dropping it gives back its place, not what it
@@ -51,29 +50,5 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.shared.give_slot_back(self.number);
-    }
-}
-
-/// While it is held, a unit's nexuses may go from core to core, and nothing is told to all of them.
-pub struct StandStill(
-    #[expect(dead_code, reason = "held, never looked at")] OwnedRwLockWriteGuard<()>,
-);
-
-/// Told and moved, never at the same time.
-#[derive(Default)]
-pub(crate) struct Going(Arc<RwLock<()>>);
-
-impl LogicalUnit {
-    /// Lets nexuses of the unit go from core to core; `None` where something is being told to all
-    /// of them.
-    #[must_use]
-    pub fn stand_still(&self) -> Option<StandStill> {
-        let still = Arc::clone(&self.going().0).try_write_owned();
-        still.ok().map(StandStill)
-    }
-
-    /// While it is held, each nexus is on exactly one core.
-    pub(crate) async fn keep_going(&self) -> RwLockReadGuard<'_, ()> {
-        self.going().0.read().await
     }
 }

@@ -29,15 +29,15 @@ pub struct ActivityView {
 /// What a LUN does.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LunActivity {
-    /// Its name.
+    /// The LUN's name, by which its counters of two moments are compared.
     pub name: String,
     /// It serves.
     pub online: bool,
     /// Commands in flight.
     pub in_flight: u64,
-    /// Reads.
+    /// Its reads since the daemon started.
     pub read: OpActivity,
-    /// Writes.
+    /// Its writes since the daemon started.
     pub write: OpActivity,
     /// Operations that are neither.
     pub other_ops: u64,

@@ -5,7 +5,7 @@
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
 //! them.
 
-use crate::page::{Table, paragraph};
+use crate::page::{MarkdownTable, paragraph};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::fmt::Write as _;
@@ -35,9 +35,9 @@ pub enum Exit {
 /// What the catalogue says of a code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The code.
+    /// What programs compare.
     pub code: Code,
-    /// Its number.
+    /// What stands behind `CWY`; it never changes its meaning.
     pub number: u16,
     /// What happened, in a few words.
     pub title: &'static str,
@@ -117,7 +117,7 @@ catalogue! {
         "The target is in maintenance, the daemon is starting or stopping, or its state is damaged (login status 03h 01h).",
         "See `causeway status`; `causeway target set NAME maintenance=false` ends a maintenance; the initiator tries again by itself.";
     LoginRedirected = 2008, 409, Conflict, "Login sent elsewhere: the target is at another address",
-        "The target has a redirect, so the initiator was told to log in there instead (login status 01h 01h or 01h 02h).",
+        "The target has a redirect, so the initiator was redirected there (login status 01h 01h or 01h 02h).",
         "Nothing, where the initiator follows. Else `causeway target show NAME` tells where to, and `causeway target set NAME redirect=none` ends it.";
 
     NotFound = 3001, 404, NotFound, "No such object",
@@ -145,12 +145,12 @@ catalogue! {
         "The change makes a LUN smaller, which cuts off its end, or destroys the data of one that was deleted. Nothing was changed, because that cannot be taken back.",
         "Make sure that nothing needs the data, then repeat with --yes (REST: ?force=true); in a terminal the command asks for the name.";
     WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would not be safe",
-        "A LUN, a new one or one that is there, would do without the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
+        "A LUN, a new one or one that is there, would do without the promise that acknowledged writes survive a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
         "Choose write-through or write-back, or repeat with --yes where the hosts flush what they need.";
     JournalServes = 3010, 409, Conflict, "The journal is in use",
         "It takes writes, so there is nothing to give up and nothing to open anew.",
         "To do without a journal's speed, set cache = \"write-through\" in its LUNs.";
-    WouldLoseWrites = 3011, 409, Refused, "Refused: writes that hosts were told are safe would be lost",
+    WouldLoseWrites = 3011, 409, Refused, "Refused: acknowledged writes would be lost",
         "A journal may hold writes that were acknowledged and are nowhere else. Giving it up loses them, and file systems of hosts may be damaged.",
         "Bring the journal's file or device back, if that can be done in any way. Else repeat with --confirm and the pool's name.";
 
@@ -185,7 +185,7 @@ catalogue! {
         "A checksum does not fit: the disk has changed blocks, lost a write, or written one elsewhere; or a page of the map of checksums is damaged. Hosts get a medium error for exactly these blocks.",
         "Write each place again as a whole, the 4 KiB around it or, with physical blocks of 512 bytes, the block itself, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Look at the disk.";
     ChecksumsUnwritable = 4010, 503, Failed, "The checksums of a LUN cannot be written",
-        "The file that holds them took no write, so that nothing is written to the LUN's home any more: a block whose checksum is not stored would later look damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
+        "The file that holds them took no write, so that nothing is written to the LUN's backing volume any more: a block whose checksum is not stored would later look damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
         "Look at the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";
     PoolMissing = 4011, 503, Failed, "The pool is missing",
         "LUNs of the pool are known, and nothing of them lies at its path: its file system is not mounted, or another one is. Nothing is made there, because it would be hidden or lost as soon as the right one is back; its LUNs are offline.",
@@ -243,7 +243,7 @@ catalogue! {
     ExportSocket = 7007, 409, Conflict, "The export's socket cannot be made",
         "Another process listens at the path, something else is there, or the directory cannot be written.",
         "Choose another path, or end the process that listens there. A socket that a dead process left behind is replaced by itself.";
-    StoppedUnfinished = 7008, 500, Failed, "Stopped with operations unfinished",
+    StoppedInFlight = 7008, 500, Failed, "Stopped with operations in flight",
         "No path carried them to their end in time. None of them was acknowledged to the programs that asked.",
         "Check what was written last, as after a crash of the program that wrote; what was acknowledged is safe.";
 
@@ -330,7 +330,7 @@ pub fn document() -> String {
          Made from the catalogue in the code; a test keeps both equal. `causeway explain CODE` prints the same without a\n\
          daemon. A code never changes its meaning. The thousands say where to look:\n\n",
     );
-    let mut parts = Table::new(&["Codes", "What they speak of"]);
+    let mut parts = MarkdownTable::new(&["Codes", "What they speak of"]);
     for (codes, what) in [
         ("CWY1...", "configuration and portals"),
         ("CWY2...", "logins"),
@@ -346,7 +346,7 @@ pub fn document() -> String {
     }
     out.push_str(&parts.into_text());
     out.push_str("\n## All codes\n\n");
-    let mut all = Table::new(&["Code", "What happened", "Exit code", "HTTP status"]);
+    let mut all = MarkdownTable::new(&["Code", "What happened", "Exit code", "HTTP status"]);
     for entry in CATALOGUE {
         let code = entry.code.to_string();
         let link = format!("[{code}](#{})", code.to_lowercase());

@@ -3,9 +3,10 @@
 //! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
 //! mistake is reported with file, line and key.
 
+pub use place::{Layout, Place};
+
 use crate::code::Code;
 use crate::name::check_object_name;
-use crate::objects::{Feature, available};
 use crate::problem::Problem;
 use crate::size::Size;
 use crate::toml_table::{Mistake, Placed, Source, Table};
@@ -29,9 +30,9 @@ const COALESCE_US_MAX: u64 = 1000;
 /// What `node.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// The file.
+    /// Where it was read; errors name it, and relative paths start at its directory.
     pub file: PathBuf,
-    /// The node's name.
+    /// `node.name`: what people call it; generations know the node by its identifier.
     pub node_name: String,
     /// Where the node keeps its state.
     pub state_dir: PathBuf,
@@ -97,7 +98,7 @@ impl Config {
 /// Addresses that share a target portal group tag.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortalGroup {
-    /// Its name.
+    /// Unique in the file; targets name it.
     pub name: String,
     /// Its target portal group tag.
     pub tag: u16,
@@ -134,7 +135,7 @@ impl fmt::Display for Listen {
 /// A place for LUNs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pool {
-    /// Its name.
+    /// Unique in the file; LUNs name it.
     pub name: String,
     /// What holds them.
     pub place: Place,
@@ -143,42 +144,6 @@ pub struct Pool {
     pub journal: Option<PathBuf>,
     /// How large the journal's file is made; a device is used whole.
     pub journal_size: Size,
-}
-
-/// What holds a pool's LUNs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// A directory: a file for each LUN.
-    Path(PathBuf),
-    /// Files or block devices, of each of which a LUN has a part.
-    Members {
-        /// All of them, in the order of the file, which says nothing.
-        members: Vec<PathBuf>,
-        /// How LUNs lie on them.
-        layout: Layout,
-    },
-}
-
-/// How LUNs lie on a pool's members.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// One after the other.
-    Span,
-    /// In stripes over all of them.
-    Stripe,
-}
-
-impl Pool {
-    /// The path that stands for it in messages, and that no other pool may have.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match &self.place {
-            Place::Path(path) => path,
-            Place::Members { members, .. } => {
-                members.first().map_or(Path::new(""), PathBuf::as_path)
-            }
-        }
-    }
 }
 
 /// The size of a journal's file where none is written.
@@ -468,7 +433,7 @@ fn read_pools(top: &Table<'_, '_>, base: &Path) -> Vec<Pool> {
     let mut taken: BTreeMap<PathBuf, String> = BTreeMap::new();
     for table in top.tables("pool") {
         let name = read_name(&table, "name = \"default\"");
-        let place = read_place(&table, base);
+        let place = Place::read(&table, base);
         let (journal, journal_size) = read_journal(&table, base);
         table.finish(&[]);
         let (Some(name), Some(place)) = (name, place) else {
@@ -477,12 +442,24 @@ fn read_pools(top: &Table<'_, '_>, base: &Path) -> Vec<Pool> {
         if pools.iter().any(|pool| pool.name == name) {
             table.wrong("name", format!("a second pool \"{name}\""));
         }
-        let (key, paths) = match &place {
-            Place::Path(path) => ("path", vec![path]),
-            Place::Members { members, .. } => ("members", members.iter().collect()),
-        };
+        if let Some(same) = pools
+            .iter()
+            .find(|pool| pool.place == place && place.paths().is_empty())
+        {
+            table.wrong(place.key(), format!("it is pool \"{}\"'s", same.name));
+        }
+        if journal.is_some() && place.is_stable() {
+            table.wrong(
+                "journal",
+                format!(
+                    "a pool with {} has none: what it acknowledges is stable where it lies",
+                    place.key()
+                ),
+            );
+        }
+        let (key, paths) = (place.key(), place.paths());
         let journal_of = journal.iter().map(|path| ("journal", path));
-        for (key, path) in paths.into_iter().map(|path| (key, path)).chain(journal_of) {
+        for (key, path) in paths.iter().map(|path| (key, path)).chain(journal_of) {
             if let Some(other) = taken.insert(path.clone(), name.clone()) {
                 let rule = if *key == *"path" {
                     format!("it is pool \"{other}\"'s path")
@@ -502,67 +479,13 @@ fn read_pools(top: &Table<'_, '_>, base: &Path) -> Vec<Pool> {
     pools
 }
 
-/// `path`, or `members` with `layout`.
-fn read_place(table: &Table<'_, '_>, base: &Path) -> Option<Place> {
-    const LAYOUTS: &str = "write \"span\" or \"stripe\"";
-    let has = |wanted: &str| table.keys().any(|key| key == wanted);
-    let layout = match table
-        .text("layout")
-        .as_ref()
-        .map(|text| text.value.as_str())
-    {
-        None | Some("span") => Layout::Span,
-        Some("stripe") => Layout::Stripe,
-        Some(other) => {
-            table.wrong("layout", format!("\"{other}\": {LAYOUTS}"));
-            Layout::Span
-        }
-    };
-    if !available(Feature::Members) {
-        for key in ["members", "layout"] {
-            table.not_yet(key);
-        }
-    }
-    if !has("members") {
-        if has("layout") && available(Feature::Members) {
-            table.wrong(
-                "layout",
-                "it is how LUNs lie on members, and there are none",
-            );
-        }
-        let path = table.required_text("path", "path = \"data/pool\"")?;
-        return Some(Place::Path(base.join(path.value)));
-    }
-    let members = table.texts("members")?;
-    if table.text("path").is_some() {
-        table.wrong("members", "write either path or members");
-        return None;
-    }
-    if members.is_empty() {
-        table.wrong("members", "an empty list; name files or block devices");
-        return None;
-    }
-    if members.len() > 1 && !has("layout") {
-        table.missing("layout", "layout = \"span\", or \"stripe\"");
-    }
-    let members = members.iter().map(|member| base.join(&member.value));
-    Some(Place::Members {
-        members: members.collect(),
-        layout,
-    })
-}
-
 fn read_journal(table: &Table<'_, '_>, base: &Path) -> (Option<PathBuf>, Size) {
     let journal = table.text("journal");
     if journal.as_ref().is_some_and(|path| path.value.is_empty()) {
         table.wrong("journal", "an empty path");
     }
     let size = table.size("journal_size");
-    if !available(Feature::Journal) {
-        for key in ["journal", "journal_size"] {
-            table.not_yet(key);
-        }
-    } else if size.is_some() && journal.is_none() {
+    if size.is_some() && journal.is_none() {
         table.wrong(
             "journal_size",
             "it is the size of a journal, and there is none",
@@ -814,6 +737,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
         .map_or(Code::ConfigValue, |mistake| mistake.code)
 }
 
+mod place;
 mod sessions;
 #[cfg(test)]
 mod test;

@@ -7,9 +7,11 @@
 
 use crate::objects::Objects;
 use crate::secret::Secret;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version that is written. Readers refuse greater ones.
 const VERSION: u32 = 1;
@@ -18,7 +20,7 @@ const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// The node that it is of.
+    /// The identifier that is kept in `state_dir`: documents of another node are refused.
     pub node_id: String,
     /// Its number.
     pub generation: u64,
@@ -36,43 +38,105 @@ pub fn write(kind: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Why a document cannot be read. Whoever reads one decides by this what becomes of the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DocumentError {
+    /// It has no whole first line.
+    Empty,
+    /// The first line is none of a document.
+    Header,
+    /// The contents are not those that were written.
+    Checksum,
+    /// It is another document than its name says.
+    OtherKind,
+    /// Its first line is of a version that is not known here.
+    Newer,
+    /// It is whole, and says what is not understood here: another version wrote it.
+    Unknown(String),
+    /// It has no checksum, and is no document of its kind.
+    Malformed(String),
+}
+
+impl DocumentError {
+    /// What was written there is lost, whoever reads it. All else may still be of use to another
+    /// version, and is not to be overwritten.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Empty | Self::Header | Self::Checksum | Self::Malformed(_) => true,
+            Self::OtherKind | Self::Newer | Self::Unknown(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the file is empty or cut off"),
+            Self::Header => f.write_str("the header line is damaged"),
+            Self::Checksum => f.write_str("the checksum does not match the contents"),
+            Self::OtherKind => f.write_str("the file is of another kind than its name says"),
+            Self::Newer => f.write_str("the file was written by a newer version of Causeway"),
+            Self::Unknown(why) => {
+                write!(
+                    f,
+                    "the file was written by another version of Causeway: {why}"
+                )
+            }
+            Self::Malformed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
 /// The body of a whole file of this kind.
 ///
 /// # Errors
 /// What is wrong with the header.
-pub fn read(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub fn read(kind: &str, text: &[u8]) -> Result<Vec<u8>, DocumentError> {
     let end = text.iter().position(|byte| *byte == b'\n');
-    let end = end.ok_or("the file is empty or cut off")?;
+    let end = end.ok_or(DocumentError::Empty)?;
     let (header, body) = text.split_at(end);
     let body = body.get(1..).unwrap_or_default();
-    let header = std::str::from_utf8(header).map_err(|_| "the header line is damaged")?;
+    let header = std::str::from_utf8(header).map_err(|_| DocumentError::Header)?;
     let words: Vec<&str> = header.split(' ').collect();
     let ["causeway", of, version, "sha256", sum] = words.as_slice() else {
-        return Err("the header line is damaged");
+        return Err(DocumentError::Header);
     };
     if *of != kind {
-        return Err("the file is of another kind than its name says");
+        return Err(DocumentError::OtherKind);
     }
     match version.parse::<u32>() {
         Ok(1..=VERSION) => {}
-        Ok(0) | Err(_) => return Err("the header line is damaged"),
-        Ok(_) => return Err("the file was written by a newer version of Causeway"),
+        Ok(0) | Err(_) => return Err(DocumentError::Header),
+        Ok(_) => return Err(DocumentError::Newer),
     }
     if *sum != checksum(body) {
-        return Err("the checksum does not match the contents");
+        return Err(DocumentError::Checksum);
     }
     Ok(body.to_vec())
+}
+
+/// What a whole file of this kind holds.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse<T: DeserializeOwned>(kind: &str, text: &[u8]) -> Result<T, DocumentError> {
+    let body = read(kind, text)?;
+    serde_json::from_slice(&body).map_err(|error| DocumentError::Unknown(error.to_string()))
 }
 
 /// The same of a kind that was written as a bare JSON body once.
 ///
 /// # Errors
-/// What is wrong with the header.
-pub fn read_or_bare(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
+/// What is wrong with it.
+pub fn parse_or_bare<T: DeserializeOwned>(kind: &str, text: &[u8]) -> Result<T, DocumentError> {
     // JSON begins with none of this, and a header that is damaged is no JSON.
     match text.first() {
-        Some(b'[' | b'{') => Ok(text.to_vec()),
-        Some(_) | None => read(kind, text),
+        Some(b'[' | b'{') => serde_json::from_slice(text)
+            .map_err(|error| DocumentError::Malformed(error.to_string())),
+        Some(_) | None => parse(kind, text),
     }
 }
 
@@ -151,5 +215,41 @@ impl Secrets {
     /// It is no such text.
     pub fn from_json(text: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(text)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_document_of_another_version_is_no_damaged_one_at_any_byte() {
+        let whole = write("list", b"[1,2]");
+        let read = |text: &[u8]| parse::<Vec<u32>>("list", text);
+        assert_eq!(read(&whole), Ok(vec![1, 2]));
+        assert_eq!(parse_or_bare("list", b"[1,2]"), Ok(vec![1_u32, 2]));
+        for end in 0..whole.len() {
+            let why = read(&whole[..end]).unwrap_err();
+            assert!(why.is_damage(), "{end} bytes: {why}");
+        }
+        let newer = String::from_utf8(whole)
+            .unwrap()
+            .replace("list 1", "list 2");
+        assert_eq!(read(newer.as_bytes()), Err(DocumentError::Newer));
+        let other = parse::<Vec<u32>>("other", &write("list", b"[1,2]"));
+        assert_eq!(other, Err(DocumentError::OtherKind));
+        // Its checksum says that somebody meant it so.
+        let unknown = read(&write("list", b"{\"all\":[1,2]}")).unwrap_err();
+        assert!(!unknown.is_damage(), "{unknown}");
+        let cut = parse_or_bare::<Vec<u32>>("list", b"[1,2").unwrap_err();
+        assert!(cut.is_damage(), "{cut}");
+        for hurt in [
+            &b"causeway list 0 sha256 00\n"[..],
+            b"causeway list x sha256 00\n",
+        ] {
+            assert_eq!(read(hurt), Err(DocumentError::Header));
+        }
+        let hurt = read(b"causeway list 1 sha256 00\n[]");
+        assert_eq!(hurt, Err(DocumentError::Checksum));
     }
 }

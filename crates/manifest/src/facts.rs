@@ -1,13 +1,15 @@
-//! How a node is, as its data plane tells it: the figures behind the API's answers, `status` and the
-//! metrics.
+//! How a node is, as its data plane tells it: the figures behind the API's answers, `status` and
+//! the metrics.
 
 use crate::code::Code;
 use crate::journal::JournalFacts;
 use crate::latency::{Latency, Stages};
+use crate::objects::LayerFacts;
 use crate::plan::SessionBrief;
-use crate::scrub::{BadBlocks, ScrubFacts};
+use crate::scrub::ScrubFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Whether a LUN serves.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -46,107 +48,12 @@ pub struct LunFacts {
     pub statuses: BTreeMap<String, u64>,
     /// Bytes that its storage takes, where that is known.
     pub allocated: Option<u64>,
-    /// What its limit did, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited: Option<LimitFacts>,
-    /// What others of its pool did to it by their shares, where there are any.
-    pub shared: Option<LimitFacts>,
-    /// What its read cache did, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached: Option<ReadCacheFacts>,
-    /// How its checksums are, where it has some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checksums: Option<ChecksumFacts>,
+    /// What its layers did.
+    #[serde(flatten)]
+    pub layers: LayerFacts,
     /// The scrub that runs, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubFacts>,
-}
-
-/// What a limit, or the shares of others, did since the LUN came into service.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
-pub struct LimitFacts {
-    /// Operations that had to wait.
-    pub deferred: u64,
-    /// How long those of them that went on had waited, together, in microseconds.
-    pub waited_us: u64,
-    /// Operations that wait now.
-    pub waiting: u64,
-}
-
-/// What a read cache did since it got its size.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
-pub struct ReadCacheFacts {
-    /// Reads that it answered.
-    pub hits: u64,
-    /// Reads that it did not.
-    pub misses: u64,
-    /// Bytes that it holds.
-    pub bytes: u64,
-}
-
-/// What the checksums of a LUN found since it came into service.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
-pub struct ChecksumFacts {
-    /// Bytes that each of them covers: 4096, or 512 where those are the LUN's physical blocks.
-    pub block_bytes: u32,
-    /// Blocks that are known not to be what was written; after very many, no more are counted.
-    pub bad_blocks: u64,
-    /// Where they are: the first 16 places.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub places: Vec<BadBlocks>,
-    /// Blocks that have no checksum yet: they are given as they are, and checked from the first
-    /// time on that they are written, read or scrubbed. After a crash about so many, until the next
-    /// scrub has ended.
-    #[serde(default)]
-    pub unchecked_blocks: u64,
-    /// Reads that met such a block.
-    pub mismatches: u64,
-    /// Blocks with a checksum each that were written anew from another copy.
-    pub repaired: u64,
-    /// Checksums that were adopted from what was there: after a crash, and after writes that
-    /// failed.
-    pub adopted: u64,
-    /// Pages of the map that were read.
-    pub pages_read: u64,
-    /// Pages of the map that were written.
-    pub pages_written: u64,
-    /// Pages of the map that could not be used.
-    pub pages_lost: u64,
-    /// Memory that the map takes now, in bytes.
-    pub map_bytes: u64,
-    /// Why the map cannot be written, where it cannot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<String>,
-    /// Why there is no space for the map now, where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub full: Option<String>,
-}
-
-impl ChecksumFacts {
-    /// What an administrator must know of them.
-    #[must_use]
-    pub fn problem(&self) -> Option<String> {
-        if let Some(why) = &self.broken {
-            return Some(format!(
-                "its checksums cannot be written, and so nothing of it home: {why}; look at the disk, then restart the daemon ({})",
-                Code::ChecksumsUnwritable
-            ));
-        }
-        if let Some(why) = &self.full {
-            return Some(format!(
-                "there is no space for its checksums, and so nothing of it goes home: {why}; make room in the file system where they lie, \
-                 and it goes on by itself ({})",
-                Code::PoolFull
-            ));
-        }
-        let first = self.places.first()?.lba;
-        let bad = self.bad_blocks;
-        Some(format!(
-            "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
-             from a backup, by writing whole physical blocks of it, and look at the disk ({})",
-            Code::BlocksDamaged
-        ))
-    }
 }
 
 /// A core of the runtime.
@@ -186,7 +93,7 @@ pub struct DigestFacts {
     pub data: u64,
 }
 
-/// A session.
+/// An iSCSI session, with its connection and what it did since its login.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct SessionFacts {
     /// Its number.
@@ -320,7 +227,7 @@ const fn once() -> u64 {
 pub struct PortalFacts {
     /// The portal group.
     pub group: String,
-    /// Its tag.
+    /// TargetPortalGroupTag of its portal group.
     pub tag: u16,
     /// The address with the real port.
     pub address: String,
@@ -348,7 +255,7 @@ pub struct MemberFacts {
     pub event: Option<u64>,
     /// The last event that was to be written to it.
     pub last_event: u64,
-    /// Its size.
+    /// Bytes of the file or device; absent where it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// `present`, or what is wrong with it.
@@ -379,12 +286,56 @@ pub enum PoolState {
     Unusable,
 }
 
+/// What the storage below a pool says of itself, such as a cluster of its own.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct HealthFacts {
+    /// As it names itself.
+    pub system: String,
+    /// As a whole.
+    pub severity: HealthSeverity,
+    /// What is wrong with it, in its own words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+}
+
+/// How bad that is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthSeverity {
+    /// Nothing is wrong.
+    #[default]
+    Ok,
+    /// Something wants to be looked at.
+    Warning,
+    /// Something fails.
+    Error,
+}
+
+impl HealthSeverity {
+    /// As documents write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for HealthFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.checks.join("; ");
+        write!(f, "{} says {}: {all}", self.system, self.severity.name())
+    }
+}
+
 /// The space of a pool, in bytes.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct PoolFacts {
-    /// Its name.
+    /// As `node.toml` has it.
     pub name: String,
-    /// Its path.
+    /// The directory, the members or the cluster's pool, as `node.toml` has them.
     pub path: String,
     /// All of it.
     pub total: u64,
@@ -421,6 +372,9 @@ pub struct PoolFacts {
     /// Why it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// What the storage below says of itself, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthFacts>,
     /// `directory`, `span` or `stripe`.
     #[serde(default)]
     pub layout: String,

@@ -1,49 +1,9 @@
 //! What `node.toml` and the objects may say: every key with its values, default and meaning, for
 //! people. The tables of `docs/interface.md` are made from it.
 
-use crate::page::Table;
-
-/// A key of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// Its section and its name, such as `pool.journal`.
-    pub key: &'static str,
-    /// What may stand there.
-    pub values: &'static str,
-    /// What holds where it does not stand.
-    pub default: &'static str,
-    /// Whether it changes while hosts work; of an object.
-    pub live: bool,
-    /// What it means.
-    pub meaning: &'static str,
-}
-
-const fn node(
-    key: &'static str,
-    values: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Field {
-    Field {
-        key,
-        values,
-        default,
-        live: false,
-        meaning,
-    }
-}
-
-const fn live(
-    key: &'static str,
-    values: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Field {
-    Field {
-        live: true,
-        ..node(key, values, default, meaning)
-    }
-}
+use crate::field::{Field, live, node};
+use crate::objects::{FIELDS, StorageField};
+use crate::page::MarkdownTable;
 
 /// The keys of `node.toml`.
 pub const NODE: [Field; 25] = [
@@ -194,8 +154,8 @@ pub const NODE: [Field; 25] = [
     ),
 ];
 
-/// The fields of objects.
-pub const OBJECTS: [Field; 29] = [
+/// The fields of objects but for the storage fields of LUNs.
+const OBJECTS: [Field; 23] = [
     live("lun.name", "name", "required", "the LUN's name"),
     live(
         "lun.size",
@@ -238,43 +198,6 @@ pub const OBJECTS: [Field; 29] = [
         "size",
         "0: no limit",
         "the most that its commands may hold, over all cores and sessions",
-    ),
-    live(
-        "lun.cache",
-        "`\"write-through\"`, `\"write-back\"`, `\"volatile\"`",
-        "by the pool",
-        "what an acknowledged write has behind it; write-back needs the pool's journal",
-    ),
-    live(
-        "lun.integrity",
-        "boolean",
-        "`false`",
-        "blocks are checked when they are read; needs a journal",
-    ),
-    live(
-        "lun.read_cache",
-        "size",
-        "0: none",
-        "memory for blocks that may be read again, filled by reads and by what a journal \
-         destages",
-    ),
-    live(
-        "lun.limit",
-        "`{ iops, bytes_per_second, burst_seconds }`",
-        "none",
-        "what it may use of a second; each part alone is possible, `{}` lifts it",
-    ),
-    live(
-        "lun.shares",
-        "1 to 10000; 0: none",
-        "none",
-        "its part of the pool where LUNs compete",
-    ),
-    live(
-        "lun.task_aborted_status",
-        "`\"on\"`, `\"off\"`, `\"host\"`",
-        "`\"host\"`",
-        "TAS of the control mode page; see below",
     ),
     live("target.name", "name", "required", "the target's name"),
     live(
@@ -352,7 +275,7 @@ pub const OBJECTS: [Field; 29] = [
 /// The table of `node.toml`.
 #[must_use]
 pub fn node_table() -> String {
-    let mut table = Table::new(&["Key", "Values", "Default", "Meaning"]);
+    let mut table = MarkdownTable::new(&["Key", "Values", "Default", "Meaning"]);
     for field in NODE {
         let key = format!("`{}`", field.key);
         table.row(&[&key, field.values, field.default, field.meaning]);
@@ -360,11 +283,21 @@ pub fn node_table() -> String {
     table.into_text()
 }
 
-/// The table of objects.
+/// The fields of objects: those of a section stand together.
+#[must_use]
+pub fn object_fields() -> Vec<Field> {
+    let is_of_lun = |field: &&Field| field.key.starts_with("lun.");
+    let own = OBJECTS.iter().take_while(is_of_lun);
+    let storage = FIELDS.into_iter().map(StorageField::documented);
+    let others = OBJECTS.iter().skip_while(is_of_lun);
+    own.copied().chain(storage).chain(others.copied()).collect()
+}
+
+/// The fields of all objects as a table of Markdown, for the reference.
 #[must_use]
 pub fn object_table() -> String {
-    let mut table = Table::new(&["Field", "Values", "Default", "Live", "Meaning"]);
-    for field in OBJECTS {
+    let mut table = MarkdownTable::new(&["Field", "Values", "Default", "Live", "Meaning"]);
+    for field in object_fields() {
         let key = format!("`{}`", field.key);
         let live = if field.live { "yes" } else { "no" };
         table.row(&[&key, field.values, field.default, live, field.meaning]);
@@ -434,7 +367,7 @@ mod test {
         let mistakes =
             objects::parse(Path::new("o.toml"), Path::new("."), OBJECT_FILE, &never).unwrap_err();
         let read = known(mistakes.into_iter().map(|it| (it.key, it.message)));
-        assert_eq!(read, of(&OBJECTS));
+        assert_eq!(read, of(&object_fields()));
     }
 
     #[test]

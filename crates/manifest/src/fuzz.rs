@@ -1,6 +1,6 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
-use crate::config::{self, Pool};
+use crate::config;
 use crate::document;
 use crate::objects::{
     ChapSpec, ObjectSet, Objects, SecretSpec, check_each, parse as parse_objects, to_toml,
@@ -8,7 +8,7 @@ use crate::objects::{
 use crate::toml_table::Mistake;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Two secrets are there, and no other.
 fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
@@ -76,7 +76,8 @@ pub fn node_file(bytes: &[u8]) {
     let read_node = |text: &str| config::parse(Path::new("/base/node.toml"), text);
     let read = read_node(text);
     if let Ok(config) = &read {
-        let pools = config.pools.iter().map(Pool::path);
+        let pools = config.pools.iter().flat_map(|pool| pool.place.paths());
+        let pools = pools.map(PathBuf::as_path);
         let paths: Vec<&Path> = pools.chain([config.state_dir.as_path()]).collect();
         assert!(paths.iter().all(|path| path.is_absolute()), "{paths:?}");
         let groups = &config.portal_groups;
@@ -119,9 +120,9 @@ fn check_lines<T: PartialEq + Debug>(
         }
     };
     let mut below = parse(&format!("# a comment\n{text}"));
-    // What is missing from the file as a whole is missing from its first line on, wherever that is.
+    // What is absent from the file as a whole is absent from its first line on, wherever that is.
     for mistake in below.as_mut().err().into_iter().flatten() {
-        if mistake.line == 1 && mistake.message.starts_with("missing") {
+        if mistake.line == 1 && mistake.is_absence {
             mistake.line = 2;
         }
     }
@@ -235,6 +236,23 @@ format = "json"
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn what_is_absent_is_not_what_is_wrong_whatever_the_words_are() {
+        let text = "schema = 1\nsurprise = \"missing\"\n[node]\nname = 5\n";
+        let mistakes = config::parse(Path::new("/base/node.toml"), text).unwrap_err();
+        let absent = |key: &str| {
+            let found = mistakes.iter().find(|it| it.key == key);
+            found.map(|it| it.is_absence)
+        };
+        assert_eq!(absent("portal_group"), Some(true), "{mistakes:?}");
+        assert_eq!(absent("node.name"), Some(false), "{mistakes:?}");
+        assert_eq!(absent("surprise"), Some(false), "{mistakes:?}");
+        for text in ["", "schema = 1", "[node]"] {
+            node_file(text.as_bytes());
+            objects_file(text.as_bytes());
+        }
+    }
 
     #[test]
     fn seeds_are_accepted_and_break_no_oracle() {

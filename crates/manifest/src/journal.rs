@@ -79,9 +79,9 @@ pub struct JournalFacts {
     pub used_bytes: u64,
     /// Its rings: each is written by one core.
     pub rings: u32,
-    /// Bytes of LUNs whose newest data is in the journal and not at home.
+    /// Bytes of LUNs whose newest data is in the journal and not destaged.
     pub pending_bytes: u64,
-    /// How long the oldest change has waited that is not at home; of what was found at the start,
+    /// How long the oldest change has waited that is not destaged; of what was found at the start,
     /// since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
@@ -95,7 +95,7 @@ pub struct JournalFacts {
     pub written_bytes: u64,
     /// Bytes that were destaged.
     pub destaged_bytes: u64,
-    /// Bytes that went home past it.
+    /// Bytes that went to the backing volume past it.
     pub write_around_bytes: u64,
     /// Memory of its index, in bytes.
     pub index_bytes: u64,
@@ -108,7 +108,7 @@ pub struct JournalFacts {
     /// ... and the bytes of their data.
     #[serde(default)]
     pub waiting_bytes: u64,
-    /// Changes that were kept back, because as many waited as may.
+    /// Changes that were throttled, because as many waited as may.
     #[serde(default)]
     pub throttled: u64,
     /// Reads of it that did not give what was written there at first, and were looked at again.
@@ -234,7 +234,7 @@ pub struct JournalRequest {
     pub dry_run: bool,
 }
 
-/// What a LUN loses at the most with its journal: some of it may be at home already.
+/// What a LUN loses at the most with its journal: some of it may be destaged already.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct JournalLoss {
     /// The LUN; the journal's number of it, where no LUN has it any more.
@@ -250,7 +250,7 @@ pub struct JournalLoss {
 /// What was done about a journal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct JournalOutcome {
-    /// The pool.
+    /// The pool whose journal it is.
     pub pool: String,
     /// It was done; `false` for a dry run, and where nothing had to be.
     pub changed: bool,

@@ -190,8 +190,11 @@ mod test {
             (1000, 500_500, Some(500))
         );
         for (per_mille, least, most) in [(500, 500, 640), (990, 990, 1024), (1, 1, 1)] {
-            let told = all.quantile(per_mille).unwrap();
-            assert!((least..=most).contains(&told), "{per_mille}: {told}");
+            let reported = all.quantile(per_mille).unwrap();
+            assert!(
+                (least..=most).contains(&reported),
+                "{per_mille}: {reported}"
+            );
         }
         assert_eq!(
             (counted(&[]).quantile(500), counted(&[]).mean()),

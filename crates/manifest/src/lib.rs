@@ -11,6 +11,7 @@ pub mod code;
 pub mod config;
 pub mod document;
 pub mod facts;
+pub mod field;
 pub mod fields;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

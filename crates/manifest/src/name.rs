@@ -239,8 +239,8 @@ mod test {
             ("-san:3260", "neither an address nor"),
             ("san b:3260", "neither an address nor"),
         ] {
-            let told = check_target_address(bad).unwrap_err();
-            assert!(told.contains(why), "{bad}: {told}");
+            let reported = check_target_address(bad).unwrap_err();
+            assert!(reported.contains(why), "{bad}: {reported}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! names it: after the state directory was lost, or the pool moved here from another machine.
 //! `docs/formats/state.md` describes it.
 
-use crate::document;
+use crate::document::{self, DocumentError};
 use crate::objects::Lun;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ const KIND: &str = "lun";
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct LunRecord {
-    /// Its name.
+    /// The name that the LUN had when the record was written.
     pub name: String,
     /// It was removed, and kept its data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -43,9 +43,8 @@ impl LunRecord {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn decode(text: &[u8]) -> Result<Self, String> {
-        let body = document::read(KIND, text)?;
-        serde_json::from_slice(&body).map_err(|error| error.to_string())
+    pub fn decode(text: &[u8]) -> Result<Self, DocumentError> {
+        document::parse(KIND, text)
     }
 }
 
@@ -56,7 +55,7 @@ pub struct Orphan {
     pub pool: String,
     /// Its NAA identifier, which its file is named after.
     pub naa: String,
-    /// Its file, in a pool that is a directory.
+    /// Its file in a pool that is a directory; its image as `POOL/IMAGE` in one of images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Bytes that hosts saw, or that its pool keeps for it.
@@ -73,6 +72,10 @@ pub struct Orphan {
     /// Why what stands beside it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// It was never a LUN: it is another's, or nobody's yet. Nobody is asked to do anything about
+    /// it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foreign: bool,
     /// Its map of checksums is there.
     #[serde(default)]
     pub has_checksums: bool,

@@ -1,8 +1,8 @@
 //! Pages of the reference that are made from what the code knows: Markdown with lines of at most
 //! 120 columns.
 //!
-//! A row of a table that would be longer goes on in rows whose first cell is empty; the book joins
-//! them.
+//! A row of a table that would be longer goes on in rows whose first cell is empty; `make docs`
+//! joins them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ pub const COLUMNS: usize = 120;
 
 /// A table of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Table {
+pub struct MarkdownTable {
     text: String,
     cells: usize,
 }
 
-impl Table {
+impl MarkdownTable {
     /// A table with these names of columns.
     #[must_use]
     pub fn new(head: &[&str]) -> Self {
@@ -195,7 +195,7 @@ mod test {
     fn no_row_is_too_long_no_word_is_lost_and_the_first_cell_stays_whole() {
         let long = "of a cell that has far more words than a line has room for ".repeat(5);
         let code = "`a code span of several words`";
-        let mut table = Table::new(&["a", "b", "c"]);
+        let mut table = MarkdownTable::new(&["a", "b", "c"]);
         table.row(&["`first cell`", &format!("{long}{code}"), &long]);
         table.row(&["x", "y", ""]);
         let text = table.into_text();

@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -48,14 +49,27 @@ pub struct BadBlocks {
     pub damage: Damage,
 }
 
+impl fmt::Display for BadBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.damage {
+            Damage::Unreadable => "cannot be read",
+            Damage::Mismatch => "not what was written",
+        };
+        match self.blocks {
+            1 => write!(f, "block {}: {what}", self.lba),
+            blocks => write!(f, "{blocks} blocks from {}: {what}", self.lba),
+        }
+    }
+}
+
 /// What a scrub has found in the journal of the LUN's pool, which it reads first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct JournalScrub {
-    /// Batches that were not at home, and were read.
+    /// Batches that were not destaged, and were read.
     pub batches: u64,
     /// Changes in them that are right.
     pub changes: u64,
-    /// Changes that are damaged.
+    /// Changes in them whose data is not what was written.
     pub damaged_changes: u64,
     /// Copies of its superblock that are damaged, of two.
     pub damaged_superblocks: u64,

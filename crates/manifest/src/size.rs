@@ -43,7 +43,7 @@ impl Size {
         Some(Self(bytes))
     }
 
-    /// In bytes.
+    /// At most [`SIZE_BYTES_MAX`].
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0
@@ -57,7 +57,7 @@ impl Size {
 
     /// For people, in sentences: as [`rounded`], with the bytes where that is not all.
     #[must_use]
-    pub fn told(self) -> String {
+    pub fn reported(self) -> String {
         let (text, is_exact) = iec(self.0);
         if is_exact {
             return text;
@@ -272,14 +272,14 @@ mod test {
         assert_eq!(Size(0).rounded(), "0 B");
         assert_eq!(Size(SIZE_BYTES_MAX).rounded(), "8 PiB");
         assert_eq!(rounded(u64::MAX), "15.9 EiB");
-        for (exact, told) in [
+        for (exact, reported) in [
             (0, "0 B"),
             (4096, "4 KiB"),
             (3 << 29, "1.5 GiB"),
             (10_000_000_000, "9.3 GiB (10000000000 bytes)"),
             ((1 << 30) + 512, "1 GiB (1073742336 bytes)"),
         ] {
-            assert_eq!(Size(exact).told(), told);
+            assert_eq!(Size(exact).reported(), reported);
         }
     }
 }

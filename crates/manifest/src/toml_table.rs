@@ -6,13 +6,16 @@
 
 use crate::code::Code;
 use crate::name::did_you_mean;
-use crate::objects::NOT_YET;
 use crate::size::Size;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// What is said of a field that a later version will have.
+const NOT_YET: &str = "not in this version yet; remove it";
 
 /// A mistake in a file, for the person who wrote it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +30,9 @@ pub struct Mistake {
     pub message: String,
     /// The kind.
     pub code: Code,
+    /// Nothing stands there that is wrong: the key is absent, and the line is that of the table
+    /// which lacks it.
+    pub is_absence: bool,
 }
 
 impl fmt::Display for Mistake {
@@ -80,14 +86,19 @@ impl<'a> Source<'a> {
         1 + self.line_starts.partition_point(|start| *start <= at)
     }
 
-    /// Notes a mistake.
+    /// Notes a mistake in what stands there.
     pub fn report(&self, code: Code, at: usize, key: &str, message: String) {
+        self.note(code, at, key, message, false);
+    }
+
+    fn note(&self, code: Code, at: usize, key: &str, message: String, is_absence: bool) {
         self.mistakes.borrow_mut().push(Mistake {
             file: self.file.clone(),
             line: self.line(at),
             key: key.to_owned(),
             message,
             code,
+            is_absence,
         });
     }
 
@@ -103,7 +114,7 @@ impl<'a> Source<'a> {
 /// A value with its place.
 #[derive(Clone, Debug)]
 pub struct Placed<T> {
-    /// The value.
+    /// What stands there, of the type that was asked for.
     pub value: T,
     /// Where it stands: offset in the text.
     pub at: usize,
@@ -183,23 +194,15 @@ impl<'s, 'a> Table<'s, 'a> {
             .report(Code::ConfigValue, at, &path, message.into());
     }
 
-    /// Notes that this version has nothing that `key` could mean, where the key is written.
-    pub fn not_yet(&self, key: &str) {
-        if let Some((at, _)) = self.entry(key) {
-            let path = self.path_of(key);
-            self.source
-                .report(Code::ConfigNotYet, at.start, &path, NOT_YET.to_owned());
-        }
-    }
-
     /// Notes that a required key is absent.
     pub fn missing(&self, key: &str, example: &str) {
         let message = format!("missing; write for example: {example}");
+        let path = self.path_of(key);
         self.source
-            .report(Code::ConfigValue, self.at, &self.path_of(key), message);
+            .note(Code::ConfigValue, self.at, &path, message, true);
     }
 
-    /// A text.
+    /// A string; anything else is a mistake that names what was found.
     pub fn text(&self, key: &'static str) -> Option<Placed<String>> {
         let (at, value) = self.ask(key)?;
         if let DeValue::String(text) = value {
@@ -213,6 +216,13 @@ impl<'s, 'a> Table<'s, 'a> {
             format!("expected a text in quotes, found {}", a(value)),
         );
         None
+    }
+
+    /// A text that names a value of this type.
+    pub fn word<T: FromStr<Err = String>>(&self, key: &'static str) -> Option<T> {
+        let text = self.text(key)?;
+        let value = text.value.parse();
+        value.map_err(|rule| self.wrong(key, rule)).ok()
     }
 
     /// A text that must be there.

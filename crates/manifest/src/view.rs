@@ -2,13 +2,11 @@
 //! 3339.
 
 use crate::document::Document;
-use crate::facts::{
-    ChecksumFacts, LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts,
-};
+use crate::facts::{LunState, OpFacts, PoolFacts, PortalFacts};
 use crate::journal::LunJournal;
 use crate::objects::{
-    BackendSpec, Backing, CacheMode, ChapSpec, Limit, Lun, Objects, Redirect, SecretSpec,
-    TargetSpec, TaskAbortedStatus,
+    BackendSpec, ChapSpec, LayerFacts, Lun, Objects, Redirect, SecretSpec, Storage, TargetSpec,
+    read_among_others,
 };
 use crate::plan::Action;
 use crate::size::{Size, rounded};
@@ -31,7 +29,7 @@ pub enum Health {
     Damaged,
 }
 
-/// `status`.
+/// The answer of `status`: how the node is, what is wrong, and counts of what there is.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct StatusView {
     /// How the node is.
@@ -55,7 +53,7 @@ pub struct StatusView {
     /// What memory LUNs and read caches may take of the node's memory.
     #[serde(default)]
     pub memory: MemoryView,
-    /// The pools.
+    /// One entry for each `[[pool]]`, in the order of the file.
     pub pools: Vec<PoolFacts>,
     /// What is no problem and still worth knowing, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +82,7 @@ impl MemoryView {
             let all = all.into_iter().filter_map(each);
             all.fold(0_u64, u64::saturating_add)
         };
-        let in_memory = |lun: &Lun| (lun.backing == Backing::Memory).then(|| lun.size.bytes());
+        let in_memory = |lun: &Lun| lun.backing.is_memory().then(|| lun.size.bytes());
         let cache = |lun: &Lun| lun.storage.read_cache.map(|bytes| bytes.bytes());
         let served: Vec<&Lun> = objects.luns.values().collect();
         let all = objects.luns.values().chain(objects.removed.values());
@@ -127,7 +125,7 @@ pub struct Counts {
     pub luns_offline: usize,
     /// Removed LUNs that keep their data.
     pub luns_removed: usize,
-    /// Targets.
+    /// All of them, whether they serve or not.
     pub targets: usize,
     /// Of these, in maintenance.
     #[serde(default)]
@@ -135,25 +133,25 @@ pub struct Counts {
     /// Of these, whose logins are sent elsewhere.
     #[serde(default)]
     pub targets_redirected: usize,
-    /// Hosts.
+    /// Hosts that objects name, connected or not.
     pub hosts: usize,
-    /// Grants.
+    /// Grants that objects name.
     pub grants: usize,
-    /// Sessions.
+    /// iSCSI sessions now, discovery included.
     pub sessions: usize,
 }
 
-/// A LUN.
+/// A LUN as it was asked for and as it is, with what it did.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LunView {
-    /// Its name.
+    /// Unique among LUNs; a rename changes it and nothing else.
     pub name: String,
     /// `online`, `offline` or `removed`.
     pub state: String,
     /// Why it is offline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its size.
+    /// Bytes that hosts see.
     pub size: Size,
     /// Bytes in a logical block.
     pub block_size: u32,
@@ -184,36 +182,12 @@ pub struct LunView {
     /// The most bytes that its commands may hold at a time, where there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
-    /// What acknowledged writes have behind them.
-    pub cache: CacheMode,
-    /// Blocks are checked when they are read.
-    #[serde(default)]
-    pub integrity: bool,
-    /// Memory for blocks that may be read again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_cache: Option<Size>,
-    /// What it may use of a second.
-    #[serde(default, skip_serializing_if = "Limit::is_none")]
-    pub limit: Limit,
-    /// What the limit did, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited: Option<LimitFacts>,
-    /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has
-    /// none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shares: Option<u32>,
-    /// Whether a host is told that another one has aborted its commands.
-    #[serde(default)]
-    pub task_aborted_status: TaskAbortedStatus,
-    /// What competing did to it, where it did anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<LimitFacts>,
-    /// What the read cache did, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached: Option<ReadCacheFacts>,
-    /// How its checksums are, where it has some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checksums: Option<ChecksumFacts>,
+    /// How its writes are kept and its blocks checked, and what it may use: what is in force.
+    #[serde(flatten, deserialize_with = "read_among_others")]
+    pub storage: Storage,
+    /// What its layers did.
+    #[serde(flatten)]
+    pub layers: LayerFacts,
     /// Its pool's journal, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<LunJournal>,
@@ -237,14 +211,14 @@ impl LunView {
     }
 }
 
-/// A target.
+/// A target as it was asked for, and where hosts reach it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct TargetView {
-    /// Its name.
+    /// Unique among targets; a rename changes it and not the iSCSI name.
     pub name: String,
     /// Its iSCSI name.
     pub iqn: String,
-    /// Its portal group.
+    /// The name of the group in `node.toml`.
     pub portal_group: String,
     /// Where it can be reached now.
     pub portals: Vec<String>,
@@ -275,10 +249,10 @@ impl TargetView {
     }
 }
 
-/// A host.
+/// A host: its initiators, how they prove themselves, and their sessions.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct HostView {
-    /// Its name.
+    /// Unique among hosts.
     pub name: String,
     /// Its initiators' names.
     pub iqn: Vec<String>,
@@ -316,7 +290,7 @@ impl ChapView {
     }
 }
 
-/// A grant.
+/// Which host may use which LUN through which target.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct GrantView {
     /// Its name: `host:target:lun`.
@@ -357,17 +331,17 @@ pub struct Kept {
     pub generation: u64,
     /// When it was stored.
     pub written: String,
-    /// It is in force.
+    /// The node serves it now.
     pub in_force: bool,
     /// LUNs in service.
     pub luns: usize,
     /// Removed LUNs that keep their data.
     pub removed: usize,
-    /// Targets.
+    /// How many targets it has.
     pub targets: usize,
-    /// Hosts.
+    /// How many hosts it has.
     pub hosts: usize,
-    /// Grants.
+    /// How many grants it has.
     pub grants: usize,
     /// Why it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]

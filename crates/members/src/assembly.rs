@@ -20,7 +20,7 @@ pub struct Seen {
     pub serial: Option<String>,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Bytes of its physical blocks.
+    /// 512 or 4096, as the device says; members of one pool have the same.
     pub physical_block_bytes: u32,
     /// What stands on it, or why that cannot be told.
     pub found: Result<Found, Unreadable>,

@@ -1,7 +1,7 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
 use crate::superblock::{
-    BesideLun, Layout, LunId, Member, MemberId, PoolId, Superblock, VERSION, find,
+    Layout, LunId, Member, MemberId, PoolId, SidecarKind, Superblock, VERSION, find,
 };
 use formats::crc32c_of;
 use std::collections::BTreeMap;
@@ -130,8 +130,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
 /// records.
 fn older(mut block: Superblock) -> Vec<u8> {
     let lun = LunId([0x66; 16]);
-    let beside = lun.beside(BesideLun::Sums).expect("one of ours");
-    for id in [lun, beside] {
+    let sidecar = lun.sidecar(SidecarKind::Checksums).expect("one of ours");
+    for id in [lun, sidecar] {
         block.resize(id, 1 << 22).expect("there is room");
     }
     let mut bytes = block.encode().expect("it fits");

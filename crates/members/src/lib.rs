@@ -19,6 +19,7 @@
 pub mod assembly;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod run;
 pub mod superblock;
 pub mod table;
 #[cfg(test)]
@@ -26,8 +27,9 @@ mod test;
 
 pub use assembly::{Assembly, Refused, Seen, State, assemble};
 pub use formats::Damage;
+pub use run::Run;
 pub use superblock::{
-    AREA_BYTES, BesideLun, DATA_OFFSET, Found, Layout, LunId, Member, MemberId, PoolId,
-    RECORD_BYTES_MAX, Superblock, VERSION, find, offset_of,
+    AREA_BYTES, DATA_OFFSET, Found, Layout, LunId, Member, MemberId, PoolId, RECORD_BYTES_MAX,
+    SidecarKind, Superblock, VERSION, find, offset_of,
 };
-pub use table::{Extent, Full, Run};
+pub use table::{Extent, Full};

@@ -1,6 +1,6 @@
 //! What stands at the start of every member.
 
-use crate::table::Run;
+use crate::run::Run;
 use formats::{Damage, Reader, Writer, crc32c_of};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub const MEMBERS_MAX: usize = 64;
 /// Bytes of a chunk: a power of two from here ...
 pub const CHUNK_BYTES_MIN: u64 = 1 << 20;
 
-/// ... to here.
+/// The largest chunk, in bytes.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of a pool at most.
@@ -70,7 +70,7 @@ impl LunId {
     /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of
     /// another kind than ours (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be told from it.
     #[must_use]
-    pub const fn beside(self, what: BesideLun) -> Option<Self> {
+    pub const fn sidecar(self, what: SidecarKind) -> Option<Self> {
         let Self(mut bytes) = self;
         if bytes[0] >> 4 != OUR_NAA {
             return None;
@@ -81,9 +81,9 @@ impl LunId {
 
     /// It stands beside a LUN: which one, and what it is.
     #[must_use]
-    pub fn is_beside(self) -> Option<(Self, BesideLun)> {
+    pub fn as_sidecar(self) -> Option<(Self, SidecarKind)> {
         let Self(mut bytes) = self;
-        let all = BesideLun::ALL.into_iter();
+        let all = SidecarKind::ALL.into_iter();
         let what = all.into_iter().find(|it| it.naa() == bytes[0] >> 4)?;
         bytes[0] = OUR_NAA << 4 | bytes[0] & 0xf;
         Some((Self(bytes), what))
@@ -95,23 +95,23 @@ const OUR_NAA: u8 = 6;
 
 /// What stands beside a LUN in its pool, in chunks of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum BesideLun {
+pub enum SidecarKind {
     /// The map of its checksums.
-    Sums,
+    Checksums,
     /// The history of its changes.
     Changes,
     /// One of both that is on its way here, and counts for nothing yet.
     Coming,
 }
 
-impl BesideLun {
+impl SidecarKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Sums, Self::Changes, Self::Coming];
+    pub const ALL: [Self; 3] = [Self::Checksums, Self::Changes, Self::Coming];
 
     /// The digit in place of a LUN's first one. No identifier begins with it.
     const fn naa(self) -> u8 {
         match self {
-            Self::Sums => 8,
+            Self::Checksums => 8,
             Self::Changes => 9,
             Self::Coming => 10,
         }
@@ -146,7 +146,7 @@ pub struct Member {
 /// What stands at the start of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// The pool.
+    /// The random identifier that all members of the pool have.
     pub pool: PoolId,
     /// Counts the changes of the pool.
     pub event: u64,
@@ -313,8 +313,8 @@ impl Superblock {
     /// Earlier programs can read it: it has no records, and nothing beside LUNs, which they would
     /// take for LUNs that nobody knows.
     fn is_bare(&self) -> bool {
-        let beside = self.luns.keys().any(|lun| lun.is_beside().is_some());
-        self.records.is_empty() && !beside
+        let sidecar = self.luns.keys().any(|lun| lun.as_sidecar().is_some());
+        self.records.is_empty() && !sidecar
     }
 
     /// The rules that every superblock keeps.

@@ -1,16 +1,7 @@
 //! Which chunks are whose, and where they lie.
 
+use crate::run::Run;
 use crate::superblock::{DATA_OFFSET, Layout, LunId, Superblock};
-
-/// Chunks of a LUN, one after the other. In a span, chunks are numbered through all members; in a
-/// stripe, a chunk has the same number on each of them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Run {
-    /// The first one.
-    pub first: u32,
-    /// How many.
-    pub count: u32,
-}
 
 /// A part of a LUN: the same bytes of one member, or of several that take turns.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +17,7 @@ pub struct Extent {
 /// There is not so much room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full {
-    /// Bytes that are free.
+    /// What could be had at most.
     pub free_bytes: u64,
 }
 

@@ -18,7 +18,7 @@ use volume::{Io, Op, Origin, Volume};
 pub const CONNECTIONS_MAX: u64 = 16;
 
 /// How often a stop looks whether all has ended.
-const STOP_LOOK: Duration = Duration::from_millis(5);
+const STOP_PROBE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long to rest where no connection can be accepted.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
@@ -131,7 +131,8 @@ impl Server {
             if core.now() >= end {
                 return false;
             }
-            core.sleep_until(core.now().after(STOP_LOOK)).await;
+            core.sleep_until(core.now().after(STOP_PROBE_INTERVAL))
+                .await;
         }
         let Ok(lane) = Arc::clone(&self.volume).open(core).await else {
             return false;

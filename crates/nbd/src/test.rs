@@ -135,7 +135,7 @@ fn a_negotiation_tells_what_the_export_is() {
 }
 
 #[test]
-fn the_old_way_of_choosing_an_export_works_too() {
+fn the_old_style_of_choosing_an_export_works_too() {
     let (mut machine, _) = machine();
     let mut out = Vec::new();
     let talk = [1_u32.to_be_bytes().to_vec(), option(1, &[])].concat();

@@ -17,7 +17,7 @@ use crate::reached::Reached;
 use crate::state::Store;
 use env::{CoreHandle, LocalFuture, call_all};
 use manifest::code::Code;
-use manifest::config::{Config, Listen};
+use manifest::config::{Config, Listen, Pool};
 use manifest::facts::PortalFacts;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
@@ -289,37 +289,31 @@ impl Controller {
     /// What is to be known of these LUNs, told and logged.
     fn notices_of(&self, luns: &[Lun]) -> Vec<String> {
         let objects = self.objects();
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         for (name, lun) in &objects.luns {
             if luns.iter().any(|made| made.naa == lun.naa) {
                 let notices = self.engine.lun_notices(&lun.naa);
-                told.extend(notices.iter().map(|notice| format!("LUN {name}: {notice}")));
+                lines.extend(notices.iter().map(|notice| format!("LUN {name}: {notice}")));
             }
         }
-        for notice in &told {
+        for notice in &lines {
             tracing::warn!("{notice}");
         }
-        told
+        lines
     }
 
     async fn surroundings(&self) -> Surroundings {
         let sessions = self.engine.sessions().await;
         let mut briefs: Vec<SessionBrief> = sessions.iter().map(|facts| facts.brief()).collect();
         briefs.sort();
+        let pools = |which: fn(&&Pool) -> bool| {
+            let named = self.config.pools.iter().filter(which);
+            named.map(|pool| pool.name.clone()).collect::<Vec<String>>()
+        };
         Surroundings {
-            pools: self
-                .config
-                .pools
-                .iter()
-                .map(|pool| pool.name.clone())
-                .collect(),
-            journals: self
-                .config
-                .pools
-                .iter()
-                .filter(|pool| pool.journal.is_some())
-                .map(|pool| pool.name.clone())
-                .collect(),
+            pools: pools(|_| true),
+            journals: pools(|pool| pool.journal.is_some()),
+            stable: pools(|pool| pool.place.is_stable()),
             portal_groups: self
                 .config
                 .portal_groups

@@ -9,18 +9,31 @@
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is
 //! published after the units that it names are up and before those that it no longer names go down.
 
+use crate::backend::kinds;
+use crate::backend::pools::Pools;
 use crate::engine::Engine;
 use crate::hardware;
 use crate::in_time::in_time;
-use crate::journal::opening::PoolJournal;
+use crate::inner::Inner;
+use crate::journal::all;
+use crate::journal::pool_journal::PoolJournal;
 use crate::journal::{journals, monitor, opening};
-use crate::lun::unit::{self, Kept, Unit};
+use crate::lun::failed::of_pool;
+use crate::lun::sizes;
+use crate::lun::stalled;
+use crate::lun::unit::{self, Unit};
 use crate::lun::{changing, export, facts, layers, reopening, resizing, stalls};
 use crate::memory;
-use crate::pool::intent_log::Finishing;
-use crate::pool::members::{self, MemberPools};
-use crate::pool::{asks, directory, intent_log, orphans, space, unsaved, usage};
-use crate::scrub::{running, schedule};
+use crate::pool::facts as pool_facts;
+use crate::pool::intents;
+use crate::pool::intents::Finishing;
+use crate::pool::late;
+use crate::pool::orphans_seen;
+use crate::pool::questions;
+use crate::pool::usage_known;
+use crate::pool::{unsaved, usage};
+use crate::scrub::schedule;
+use crate::scrub::scrubs;
 use env::{CoreHandle, LocalFuture};
 use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
@@ -30,7 +43,7 @@ use manifest::facts::{
     SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
-use manifest::objects::{Backing, Lun, Objects, SECTION_LUN};
+use manifest::objects::{Lun, Objects, SECTION_LUN};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
@@ -40,7 +53,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use volume::OpenError;
 
 /// How long the start waits for the portals to listen.
@@ -63,44 +76,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Clone)]
 pub struct Node(pub(crate) Rc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) core: CoreHandle,
-    pub(crate) config: Config,
-    pub(crate) notices: Box<dyn Fn() -> Vec<String>>,
-    pub(crate) server: RefCell<Option<Server>>,
-    /// By NAA identifier.
-    pub(crate) units: RefCell<BTreeMap<String, Rc<Unit>>>,
-    /// Memory of LUNs that were removed and not purged.
-    pub(crate) retired: RefCell<BTreeMap<String, Kept>>,
-    pub(crate) objects: RefCell<Rc<Objects>>,
-    pub(crate) next_unit: Cell<u64>,
-    pub(crate) exports: Cell<u64>,
-    pub(crate) usage: usage::Usage,
-    pub(crate) scrubs: running::Scrubs,
-    pub(crate) spaces: space::Spaces,
-    pub(crate) directories: directory::Directories,
-    pub(crate) orphans: orphans::Orphans,
-    pub(crate) stalls: stalls::Stalls,
-    /// Pools of members.
-    pub(crate) members: RefCell<Rc<MemberPools>>,
-    pub(crate) journals: journals::Journals,
-    pub(crate) unfinished: intent_log::Unfinished,
-    pub(crate) unkept: unsaved::Unkept,
-    /// The objects that were stored last and compared with the pools: the node and their
-    /// generation.
-    pub(crate) stored: RefCell<Option<(String, u64)>>,
-    pub(crate) finishing: Cell<Finishing>,
-    pub(crate) changing: changing::Changing,
-    pub(crate) resizing: resizing::Resizing,
-    pub(crate) asks: asks::Asks,
-    /// LUNs that were made smaller in this life, by NAA identifier.
-    pub(crate) shrunk: RefCell<BTreeSet<String>>,
-    /// Told when a pool that was away is there again.
-    pub(crate) returned: Rc<Notify>,
-    /// Changes of LUNs, and of what they stand on, come one after the other.
-    pub(crate) turn: Mutex<()>,
-}
-
 impl Node {
     /// The engine on core 0; `notices` tells what the runtime has to say.
     #[must_use]
@@ -115,21 +90,19 @@ impl Node {
             objects: RefCell::default(),
             next_unit: Cell::new(0),
             exports: Cell::new(0),
-            usage: usage::Usage::default(),
-            scrubs: running::Scrubs::default(),
-            spaces: space::Spaces::default(),
-            directories: directory::Directories::default(),
-            orphans: orphans::Orphans::default(),
-            stalls: stalls::Stalls::default(),
-            members: RefCell::default(),
-            journals: journals::Journals::default(),
-            unfinished: intent_log::Unfinished::default(),
-            unkept: unsaved::Unkept::default(),
+            usage: usage_known::Usage::default(),
+            scrubs: scrubs::Scrubs::default(),
+            orphans: orphans_seen::Orphans::default(),
+            stalls: stalled::Stalls::default(),
+            pools: RefCell::new(Rc::new(kinds::no_pools())),
+            journals: all::Journals::default(),
+            intent_log: intents::IntentLog::default(),
+            unsaved: late::Unsaved::default(),
             stored: RefCell::default(),
             finishing: Cell::default(),
             changing: changing::Changing::default(),
-            resizing: resizing::Resizing::default(),
-            asks: asks::Asks::default(),
+            resizing: sizes::Resizing::default(),
+            asks: questions::Asks::default(),
             shrunk: RefCell::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),
@@ -138,12 +111,11 @@ impl Node {
 }
 
 impl Inner {
-    pub(crate) async fn start(&self, objects: Rc<Objects>) -> Result<(), Problem> {
-        self.look_at_directories(&objects).await?;
-        let members = members::open_all(self, &objects).await;
-        *self.members.borrow_mut() = Rc::new(members);
+    pub(crate) async fn start(self: &Rc<Self>, objects: Rc<Objects>) -> Result<(), Problem> {
+        let pools = kinds::open_pools(self, &objects).await?;
+        *self.pools.borrow_mut() = Rc::new(pools);
         opening::open_all(self).await;
-        self.read_unfinished().await;
+        self.read_intent_log().await;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun, false).await;
             if let Some(reason) = unit.offline() {
@@ -165,8 +137,8 @@ impl Inner {
         self.next_unit.set(number + 1);
         let kept = self.retired.borrow_mut().remove(&lun.naa);
         let journal = self.journal_of(lun);
-        let members = self.member_pools();
-        let ground = (&self.config, &*members);
+        let pools = self.pools();
+        let ground = (&self.config, &*pools);
         let named = (number, name, is_new);
         let opened = Unit::open(&self.core, ground, named, lun, kept, journal);
         let unit: Rc<Unit> = Rc::new(opened.await);
@@ -176,23 +148,37 @@ impl Inner {
         unit
     }
 
-    /// The pools of members.
-    pub(crate) fn member_pools(&self) -> Rc<MemberPools> {
-        Rc::clone(&self.members.borrow())
+    /// As they were opened at the start; empty before it.
+    pub(crate) fn pools(&self) -> Rc<Pools> {
+        Rc::clone(&self.pools.borrow())
+    }
+
+    /// Why a pool is missing, where it is.
+    pub(crate) fn missing(&self, pool: &str) -> Option<OpenError> {
+        self.pools().get(pool)?.missing()
     }
 
     /// Makes what a new LUN needs.
     pub(crate) async fn make(&self, lun: &Lun) -> Result<(), Problem> {
-        let members = self.member_pools();
-        unit::create(&self.core, (&self.config, &members), lun).await
+        let pools = self.pools();
+        unit::create(&self.core, (&self.config, &pools), lun).await
+    }
+
+    /// What a pool holds becomes this LUN.
+    async fn adopt_storage(&self, lun: &Lun) -> Result<(), Problem> {
+        let pools = self.pools();
+        match lun.backing.pool().and_then(|pool| pools.get(pool)) {
+            Some(pool) => pool.adopt(&self.core, lun).await,
+            None => Ok(()),
+        }
     }
 
     /// Destroys what a LUN has.
     pub(crate) async fn destroy(&self, lun: &Lun) -> Result<(), Problem> {
-        if let Backing::Pool(pool) = &lun.backing
+        if let Some(pool) = lun.backing.pool()
             && let PoolJournal::Open(journal) = self.journals.of(pool)
         {
-            // Else what it has of the LUN would have to go home for ever.
+            // Else what it has of the LUN would have to be destaged for ever.
             let forgotten = journal.forget(&self.core, layers::journal_id(lun)).await;
             forgotten.map_err(|_| {
                 let why = format!("the journal of pool {pool} takes nothing");
@@ -200,8 +186,8 @@ impl Inner {
                     .hint("see `causeway pool show`; `causeway journal reopen` opens it anew")
             })?;
         }
-        let members = self.member_pools();
-        unit::destroy(&self.core, (&self.config, &members), lun).await
+        let pools = self.pools();
+        unit::destroy(&self.core, (&self.config, &pools), lun).await
     }
 
     /// Opens a LUN's storage anew over its pool's journal; where a change of it is under way, after
@@ -213,12 +199,16 @@ impl Inner {
         if self.changing.puts_off(&lun.naa) {
             return;
         }
-        let members = self.member_pools();
-        let ground = (&self.config, &*members);
+        let pools = self.pools();
+        let ground = (&self.config, &*pools);
         let renewed = unit.renew(&self.core, ground, lun, journal.clone()).await;
         match renewed.offline() {
             // It is tried again and again: only what is new is told.
-            again if again == unit.offline() => {}
+            Some(again)
+                if unit
+                    .offline()
+                    .is_some_and(|before| before.kind == again.kind) => {}
+            None if unit.offline().is_none() => {}
             Some(reason) => tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}"),
             None => tracing::info!(lun = &*renewed.name(), "LUN is online again"),
         }
@@ -229,10 +219,10 @@ impl Inner {
 
     /// What the LUN's pool has for its writes.
     pub(crate) fn journal_of(&self, lun: &Lun) -> PoolJournal {
-        let Backing::Pool(pool) = &lun.backing else {
+        let Some(pool) = lun.backing.pool() else {
             return PoolJournal::None;
         };
-        if let Some(why) = self.directories.missing(pool) {
+        if let Some(why) = self.missing(pool) {
             return PoolJournal::Missing(why);
         }
         self.journals.of(pool)
@@ -295,6 +285,22 @@ impl Inner {
         found.map_or_else(|| lun.naa.clone(), |(name, _)| name.clone())
     }
 
+    /// A change makes, opens or destroys nothing in a pool that is missing.
+    ///
+    /// # Errors
+    /// The pool that is.
+    async fn are_there(&self, changes: &LunChanges) -> Result<(), Problem> {
+        let all = changes.created.iter().chain(&changes.restored);
+        let all = all.chain(&changes.resized).chain(&changes.purged);
+        let all = all.chain(&changes.checked);
+        let needed: BTreeSet<&str> = all.filter_map(|lun| lun.backing.pool()).collect();
+        let pools = self.pools();
+        for pool in needed.iter().filter_map(|pool| pools.get(*pool)) {
+            pool.is_ready().await?;
+        }
+        Ok(())
+    }
+
     /// Nothing that a change needs is away.
     pub(crate) async fn allows(&self, changes: &LunChanges) -> Result<(), Problem> {
         self.are_there(changes).await?;
@@ -314,20 +320,24 @@ impl Inner {
         self.begin(changes).await?;
         for lun in &changes.created {
             let made = self.make(lun).await;
-            made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
+            made.map_err(|problem| of_lun(&problem, lun, lun.backing.key()))?;
             let opened = self.open_now(lun, true).await;
-            opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
+            opened.map_err(|problem| of_lun(&problem, lun, lun.backing.key()))?;
         }
         for lun in &changes.restored {
+            if !self.is_named(lun) {
+                let adopted = self.adopt_storage(lun).await;
+                adopted.map_err(|problem| of_lun(&problem, lun, lun.backing.key()))?;
+            }
             let opened = self.open_now(lun, false).await;
-            opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
+            opened.map_err(|problem| of_lun(&problem, lun, lun.backing.key()))?;
         }
         for lun in &changes.resized {
             if let Some(unit) = self.unit(&lun.naa) {
-                let (members, journal) = (self.member_pools(), self.journal_of(lun));
-                let ground = (&self.config, &*members);
-                let beside = unit::grow_beside(&self.core, ground, lun, &journal).await;
-                beside.map_err(|problem| of_lun(&problem, lun, "size"))?;
+                let (pools, journal) = (self.pools(), self.journal_of(lun));
+                let ground = (&self.config, &*pools);
+                let sidecar = unit::grow_sidecars(&self.core, ground, lun, &journal).await;
+                sidecar.map_err(|problem| of_lun(&problem, lun, "size"))?;
                 let grown = unit.grow(&self.core, lun.size).await;
                 grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
             }
@@ -344,7 +354,7 @@ impl Inner {
         let unit = self.bring_up(&self.name_of(lun), lun, is_new).await;
         match unit.offline() {
             None => Ok(()),
-            Some(reason) => Err(Problem::new(Code::BackingFailed, reason)),
+            Some(why) => Err(Problem::new(of_pool(&why).code, why.to_string())),
         }
     }
 
@@ -385,12 +395,13 @@ impl Inner {
         self.stop_scrub(&lun.naa).await;
         let unit = self.units.borrow_mut().remove(&lun.naa);
         if let Some(unit) = unit {
-            if let Some(kept) = unit.keep_memory() {
+            if let Some(kept) = unit.keep_leaf() {
                 self.retired.borrow_mut().insert(lun.naa.clone(), kept);
             }
             unit.stop(&self.core).await;
             unit.leave_journal(&self.core).await;
             unit.close_checksums(&self.core).await;
+            unit.close_leaf(&self.core).await;
         }
     }
 
@@ -447,7 +458,7 @@ impl Inner {
         }
         self.end(changes, left).await;
         self.write_records(&objects).await;
-        self.look_for_orphans().await;
+        self.find_orphans().await;
         if failed.is_empty() {
             return Ok(());
         }
@@ -475,6 +486,7 @@ impl Inner {
         }
         for unit in &units {
             unit.close_checksums(&self.core).await;
+            unit.close_leaf(&self.core).await;
         }
     }
 }
@@ -625,7 +637,7 @@ impl Engine for Node {
         shared(self, |node| async move {
             if fresh {
                 let _turn = node.turn.lock().await;
-                return node.look_for_orphans().await;
+                return node.find_orphans().await;
             }
             node.orphans_seen()
         })
@@ -660,7 +672,7 @@ impl Engine for Node {
         shared(self, |node| async move {
             node.finishing.set(Finishing::Not);
             let _turn = node.turn.lock().await;
-            node.look_at_sizes().await;
+            node.inspect_sizes().await;
         })
     }
 
@@ -679,17 +691,18 @@ impl Engine for Node {
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
         shared(self, |node| async move {
             usage::refresh(&node).await;
-            space::pools(&node).await
+            pool_facts::pools(&node).await
         })
     }
 
     fn notices(&self) -> Vec<String> {
         let mut notices = (self.0.notices)();
-        notices.extend(stalls::told(&self.0));
+        notices.extend(stalls::reported(&self.0));
         notices.extend(export::missing_groups(&self.0));
         notices.extend(export::silent_interfaces(&self.0));
         notices.extend(export::no_portal(&self.0));
-        notices.extend(self.0.unkept.told());
+        notices.extend(self.0.unsaved.reported());
+        notices.extend(self.0.intent_log_notice());
         notices
     }
 
@@ -709,11 +722,6 @@ impl Engine for Node {
     }
 }
 
-/// An operator's problem as the API tells it.
-pub(crate) fn backing_failed(error: &OpenError) -> Problem {
-    Problem::new(Code::BackingFailed, error.cause.clone()).hint(error.next_step.clone())
-}
-
 /// The problem as that of one LUN, which the engine knows by its NAA identifier only.
 fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
     let detail = "the storage of a LUN cannot be had; nothing was changed";
@@ -729,7 +737,7 @@ fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
 
 /// Nobody can give an offline LUN room, or cut it: with another size it would not fit what it has,
 /// and stay offline.
-fn keeps_its_size(lun: &Lun, reason: &str) -> Problem {
+fn keeps_its_size(lun: &Lun, reason: &OpenError) -> Problem {
     let detail = "a LUN that is offline keeps its size; nothing was changed";
     Problem::new(Code::LunOffline, detail)
         .hint("bring the LUN online first, then change its size")
@@ -741,13 +749,7 @@ fn keeps_its_size(lun: &Lun, reason: &str) -> Problem {
         )])
 }
 
-/// The field that says where the blocks are.
-fn backing_key(lun: &Lun) -> &'static str {
-    match &lun.backing {
-        Backing::Pool(_) => "pool",
-        Backing::Memory | Backing::Block(_) => "backend",
-    }
-}
-
+#[cfg(test)]
+mod records_test;
 #[cfg(test)]
 pub(crate) mod test;

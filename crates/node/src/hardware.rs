@@ -4,7 +4,7 @@
 //! Cards, speeds and addresses follow the system at once; head-room is what the ports' own counters
 //! say of the last seconds, whoever used them.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
 use env::CoreHandle;
 use futures_util::future::{Either, select};
 use iscsi_target::{Hardware, PortHardware};
@@ -16,8 +16,8 @@ use std::time::Duration;
 use units::Now;
 
 /// How often counters are read while there are connections, and without any.
-const LOOK: Duration = Duration::from_secs(2);
-const LOOK_IDLE: Duration = Duration::from_secs(10);
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+const PROBE_INTERVAL_IDLE: Duration = Duration::from_secs(10);
 
 /// A shorter span says nothing of a rate.
 const SPAN_MIN: Duration = Duration::from_millis(500);
@@ -77,7 +77,11 @@ pub(crate) async fn follow(core: CoreHandle, node: Weak<Inner>) {
             ));
             server.connections() > 0
         };
-        let wait = if busy { LOOK } else { LOOK_IDLE };
+        let wait = if busy {
+            PROBE_INTERVAL
+        } else {
+            PROBE_INTERVAL_IDLE
+        };
         let changed = pin!(follower.changed());
         let timer = core.sleep_until(core.now().after(wait));
         if let Either::Left((Err(_gone), _)) = select(changed, timer).await {
@@ -116,7 +120,7 @@ fn hardware(node: &str, machine: &Machine, meters: &BTreeMap<String, Meter>) -> 
         }
         let speed = port.speed.map(|speed| speed.0);
         let rate = meters.get(&port.name).and_then(|meter| meter.rate);
-        let told = PortHardware {
+        let reported = PortHardware {
             card: Some(port.card).filter(|card| *card != port.name),
             speed,
             links: port.links,
@@ -127,7 +131,7 @@ fn hardware(node: &str, machine: &Machine, meters: &BTreeMap<String, Meter>) -> 
             name: port.name,
         };
         for at in &port.addresses {
-            ports.insert(at.ip, told.clone());
+            ports.insert(at.ip, reported.clone());
         }
     }
     Hardware {
@@ -181,11 +185,11 @@ mod test {
         let later = start.at.after(Duration::from_secs(2));
         // 25 MB and 50 MB in two seconds: 200 Mb/s leave 800 of 1000.
         let meter = start.next(later, (25_001_000, 50_005_000));
-        let told = hardware("san-a", &machine, &[("eth0".to_owned(), meter)].into());
-        assert_eq!(told.controller, "san-a");
-        let addresses: Vec<String> = told.ports.keys().map(ToString::to_string).collect();
+        let reported = hardware("san-a", &machine, &[("eth0".to_owned(), meter)].into());
+        assert_eq!(reported.controller, "san-a");
+        let addresses: Vec<String> = reported.ports.keys().map(ToString::to_string).collect();
         assert_eq!(addresses, ["192.0.2.1", "192.0.2.2"]);
-        let ports: Vec<&PortHardware> = told.ports.values().collect();
+        let ports: Vec<&PortHardware> = reported.ports.values().collect();
         assert_eq!(ports[0].card.as_deref(), Some("0000:03:00"));
         assert_eq!(ports[0].free, Some(800_000_000));
         assert_eq!((ports[1].card.as_deref(), ports[1].free), (None, None));

@@ -8,11 +8,13 @@
 //!
 //! Nothing here knows of HTTP.
 
+mod backend;
 pub mod controller;
 pub mod data_plane;
 pub mod engine;
 mod hardware;
 mod in_time;
+mod inner;
 mod journal;
 mod lun;
 mod memory;

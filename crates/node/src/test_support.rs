@@ -10,7 +10,7 @@ use manifest::facts::{
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
-use manifest::objects::{GrantSpec, HostSpec, LunSpec, ObjectSet, Objects, TargetSpec};
+use manifest::objects::{GrantSpec, HostSpec, LayerFacts, LunSpec, ObjectSet, Objects, TargetSpec};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use manifest::scrub::{ScrubFacts, ScrubWish};
@@ -28,7 +28,7 @@ use std::task::Poll;
 pub struct Hold {
     /// It is to stay there.
     pub on: AtomicBool,
-    /// It is there.
+    /// A change has come as far as that, and waits.
     pub holds: AtomicBool,
 }
 
@@ -41,11 +41,11 @@ pub struct FakeEngine {
     pub offline: RefCell<BTreeSet<String>>,
     /// The objects that it was given last.
     pub published: RefCell<Rc<Objects>>,
-    /// The sessions that there are to be.
+    /// What it answers when it is asked for sessions.
     pub sessions: RefCell<Vec<SessionFacts>>,
     /// Changes cannot be prepared.
     pub refuse_prepare: Cell<bool>,
-    /// Adopting hangs.
+    /// `adopt` never answers.
     pub hang_adopt: Cell<bool>,
     /// Keeps changes in their `prepare`.
     pub hold: Arc<Hold>,
@@ -140,10 +140,7 @@ impl Engine for FakeEngine {
                 bytes_in_flight: 0,
                 statuses: BTreeMap::new(),
                 allocated: Some(4096),
-                limited: None,
-                shared: None,
-                cached: None,
-                checksums: None,
+                layers: LayerFacts::default(),
                 scrub: None,
             };
             (naa.clone(), facts)
@@ -236,18 +233,8 @@ impl Engine for FakeEngine {
             available: 50 << 30,
             used: 50 << 30,
             state: manifest::facts::PoolState::Ok,
-            provisioned_bytes: 0,
-            outstanding_bytes: 0,
-            shares_with: Vec::new(),
-            overcommitted_bytes: 0,
-            full_in_seconds: None,
-            age_seconds: None,
-            problem: None,
             layout: "directory".to_owned(),
-            event: None,
-            members: Vec::new(),
-            notes: Vec::new(),
-            journal: None,
+            ..PoolFacts::default()
         }])
     }
 
@@ -260,14 +247,14 @@ impl Engine for FakeEngine {
     }
 
     fn logins(&self) -> Vec<LoginFacts> {
-        let told = |result, code, count| LoginFacts {
+        let reported = |result, code, count| LoginFacts {
             result,
             code,
             count,
         };
         vec![
-            told("accepted", None, 3),
-            told("refused", Some(Code::LoginNotGranted), 1),
+            reported("accepted", None, 3),
+            reported("refused", Some(Code::LoginNotGranted), 1),
         ]
     }
 }

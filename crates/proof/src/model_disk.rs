@@ -15,7 +15,8 @@
 //!     of it that completed, counted from the moment where that flush or write started.
 //! M6. A flush that failed makes nothing known of what was not stable before it, writes that it
 //! found in flight included, from the
-//!     moment on where it began to fail, and later flushes do not mend that; what was read meanwhile and would be wrong is judged when the flush has ended.
+//!     moment on where it began to fail, and later flushes do not mend that; what was read
+//!     meanwhile and would be wrong is judged when the flush has ended.
 //!
 //! The model never alarms falsely. Where writes overlap in time it allows a little more than one
 //! order of them all explains; [`crate::history`] is strict about that.
@@ -59,7 +60,7 @@ struct Block {
     untouched: bool,
     /// A flush failed since the last write that completed: even what is read may be gone after a
     /// power cut, and no later flush makes it stable.
-    doubtful: bool,
+    may_be_lost: bool,
 }
 
 impl Default for Block {
@@ -67,7 +68,7 @@ impl Default for Block {
         Self {
             held: vec![Held::settled(Value::Zero)],
             untouched: true,
-            doubtful: false,
+            may_be_lost: false,
         }
     }
 }
@@ -149,7 +150,7 @@ pub struct Writing {
 #[derive(Debug)]
 pub struct Started(Moment);
 
-/// The model.
+/// Which contents each block may have, given what was asked, answered and lost.
 #[derive(Clone, Debug)]
 pub struct ModelDisk {
     block_size: BlockSize,
@@ -159,7 +160,7 @@ pub struct ModelDisk {
     /// The last power cut: what a read saw before says nothing of what is there after it.
     last_cut: Moment,
     /// The last flush that failed, or may have.
-    last_doubt: Moment,
+    last_unsure: Moment,
     /// Flushes in flight.
     flushing: BTreeSet<Moment>,
     /// What is wrong unless one of these flushes fails.
@@ -176,7 +177,7 @@ impl ModelDisk {
             clock: 0,
             writing: BTreeMap::new(),
             last_cut: 0,
-            last_doubt: 0,
+            last_unsure: 0,
             flushing: BTreeSet::new(),
             suspect: Vec::new(),
         }
@@ -232,7 +233,7 @@ impl ModelDisk {
                 // what was there before.
                 Ending::Done
                     if writing.durability == Durability::Cached
-                        && writing.started <= self.last_doubt =>
+                        && writing.started <= self.last_unsure =>
                 {
                     block.held[place].ended = Some(now);
                 }
@@ -306,7 +307,7 @@ impl ModelDisk {
                 .held
                 .iter()
                 .all(|it| it.ended.is_some_and(|at| at < started));
-        if calm && !block.doubtful {
+        if calm && !block.may_be_lost {
             block.settle(seen, self.clock);
         }
         Ok(())
@@ -356,7 +357,7 @@ impl ModelDisk {
         self.flushing.remove(&started.0);
         self.suspect
             .retain(|(flushes, _)| !flushes.contains(&started.0));
-        self.all_in_doubt();
+        self.nothing_is_sure();
     }
 
     /// The flushes in flight may have failed, and nobody is going to be told. Answers whether there
@@ -367,21 +368,21 @@ impl ModelDisk {
             return false;
         }
         self.flushing.clear();
-        self.all_in_doubt();
+        self.nothing_is_sure();
         true
     }
 
     /// A sync that no host asked for has failed, and nobody was told.
     pub fn a_sync_failed(&mut self) {
         self.flushes_may_have_failed();
-        self.all_in_doubt();
+        self.nothing_is_sure();
     }
 
     /// A flush failed, or may have (M6).
-    fn all_in_doubt(&mut self) {
-        self.last_doubt = self.clock;
+    fn nothing_is_sure(&mut self) {
+        self.last_unsure = self.clock;
         for block in self.blocks.values_mut() {
-            block.doubtful = true;
+            block.may_be_lost = true;
             for held in &mut block.held {
                 held.readable |= held.lasting;
             }
@@ -397,7 +398,7 @@ impl ModelDisk {
         self.suspect.clear();
         for block in self.blocks.values_mut() {
             block.untouched = true;
-            block.doubtful = false;
+            block.may_be_lost = false;
             for held in &mut block.held {
                 held.ended.get_or_insert(now);
                 held.readable |= held.lasting;
@@ -445,7 +446,7 @@ impl ModelDisk {
 impl Block {
     /// The write of `held[place]` that started at `started` completed now (M2, M5).
     fn done(&mut self, place: usize, started: Moment, durability: Durability, now: Moment) {
-        self.doubtful = false;
+        self.may_be_lost = false;
         for (other, held) in self.held.iter_mut().enumerate() {
             let older = held.ended.is_some_and(|at| at < started);
             if other != place && older && held.readable {
@@ -537,7 +538,7 @@ mod test {
     }
 
     #[test]
-    fn a_read_beside_a_write_sees_either_and_never_a_mixture() {
+    fn a_read_next_to_a_write_sees_either_and_never_a_mixture() {
         let mut disk = ModelDisk::new(SIZE);
         let writing = disk.write(at(0, 1), &[value(1)], Durability::Cached);
         assert!(reads(&mut disk, 0, Value::Zero));
@@ -609,7 +610,7 @@ mod test {
     }
 
     #[test]
-    fn data_that_comes_back_beside_a_flush_is_right_only_if_the_flush_failed() {
+    fn data_that_comes_back_next_to_a_flush_is_right_only_if_the_flush_failed() {
         for fails in [false, true] {
             let mut disk = ModelDisk::new(SIZE);
             write(&mut disk, value(1), Durability::Cached, Ending::Done);
@@ -626,7 +627,7 @@ mod test {
     }
 
     #[test]
-    fn what_a_failed_flush_left_in_doubt_is_settled_by_a_write_and_not_by_a_flush() {
+    fn what_a_failed_flush_left_unsettled_is_settled_by_a_write_and_not_by_a_flush() {
         let mut disk = ModelDisk::new(SIZE);
         write(&mut disk, value(1), Durability::Cached, Ending::Done);
         let flush = disk.flush();

@@ -7,10 +7,10 @@ use write_back::{Journal, JournalSpec, bytes_min};
 /// Its directory.
 pub const DIR: &str = "/pool";
 
-/// Its journal.
+/// The file of its journal, inside the directory.
 pub const JOURNAL: &str = "/pool/journal";
 
-/// Its number.
+/// The journal's identifier, the same in every run.
 pub const NUMBER: [u8; 16] = [9; 16];
 
 /// Makes it, with rings as small as they may be, which take turns every `shard_bytes` of addresses.

@@ -151,7 +151,7 @@ impl Value {
     }
 
     fn of_line(bytes: &[u8], number: u32, lines: u32) -> Option<Self> {
-        if bytes.iter().all(|byte| *byte == 0) {
+        if bytes == [0; LINE] {
             return Some(Self::Zero);
         }
         let word = |at: usize| <[u8; 8]>::try_from(bytes.get(at..at + 8)?).ok();

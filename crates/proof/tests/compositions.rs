@@ -5,7 +5,7 @@
 
 use env::sim::Hits;
 use proof::sim::layers::{Composition, Layers};
-use proof::sim::limits::{self, Backing, Report};
+use proof::sim::limits::{self, Backing, LimitTally};
 use proof::sim::{Counts, FILE_FAULTS, Marks, run};
 
 /// Seeds of each composition in `make test`.
@@ -72,7 +72,7 @@ fn a_disk_that_is_full_costs_no_data_and_ends_by_itself_over_every_composition()
 fn try_limits(blocks: &str) {
     let only = std::env::var("CAUSEWAY_LIMITS_ONLY").ok();
     let every = only.is_some() || std::env::var_os("CAUSEWAY_LIMITS_ALL").is_some();
-    let (mut all, mut runs) = (Report::default(), 0);
+    let (mut all, mut runs) = (LimitTally::default(), 0);
     for (number, chosen) in Composition::of_units().into_iter().enumerate() {
         let skipped = [Backing::Thick, Backing::Device][number % 2];
         for backing in Backing::ALL {

@@ -533,7 +533,7 @@ async fn fill_up(host: &Host, from: u64) -> Result<u64, String> {
 
 async fn full_checksums(core: CoreHandle, cache: &'static str) -> Result<(), String> {
     let keys = "path = \"pool\"\njournal = \"journal\"\njournal_size = \"64MiB\"\n";
-    let site = Site::with_pool(&format!("full-sums-{cache}"), keys, "");
+    let site = Site::with_pool(&format!("full-checksums-{cache}"), keys, "");
     let done = full_checksums_at(&core, &site, cache).await;
     done.map_err(|wrong| format!("{cache}: {wrong}\n{}\nkept: {}", site.log(), site.keep()))
 }

@@ -1,6 +1,6 @@
 //! The short run of every fuzz target. `make fuzz` runs them for longer.
 
-use proof::fuzz::{Form, TARGETS, Target, run, run_one};
+use proof::fuzz::{Form, FuzzTarget, TARGETS, run, run_one};
 use std::path::{Path, PathBuf};
 
 /// Where inputs that break an oracle are kept.
@@ -10,7 +10,7 @@ fn artifacts() -> PathBuf {
 
 /// Runs the targets whose names `wanted` selects.
 fn short_run(wanted: impl Fn(&str) -> bool) {
-    let targets: Vec<&Target> = TARGETS
+    let targets: Vec<&FuzzTarget> = TARGETS
         .iter()
         .filter(|target| wanted(target.name))
         .collect();
@@ -52,7 +52,7 @@ fn no_file_of_an_administrator_breaks_an_oracle() {
 #[test]
 fn a_planted_mistake_is_found_written_down_and_found_again() {
     // Wrong only for a READ (10) whose length is 0xffff: no seed has that.
-    let planted = Target {
+    let planted = FuzzTarget {
         name: "cdb",
         form: Form::Bytes,
         short_run: 0,

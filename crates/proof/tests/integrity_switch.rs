@@ -24,7 +24,7 @@ use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const DATA: &str = "/pool/volume";
-const SUMS: &str = "/pool/volume.sums";
+const CHECKSUMS: &str = "/pool/volume.checksums";
 const NUMBER: [u8; 16] = [4; 16];
 const ID: VolumeId = VolumeId(100);
 
@@ -36,7 +36,7 @@ fn seeds() -> u64 {
 struct Scene {
     block_size: BlockSize,
     rings: u32,
-    /// From so many bytes on writes go past the log.
+    /// From so many bytes on writes go around the log.
     past_bytes: usize,
     mode: Mode,
 }
@@ -60,15 +60,15 @@ struct Open {
 
 async fn make_map(core: &CoreHandle, bare: &Arc<dyn Volume>) {
     // As the daemon does: whatever is there is not trusted.
-    env::durable::remove_file(&*core.files(), Path::new(SUMS))
+    env::durable::remove_file(&*core.files(), Path::new(CHECKSUMS))
         .await
         .unwrap();
-    let spec = MapSpec::of(SUMS.into(), NUMBER, &bare.shape(), Blank::Anything);
+    let spec = MapSpec::of(CHECKSUMS.into(), NUMBER, &bare.shape(), Blank::Anything);
     integrity::create(core, &spec).await.unwrap();
 }
 
 async fn open_map(core: &CoreHandle, bare: &Arc<dyn Volume>, stored: &Stored) -> Arc<Integrity> {
-    let mut options = Options::new(SUMS.into(), NUMBER);
+    let mut options = Options::new(CHECKSUMS.into(), NUMBER);
     options.covered = true;
     let reported = Arc::clone(&stored.findings);
     options.report = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
@@ -109,9 +109,9 @@ impl Scene {
         let backing = if stored.checked.get() {
             let checked = open_map(core, &bare, stored).await;
             if checked.is_replaying() {
-                let doubts = journal.unverified_blocks(ID);
+                let unverified = journal.unverified_blocks(ID);
                 checked
-                    .mark_unverified(core, doubts.ranges())
+                    .mark_unverified(core, unverified.ranges())
                     .await
                     .unwrap();
                 checked.replayed();
@@ -162,7 +162,7 @@ async fn switch_off(core: &CoreHandle, open: &Open, stored: &Stored, time: Durat
     let (bare, until) = (Arc::clone(&open.bare), core.now().after(time));
     let off = open.volume.exchange(core, bare, false, until).await;
     if off.is_ok() {
-        env::durable::remove_file(&*core.files(), Path::new(SUMS))
+        env::durable::remove_file(&*core.files(), Path::new(CHECKSUMS))
             .await
             .unwrap();
     }

@@ -40,7 +40,7 @@ fn reported(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
         "simulator, {}: {schedules} schedules",
         story.name()
     );
-    said.expect("whoever runs tests can be told");
+    said.expect("whoever runs tests can read it");
     if schedules < 1000 {
         return;
     }

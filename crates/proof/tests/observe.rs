@@ -185,7 +185,7 @@ fn the_mode_of_the_cache_changes_live_and_hosts_see_it() {
     let (code, reported) = set(&["cache=volatile"]);
     assert_eq!(code, 5, "{reported}");
     assert!(
-        reported.contains("has not flushed is lost when power"),
+        reported.contains("not flushed are lost when power"),
         "{reported}"
     );
     assert!(!write_cache(&mut client), "nothing was changed");

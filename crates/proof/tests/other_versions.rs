@@ -163,7 +163,7 @@ fn any_block_of_a_journal_or_history_of_a_later_version_is_refused_by_name_and_n
 }
 
 #[test]
-fn a_page_of_a_history_of_a_later_version_is_told_and_the_log_keeps_what_it_would_say() {
+fn a_page_of_a_history_of_a_later_version_is_reported_and_the_log_keeps_what_it_would_say() {
     let config = WorldConfig {
         faults: FaultPlan::none(),
         ..WorldConfig::default()
@@ -180,14 +180,14 @@ fn a_page_of_a_history_of_a_later_version_is_told_and_the_log_keeps_what_it_woul
     let before = history.clone();
     node.restart();
     let core = node.core(0);
-    let looks = async move {
+    let inspections = async move {
         put(&core, Path::new(HISTORY), &history, Durable::Yes).await;
         let pool = open(&core).await.unwrap();
         let later = core.now().after(Duration::from_secs(60));
         core.sleep_until(later).await;
         pool.journal.status(&core).await
     };
-    let status = world.block_on(&node, DAY, looks).unwrap();
+    let status = world.block_on(&node, DAY, inspections).unwrap();
     let reported = format!("{status:?}");
     assert!(
         reported.contains("page 0 of it: it has version 2"),

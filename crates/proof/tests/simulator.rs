@@ -1,7 +1,7 @@
 //! The simulator over many seeds: what is right passes, what is planted is caught.
 
 use env::sim::Hits;
-use proof::sim::copy::Copy;
+use proof::sim::copy::ExtendedCopy;
 use proof::sim::disk::Disk;
 use proof::sim::multipath::Paths;
 use proof::sim::node::WholeNode;
@@ -100,7 +100,7 @@ fn no_host_that_is_shut_out_by_a_reservation_writes() {
 
 #[test]
 fn two_units_copy_to_each_other_and_do_not_wait_for_each_others_disks() {
-    reported(&Copy, 0..300);
+    reported(&ExtendedCopy, 0..300);
 }
 
 #[test]

@@ -37,15 +37,15 @@ struct Scene {
     provisioning: Provisioning,
     rings: u32,
     shard_bytes: u64,
-    /// From so many bytes on writes go past the log.
+    /// From so many bytes on writes go around the log.
     past_bytes: usize,
     mode: Mode,
-    sums: Sums,
+    checksums: Checksums,
 }
 
 /// Its volumes' checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sums {
+enum Checksums {
     None,
     /// Kept, and all of them fit into memory.
     Kept,
@@ -70,8 +70,8 @@ impl Scene {
         format!("/pool/volume-{volume}").into()
     }
 
-    fn sums(volume: u64) -> PathBuf {
-        format!("/pool/volume-{volume}.sums").into()
+    fn checksums(volume: u64) -> PathBuf {
+        format!("/pool/volume-{volume}.checksums").into()
     }
 
     /// What is kept whole: a block in the log, and a sector of the backing volume.
@@ -89,14 +89,14 @@ impl Scene {
                 .await
                 .unwrap();
             let spec = MapSpec {
-                sidecar: Self::sums(volume).into(),
+                sidecar: Self::checksums(volume).into(),
                 volume: number(volume),
                 block_size: self.block_size,
                 physical_block_bytes: [self.block_size.bytes(), 4096][usize::from(volume > 0)],
                 block_count: BlockCount(size.0 / u64::from(self.block_size.bytes())),
                 blank: Blank::Zeroes,
             };
-            if self.sums != Sums::None {
+            if self.checksums != Checksums::None {
                 integrity::create(&core, &spec).await.unwrap();
             }
         }
@@ -120,12 +120,12 @@ impl Scene {
             let opened = open_file(core, spec, fences.clone()).await.unwrap();
             let mut backing: Arc<dyn Volume> = opened;
             let id = VolumeId(100 + volume);
-            if self.sums != Sums::None {
+            if self.checksums != Checksums::None {
                 let checked = self.checked(core, volume, backing, &findings).await;
                 if checked.is_replaying() {
-                    let doubts = journal.unverified_blocks(id);
+                    let unverified = journal.unverified_blocks(id);
                     checked
-                        .mark_unverified(core, doubts.ranges())
+                        .mark_unverified(core, unverified.ranges())
                         .await
                         .unwrap();
                     checked.replayed();
@@ -135,7 +135,7 @@ impl Scene {
             }
             let volume = WriteBack::new(Arc::clone(&journal), id, backing, fences, self.mode);
             volume.write_around_from(self.past_bytes);
-            if self.sums != Sums::None {
+            if self.checksums != Checksums::None {
                 volume.log_first();
             }
             volumes.push(volume as Arc<dyn Volume>);
@@ -156,8 +156,8 @@ impl Scene {
         backing: Arc<dyn Volume>,
         findings: &Arc<Mutex<Vec<Finding>>>,
     ) -> Arc<Integrity> {
-        let mut options = Options::new(Self::sums(volume).into(), number(volume));
-        if self.sums == Sums::Few {
+        let mut options = Options::new(Self::checksums(volume).into(), number(volume));
+        if self.checksums == Checksums::Few {
             options.resident_bytes = 0;
         }
         options.covered = true;
@@ -177,7 +177,7 @@ impl Open {
         assert_eq!(*self.findings.lock().unwrap(), []);
     }
 
-    /// Sums that were taken from what is there.
+    /// Checksums that were adopted from what is there.
     fn taken(&self) -> u64 {
         self.checked.iter().map(|it| it.counts().adopted).sum()
     }
@@ -186,31 +186,31 @@ impl Open {
 fn scenes() -> Vec<Scene> {
     let (back, through, volatile) = (Mode::WriteBack, Mode::WriteThrough, Mode::Volatile);
     let plain = [
-        (1, 1 << 30, 1 << 20, back, Sums::None),
-        (2, 16 << 10, 1 << 20, back, Sums::None),
-        (2, 16 << 10, 6 << 10, back, Sums::None),
-        (2, 16 << 10, 6 << 10, volatile, Sums::None),
-        (1, 1 << 30, 1 << 20, through, Sums::None),
+        (1, 1 << 30, 1 << 20, back, Checksums::None),
+        (2, 16 << 10, 1 << 20, back, Checksums::None),
+        (2, 16 << 10, 6 << 10, back, Checksums::None),
+        (2, 16 << 10, 6 << 10, volatile, Checksums::None),
+        (1, 1 << 30, 1 << 20, through, Checksums::None),
     ];
     let checked = [
-        (1, 16 << 10, 1 << 20, back, Sums::Kept),
-        (2, 16 << 10, 6 << 10, back, Sums::Kept),
-        (2, 16 << 10, 6 << 10, back, Sums::Few),
-        (2, 16 << 10, 6 << 10, volatile, Sums::Kept),
-        (1, 16 << 10, 1 << 20, through, Sums::Kept),
+        (1, 16 << 10, 1 << 20, back, Checksums::Kept),
+        (2, 16 << 10, 6 << 10, back, Checksums::Kept),
+        (2, 16 << 10, 6 << 10, back, Checksums::Few),
+        (2, 16 << 10, 6 << 10, volatile, Checksums::Kept),
+        (1, 16 << 10, 1 << 20, through, Checksums::Kept),
     ];
     let (thin, thick) = (Provisioning::Thin, Provisioning::Thick);
     let mut scenes = Vec::new();
     for block_size in SIZES {
         for (provisioning, kinds) in [(thin, plain), (thick, plain), (thin, checked)] {
-            let scene = |(rings, shard_bytes, past_bytes, mode, sums)| Scene {
+            let scene = |(rings, shard_bytes, past_bytes, mode, checksums)| Scene {
                 block_size,
                 provisioning,
                 rings,
                 shard_bytes,
                 past_bytes,
                 mode,
-                sums,
+                checksums,
             };
             scenes.extend(kinds.map(scene));
         }
@@ -257,7 +257,7 @@ fn a_volume_behind_a_journal_conforms() {
                     .iter()
                     .all(|it| it.pages == 0 && it.destage_errors.is_empty())
             );
-            assert!(status.iter().any(|it| it.batches > 0));
+            assert!(status.iter().any(|it| it.counts.batches > 0));
             open.journal.close(&core).await;
             for checked in &open.checked {
                 checked.close(&core).await.unwrap();
@@ -277,7 +277,7 @@ struct Cuts {
     cut: u64,
     /// Found something in the journal.
     replayed: u64,
-    /// Sums that had to be taken anew.
+    /// Checksums that had to be adopted anew.
     taken: u64,
 }
 
@@ -357,7 +357,7 @@ fn with_cuts(scene: Scene, seed: u64) -> Cuts {
 }
 
 #[test]
-fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
+fn a_lane_of_a_volume_that_has_left_is_reported_so_and_a_new_one_finds_the_data() {
     let scene = scenes()[0];
     let world = world(77);
     let node = made(&world, scene);

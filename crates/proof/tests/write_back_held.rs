@@ -200,7 +200,7 @@ fn all_fail(error: IoError) -> FaultRule {
 const RANGES_OF_AN_ANSWER: u64 = 256;
 
 #[test]
-fn an_answer_about_allocation_looks_at_few_of_the_ranges_that_hosts_gave_up_one_by_one() {
+fn an_answer_about_allocation_reads_few_of_the_ranges_that_hosts_gave_up_one_by_one() {
     let world = world(9);
     let node = made(&world);
     let faults = Faults::new();
@@ -254,9 +254,9 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
         let reported = Reported::default();
         let faults = Faults::new();
         faults.add(all_fail(IoError::SpaceExhausted));
-        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
+        let (core, here, failing) = (node.core(0), Rc::clone(&reported), faults.clone());
         let run = async move {
-            let pool = open(&core, &stuck).await;
+            let pool = open(&core, &failing).await;
             for lba in 0..100 + seed * 20 {
                 pool.write(0, lba * 3, 1, &here).await.unwrap();
                 pool.zero(0, lba * 3 + 1, &here).await;
@@ -273,7 +273,7 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
             }
             pool.verify(&here, &[]).await;
             let status = pool.status().await;
-            assert!(status.relocated_bytes > 1 << 20, "{status:?}");
+            assert!(status.counts.relocated_bytes > 1 << 20, "{status:?}");
             assert!(
                 status.destage_errors[0].1.contains("no space"),
                 "{status:?}"
@@ -282,9 +282,9 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
         world.block_on(&node, DAY, run).unwrap();
         node.crash();
         node.restart();
-        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
+        let (core, here, failing) = (node.core(0), Rc::clone(&reported), faults.clone());
         let again = async move {
-            let pool = open(&core, &stuck).await;
+            let pool = open(&core, &failing).await;
             assert_eq!(pool.journal.damaged(), []);
             pool.verify(&here, &[]).await;
             // It may fill half of the log and is told then; others go on.
@@ -309,7 +309,7 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
             // Waiting for all to be destaged ends, though not all can be.
             pool.journal.drain(&pool.core).await;
             assert!(pool.status().await.pages > 0);
-            stuck.clear();
+            failing.clear();
             pool.pause(Duration::from_secs(3)).await;
             pool.journal.drain(&pool.core).await;
             let status = pool.status().await;
@@ -469,9 +469,9 @@ fn destroyed(seed: u64) {
     let node = made(&world);
     let (reported, faults) = (Reported::default(), Faults::new());
     faults.add(all_fail(IoError::Unavailable));
-    let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
+    let (core, here, failing) = (node.core(0), Rc::clone(&reported), faults.clone());
     let run = async move {
-        let pool = open(&core, &stuck).await;
+        let pool = open(&core, &failing).await;
         for lba in 0..40 {
             pool.write(0, lba, 1, &here).await.unwrap();
             pool.write(1, lba, 1, &here).await.unwrap();
@@ -539,7 +539,7 @@ async fn flip(core: &CoreHandle, what: &[u8], ahead: usize) -> bool {
 }
 
 #[test]
-fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_long_as_they_are_not_written_anew()
+fn damage_that_is_met_while_serving_is_reported_for_exactly_its_blocks_and_for_as_long_as_they_are_not_written_anew()
  {
     for (seed, header) in [(50, false), (51, true)] {
         let world = world(seed);
@@ -547,9 +547,9 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
         let reported = Reported::default();
         let faults = Faults::new();
         faults.add(all_fail(IoError::Unavailable));
-        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
+        let (core, here, failing) = (node.core(0), Rc::clone(&reported), faults.clone());
         let run = async move {
-            let pool = open(&core, &stuck).await;
+            let pool = open(&core, &failing).await;
             pool.zero(0, 300, &here).await;
             for lba in 0..20 {
                 pool.write(0, lba, 5, &here).await.unwrap();
@@ -560,7 +560,7 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
                 assert!(flip(&core, b"CWJBATCH", 60).await);
             } else {
                 assert!(flip(&core, &hit, 600).await);
-                // Whoever reads it before it is carried hears of it, and of nothing else.
+                // Whoever reads it before it is destaged hears of it, and of nothing else.
                 for lba in [6, 7, 8] {
                     let read = pool.read(0, lba).await;
                     let right = read == Ok(block(0, lba, 5));
@@ -569,10 +569,14 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
                     assert!(right || read == integrity, "{lba}: {read:?}");
                 }
                 let status = pool.status().await;
-                assert_eq!((status.misreads, status.lost.len()), (1, 1), "{status:?}");
+                assert_eq!(
+                    (status.counts.misreads, status.lost.len()),
+                    (1, 1),
+                    "{status:?}"
+                );
             }
             pool.pause(Duration::from_secs(3)).await;
-            // What is met when it is carried: the first batch, which has no data, or the one of
+            // What is met when it is destaged: the first batch, which has no data, or the one of
             // block 7.
             let lost: &[(usize, u64)] = if header { &[] } else { &[(0, 7)] };
             pool.verify(&here, lost).await;
@@ -584,7 +588,7 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
             pool.verify(&here, lost).await;
             let status = pool.status().await;
             assert!(
-                status.failed.is_none() && status.relocated_bytes > 0,
+                status.failed.is_none() && status.counts.relocated_bytes > 0,
                 "{status:?}"
             );
             assert_eq!(status.lost.len(), lost.len(), "{status:?}");
@@ -660,12 +664,12 @@ fn read_from_a_cache(seed: u64) -> bool {
     for _ in 0..2 {
         node.restart();
         let core = node.core(0);
-        let look = async move {
+        let inspect = async move {
             let pool = open(&core, &Faults::new()).await;
             assert_eq!(pool.journal.damaged(), []);
             pool.read(0, 3).await.unwrap()
         };
-        seen.push(world.block_on(&node, DAY, look).unwrap());
+        seen.push(world.block_on(&node, DAY, inspect).unwrap());
         node.crash();
     }
     assert!(
@@ -676,7 +680,7 @@ fn read_from_a_cache(seed: u64) -> bool {
 }
 
 #[test]
-fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_told() {
+fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_reported() {
     let newest = (0..24).filter(|seed| read_from_a_cache(*seed)).count();
     assert!(newest >= 6, "{newest} of 24 found what was in the cache");
 }
@@ -725,18 +729,22 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
             let status = pool.status().await;
             let most = (1024 * 4096 / 8).max(blocks * 4096);
             assert!(
-                status.waiting_bytes > 0 && status.waiting_bytes <= most,
+                status.waiting.bytes > 0 && status.waiting.bytes <= most,
                 "{status:?}"
             );
-            let let_in = u64::from(writes) - status.throttled;
-            assert_eq!(status.waiting_bytes, let_in * blocks * 4096);
+            let let_in = u64::from(writes) - status.waiting.throttled;
+            assert_eq!(status.waiting.bytes, let_in * blocks * 4096);
             for answer in join_all(answers).await {
                 answer.unwrap();
             }
             let status = pool.status().await;
-            assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
+            assert_eq!((status.waiting.changes, status.waiting.bytes), (0, 0));
             let writes_around = past_bytes < usize::MAX;
-            assert_eq!(status.write_around_bytes > 0, writes_around, "{status:?}");
+            assert_eq!(
+                status.counts.write_around_bytes > 0,
+                writes_around,
+                "{status:?}"
+            );
             for lba in 0..BLOCKS {
                 let read = pool.read(1, lba).await.unwrap();
                 let mut stamps = (0..writes)
@@ -765,11 +773,14 @@ fn changes_without_data_that_wait_are_bounded_in_number() {
         };
         let answers: Vec<IoFuture> = (0..5000).map(zero).collect();
         let status = pool.status().await;
-        assert_eq!((status.waiting_changes, status.throttled), (2048, 2952));
+        assert_eq!(
+            (status.waiting.changes, status.waiting.throttled),
+            (2048, 2952)
+        );
         for answer in join_all(answers).await {
             answer.unwrap();
         }
-        assert_eq!(pool.status().await.waiting_changes, 0);
+        assert_eq!(pool.status().await.waiting.changes, 0);
     };
     world.block_on(&node, DAY, run).unwrap();
 }
@@ -786,16 +797,16 @@ fn those_who_were_throttled_behind_a_volume_that_cannot_destage_all_get_an_answe
             let pool = open(&core, &faults).await;
             // Of a volume that may fill half of the log more than that, and behind them those of
             // another one.
-            let stuck = pool.writes(0, 5000, 1, &reported);
+            let failing = pool.writes(0, 5000, 1, &reported);
             let other = pool.writes(1, 3000, 1, &reported);
-            let (stuck, other) = join(join_all(stuck), join_all(other)).await;
-            let refused: Vec<IoError> = stuck.into_iter().filter_map(Result::err).collect();
+            let (failing, other) = join(join_all(failing), join_all(other)).await;
+            let refused: Vec<IoError> = failing.into_iter().filter_map(Result::err).collect();
             assert!(!refused.is_empty(), "it has its share of the log, not more");
             assert!(refused.iter().all(|it| *it == IoError::SpaceExhausted));
             assert!(other.iter().all(Result::is_ok));
             let status = pool.status().await;
-            assert!(status.throttled > 0, "{status:?}");
-            assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
+            assert!(status.waiting.throttled > 0, "{status:?}");
+            assert_eq!((status.waiting.changes, status.waiting.bytes), (0, 0));
             for lba in 0..BLOCKS {
                 let wanted = block(1, lba, reported.borrow()[&(1, lba)]);
                 assert!(pool.read(1, lba).await.unwrap() == wanted, "{lba}");

@@ -260,7 +260,7 @@ fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut()
         let (right, all) = world.block_on(&node, DAY, last).unwrap();
         (exact, reported) = (exact + right, reported + all);
     }
-    println!("{exact} of {reported} answers told nothing too much");
+    println!("{exact} of {reported} answers reported nothing too much");
     assert!(exact * 10 > reported * 8, "{exact} of {reported}");
 }
 
@@ -283,7 +283,7 @@ fn numbers_have_no_gap_and_a_cut_is_one_of_them() {
         assert_eq!(pool.changed(cut).await, BTreeSet::new());
         pool.write(5, 1, 2).await;
         assert_eq!(pool.changed(cut).await, BTreeSet::from([0]));
-        // Past the log, and over the end of a part.
+        // Around the log, and over the end of a part.
         pool.write(10 * PART - 2, 5, 3).await;
         assert_eq!(pool.changed(cut).await, BTreeSet::from([0, 9, 10]));
         let all: BTreeSet<u64> = (0..PARTS).collect();
@@ -393,7 +393,7 @@ fn saved_in_a_cache(seed: u64) {
     for drains in [true, false] {
         node.restart();
         let (core, cut) = (node.core(0), begun.get().unwrap());
-        let look = async move {
+        let inspect = async move {
             let pool = open(&core, Mode::WriteBack).await;
             if drains {
                 pool.journal.drain(&core).await;
@@ -403,7 +403,7 @@ fn saved_in_a_cache(seed: u64) {
             }
             (pool.changed(cut).await, pool.numbers().await)
         };
-        let (changed, now) = world.block_on(&node, DAY, look).unwrap();
+        let (changed, now) = world.block_on(&node, DAY, inspect).unwrap();
         assert!(changed.contains(&7), "seed {seed}, {drains}: {changed:?}");
         // What only the cache had of the page is gone with the power: it may have been the newest,
         // and the page counts as a whole.

@@ -5,7 +5,7 @@
 //! long as they take, because one that was given up may still be made.
 
 use crate::error::{ErrorKind, Holder, RbdError, blocklisted, of_call, unreachable};
-use crate::ffi::{Api, ConnectError, Connection, EXCLUSIVE_LOCK, Errno, Facts, Image, Step};
+use crate::ffi::{Api, ConnectError, Connection, EXCLUSIVE_LOCK, Errno, Facts, ImageHandle, Step};
 use crate::health::{self, Health};
 use crate::identity::Identity;
 use crate::within::within;
@@ -46,18 +46,18 @@ pub struct Cluster {
 pub struct Description {
     /// The cluster's own id for it, which a renaming leaves.
     pub id: String,
-    /// Its size.
+    /// Bytes of the image as the cluster has it.
     pub size: ByteCount,
     /// Bytes of one of its objects.
     pub object: ByteCount,
     /// It has the exclusive lock, without which it cannot be a volume.
     pub has_lock: bool,
-    /// Whose it is.
+    /// What its metadata says about the LUN that it belongs to.
     pub identity: Identity,
 }
 
 impl Description {
-    fn read(image: &Image) -> Result<Self, Errno> {
+    fn read(image: &ImageHandle) -> Result<Self, Errno> {
         let Facts {
             id,
             size,
@@ -214,10 +214,11 @@ impl Cluster {
         let doing = "asking";
         let asked = self.ask(core, doing, &what, |connection| {
             let health = connection.ask_monitors(health::HEALTH)?;
-            Ok((health, connection.ask_monitors(health::SPACE)?))
+            let space = connection.ask_monitors(health::SPACE)?;
+            Ok((health, space, connection.ask_monitors(health::POOLS)?))
         });
-        let (health, space) = asked.await?;
-        let read = health::read(&health, &space, &self.spec.pool);
+        let (health, space, pools) = asked.await?;
+        let read = health::read(&health, &space, &pools, &self.spec.pool);
         read.ok_or_else(|| of_call(doing, &what, Errno(libc::EBADMSG)))
     }
 
@@ -238,7 +239,7 @@ impl Cluster {
     pub async fn describe(&self, core: &CoreHandle, image: &str) -> Result<Description, RbdError> {
         let name = image.to_owned();
         let question = move |connection: &Arc<Connection>| {
-            Description::read(&Image::open_read_only(connection, &name)?)
+            Description::read(&ImageHandle::open_read_only(connection, &name)?)
         };
         let what = self.name_of(image);
         self.ask(core, "reading", &what, question).await
@@ -258,7 +259,7 @@ impl Cluster {
         let name = image.to_owned();
         let change = move |connection: &Arc<Connection>| {
             connection.create(&name, size.0)?;
-            let written = Image::open_unwatched(connection, &name).and_then(|made| {
+            let written = ImageHandle::open_unwatched(connection, &name).and_then(|made| {
                 let written = identity.write(&made);
                 made.close_here();
                 written
@@ -299,13 +300,28 @@ impl Cluster {
         let name = image.to_owned();
         let written = identity.clone();
         let change = move |connection: &Arc<Connection>| {
-            let image = Image::open_unwatched(connection, &name)?;
+            let image = ImageHandle::open_unwatched(connection, &name)?;
             let result = written.write(&image);
             image.close_here();
             result
         };
         self.change("adopting", &what, change).await?;
         Ok(Description { identity, ..found })
+    }
+
+    /// Makes an image say this of whose it is, and nothing else of ours; it may be open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoImage`], or what else the cluster says.
+    pub async fn set_identity(&self, image: &str, identity: Identity) -> Result<(), RbdError> {
+        let name = image.to_owned();
+        let change = move |connection: &Arc<Connection>| {
+            let image = ImageHandle::open_unwatched(connection, &name)?;
+            let written = identity.write(&image);
+            image.close_here();
+            written
+        };
+        self.change("naming", &self.name_of(image), change).await
     }
 
     /// Removes an image for ever. It takes time for each object that it has.
@@ -332,7 +348,7 @@ impl Cluster {
     pub async fn break_lock(&self, image: &str, holder: &Holder) -> Result<(), RbdError> {
         let (name, owner) = (image.to_owned(), holder.address.clone());
         let change = move |connection: &Arc<Connection>| {
-            let image = Image::open_unwatched(connection, &name)?;
+            let image = ImageHandle::open_unwatched(connection, &name)?;
             let broken = image.break_lock(&owner);
             image.close_here();
             broken

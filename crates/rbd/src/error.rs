@@ -2,7 +2,7 @@
 
 use crate::ffi::{Errno, LibraryError};
 use std::fmt;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// Why something could not be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,8 +86,25 @@ impl std::error::Error for RbdError {}
 impl From<RbdError> for OpenError {
     fn from(error: RbdError) -> Self {
         Self {
+            kind: error.kind.of_opening(),
             cause: error.cause,
             next_step: error.next_step,
+        }
+    }
+}
+
+impl ErrorKind {
+    /// What it comes to where a volume cannot be opened.
+    fn of_opening(&self) -> OpenErrorKind {
+        match self {
+            Self::NoPool | Self::NoImage => OpenErrorKind::Missing,
+            Self::Locked(_) | Self::InUse => OpenErrorKind::InUse,
+            Self::Unreachable => OpenErrorKind::Hung,
+            Self::Denied | Self::Exists | Self::Taken => OpenErrorKind::Refused,
+            Self::Blocklisted => OpenErrorKind::Fenced,
+            Self::NoSpace => OpenErrorKind::NoSpace,
+            Self::LibraryMissing | Self::Unsuitable => OpenErrorKind::Unsupported,
+            Self::Configuration | Self::Invalid | Self::Failed(_) => OpenErrorKind::Other,
         }
     }
 }

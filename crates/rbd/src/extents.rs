@@ -77,7 +77,7 @@ mod test {
         }
     }
 
-    fn told(regions: &[Region]) -> Vec<(u64, u64, ExtentKind)> {
+    fn reported(regions: &[Region]) -> Vec<(u64, u64, ExtentKind)> {
         let list = in_blocks(range(8, 24), regions, 512);
         let of = |it: &Extent| (it.range.start().0, it.range.end().0, it.kind);
         list.iter().map(of).collect()
@@ -85,22 +85,22 @@ mod test {
 
     #[test]
     fn what_is_not_named_is_not_there_and_neighbours_are_one() {
-        assert_eq!(told(&[]), [(8, 24, Deallocated)]);
-        assert_eq!(told(&[region(0, 1 << 20)]), [(8, 24, Mapped)]);
+        assert_eq!(reported(&[]), [(8, 24, Deallocated)]);
+        assert_eq!(reported(&[region(0, 1 << 20)]), [(8, 24, Mapped)]);
         assert_eq!(
-            told(&[region(5120, 512), region(5632, 512)]),
+            reported(&[region(5120, 512), region(5632, 512)]),
             [
                 (8, 10, Deallocated),
                 (10, 12, Mapped),
                 (12, 24, Deallocated)
             ]
         );
-        assert_eq!(told(&[region(5121, 1)])[1], (10, 11, Mapped));
+        assert_eq!(reported(&[region(5121, 1)])[1], (10, 11, Mapped));
         let gone = Region {
             exists: false,
             ..region(0, 1 << 20)
         };
-        assert_eq!(told(&[gone]), [(8, 24, Deallocated)]);
+        assert_eq!(reported(&[gone]), [(8, 24, Deallocated)]);
     }
 
     #[test]

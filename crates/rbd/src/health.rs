@@ -1,5 +1,6 @@
 //! How the cluster is, in its monitors' words.
 
+use serde::Deserialize;
 use serde_json::Value;
 use units::ByteCount;
 
@@ -12,7 +13,7 @@ pub struct Health {
     pub checks: Vec<Check>,
     /// Whether the pool takes writes.
     pub fullness: Fullness,
-    /// What the pool's data take on the OSDs, copies included.
+    /// What the pool's data have, each byte counted once.
     pub used: ByteCount,
     /// What can still be written to the pool.
     pub available: ByteCount,
@@ -55,6 +56,8 @@ pub enum Fullness {
 pub(crate) const HEALTH: &str = r#"{"prefix":"health","detail":"detail","format":"json"}"#;
 /// And for the pool's space.
 pub(crate) const SPACE: &str = r#"{"prefix":"df","format":"json"}"#;
+/// And for what every pool is.
+pub(crate) const POOLS: &str = r#"{"prefix":"osd pool ls","detail":"detail","format":"json"}"#;
 
 fn severity(text: Option<&str>) -> Severity {
     match text {
@@ -65,10 +68,12 @@ fn severity(text: Option<&str>) -> Severity {
     }
 }
 
-/// Reads both answers; nothing where one is not what monitors say.
-pub(crate) fn read(health: &[u8], space: &[u8], pool: &str) -> Option<Health> {
+/// Reads the answers; nothing where one is not what monitors say.
+pub(crate) fn read(health: &[u8], space: &[u8], pools: &[u8], pool: &str) -> Option<Health> {
     let health: Value = serde_json::from_slice(health).ok()?;
     let space: Value = serde_json::from_slice(space).ok()?;
+    let all: Vec<Pool> = serde_json::from_slice(pools).ok()?;
+    let it = all.iter().find(|it| it.pool_name == pool)?;
     let found = health.get("checks")?.as_object()?;
     let heard = found.iter().filter(|(_, check)| !is_muted(check));
     let checks: Vec<Check> = heard
@@ -78,18 +83,18 @@ pub(crate) fn read(health: &[u8], space: &[u8], pool: &str) -> Option<Health> {
             message: text(&check["summary"]["message"]),
         })
         .collect();
-    let fullness = found
-        .iter()
-        .map(|(code, check)| fullness(code, check, pool));
-    let stats = pools(&space)
+    // That somebody has muted it does not make room.
+    let fullness = found.keys().map(|code| fullness(code, it));
+    let fullness = fullness.max().unwrap_or(Fullness::Room);
+    let stats = stats_of(&space)
         .find(|it| it["name"] == pool)
         .map(|it| &it["stats"])?;
     let bytes = |name: &str| ByteCount(stats[name].as_u64().unwrap_or(0));
     Some(Health {
         severity: severity(health["status"].as_str()),
-        fullness: fullness.max().unwrap_or(Fullness::Room),
+        fullness: fullness.max(it.fullness()),
         checks,
-        used: bytes("bytes_used"),
+        used: bytes("stored"),
         available: bytes("max_avail"),
     })
 }
@@ -102,26 +107,46 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn pools(space: &Value) -> impl Iterator<Item = &Value> {
+fn stats_of(space: &Value) -> impl Iterator<Item = &Value> {
     space["pools"].as_array().into_iter().flatten()
 }
 
-/// What a check says of this pool: those of OSDs concern all pools, those of pools name them in
-/// their details. That somebody has muted it does not make room.
-fn fullness(code: &str, check: &Value, pool: &str) -> Fullness {
-    let named = format!("'{pool}'");
-    let concerns = || {
-        let details = check["detail"].as_array().into_iter().flatten();
-        let mut messages = details.map(|it| it["message"].as_str().unwrap_or_default());
-        messages.any(|message| message.contains(&named))
-    };
+/// A pool as the map of OSDs has it; as much as matters here.
+#[derive(Deserialize)]
+struct Pool {
+    pool_name: String,
+    /// Names of its flags, with commas between.
+    flags_names: String,
+    #[serde(default)]
+    quota_max_bytes: u64,
+    #[serde(default)]
+    quota_max_objects: u64,
+}
+
+impl Pool {
+    /// As OSDs see it when they take a write or refuse it: one of its OSDs is, or its quota.
+    fn fullness(&self) -> Fullness {
+        let of_flag = |flag: &str| match flag {
+            "full" | "full_quota" => Fullness::Full,
+            "nearfull" | "backfillfull" => Fullness::NearlyFull,
+            _ => Fullness::Room,
+        };
+        let flags = self.flags_names.split(',').map(of_flag);
+        flags.max().unwrap_or(Fullness::Room)
+    }
+
+    fn has_quota(&self) -> bool {
+        self.quota_max_bytes > 0 || self.quota_max_objects > 0
+    }
+}
+
+/// What a check means for a pool that its flags do not say: full OSDs concern all, and one that
+/// comes near its quota has no flag.
+fn fullness(code: &str, pool: &Pool) -> Fullness {
     match code {
         "OSD_FULL" => Fullness::Full,
-        "POOL_FULL" if concerns() => Fullness::Full,
         "OSD_NEARFULL" | "OSD_BACKFILLFULL" => Fullness::NearlyFull,
-        "POOL_NEARFULL" | "POOL_NEAR_FULL" | "POOL_BACKFILLFULL" if concerns() => {
-            Fullness::NearlyFull
-        }
+        "POOL_NEAR_FULL" if pool.has_quota() => Fullness::NearlyFull,
         _ => Fullness::Room,
     }
 }
@@ -130,12 +155,27 @@ fn fullness(code: &str, check: &Value, pool: &str) -> Fullness {
 mod test {
     use super::*;
 
-    const SPACE_TOLD: &str = r#"{"stats":{"total_bytes":8589934592},"pools":[
+    const SPACE_REPORTED: &str = r#"{"stats":{"total_bytes":8589934592},"pools":[
         {"name":"other","id":1,"stats":{"bytes_used":1,"max_avail":2}},
         {"name":"rbd","id":2,"stats":{"stored":5,"bytes_used":4096,"max_avail":1048576,"percent_used":0.1}}]}"#;
 
+    /// As a cluster says it of pools with these flags.
+    fn pools(other: &str, rbd: &str) -> String {
+        let pool = |name, flags: &str| {
+            format!(
+                r#"{{"pool_id":1,"pool_name":"{name}","flags":8193,"flags_names":"{flags}","quota_max_bytes":0}}"#
+            )
+        };
+        format!("[{},{}]", pool("other", other), pool("rbd", rbd))
+    }
+
+    fn with(health: &str, pools: &str) -> Option<Health> {
+        let (health, space) = (health.as_bytes(), SPACE_REPORTED.as_bytes());
+        read(health, space, pools.as_bytes(), "rbd")
+    }
+
     fn of(health: &str) -> Health {
-        read(health.as_bytes(), SPACE_TOLD.as_bytes(), "rbd").unwrap()
+        with(health, &pools("hashpspool", "hashpspool,selfmanaged_snaps")).unwrap()
     }
 
     #[test]
@@ -146,7 +186,7 @@ mod test {
         assert_eq!(health.fullness, Fullness::Room);
         assert_eq!(
             (health.used, health.available),
-            (ByteCount(4096), ByteCount(1 << 20))
+            (ByteCount(5), ByteCount(1 << 20))
         );
     }
 
@@ -164,25 +204,39 @@ mod test {
             .replace("OSD_FULL", "OSD_NEARFULL")
             .replace("HEALTH_ERR", "HEALTH_WARN");
         assert_eq!(of(&near).fullness, Fullness::NearlyFull);
-        let pool = |name: &str| {
-            let check = format!("pool '{name}' is full (running out of quota)");
-            osd.replace("OSD_FULL", "POOL_FULL")
-                .replace("osd.0 is full", &check)
-        };
-        assert_eq!(of(&pool("rbd")).fullness, Fullness::Full);
-        assert_eq!(of(&pool("other")).fullness, Fullness::Room);
+        let pool = osd.replace("OSD_FULL", "POOL_FULL");
+        for (flags, fullness) in [
+            ("hashpspool,full,full_quota", Fullness::Full),
+            ("full", Fullness::Full),
+            ("hashpspool,nearfull", Fullness::NearlyFull),
+            ("hashpspool,backfillfull", Fullness::NearlyFull),
+            ("hashpspool", Fullness::Room),
+        ] {
+            let full = with(&pool, &pools("hashpspool", flags)).unwrap();
+            assert_eq!(full.fullness, fullness, "{flags}");
+            let other = with(&pool, &pools(flags, "hashpspool")).unwrap();
+            assert_eq!(other.fullness, Fullness::Room, "{flags} of another");
+        }
+        let near = osd.replace("OSD_FULL", "POOL_NEAR_FULL");
+        assert_eq!(of(&near).fullness, Fullness::Room);
+        let quota = pools("", "").replace("max_bytes\":0", "max_bytes\":9");
+        let limited = with(&near, &quota).unwrap();
+        assert_eq!(limited.fullness, Fullness::NearlyFull);
     }
 
     #[test]
-    fn what_was_muted_is_not_told_and_nonsense_is_no_health() {
+    fn what_was_muted_is_not_reported_and_nonsense_is_no_health() {
         let muted = r#"{"status":"HEALTH_OK","checks":{"MGR_MODULE_ERROR":{"severity":"HEALTH_ERR",
             "summary":{"message":"m","count":1},"detail":[],"muted":true}}}"#;
         assert!(of(muted).checks.is_empty());
-        assert_eq!(read(b"{}", SPACE_TOLD.as_bytes(), "rbd"), None);
-        assert_eq!(read(b"", b"", "rbd"), None);
-        assert_eq!(
-            read(br#"{"checks":{}}"#, SPACE_TOLD.as_bytes(), "none"),
-            None
-        );
+        let (space, pools) = (SPACE_REPORTED.as_bytes(), pools("", ""));
+        let read =
+            |health: &[u8], space, pools: &str, pool| read(health, space, pools.as_bytes(), pool);
+        assert_eq!(read(b"{}", space, &pools, "rbd"), None);
+        assert_eq!(read(b"", b"", "", "rbd"), None);
+        let well = br#"{"checks":{}}"#;
+        assert!(read(well, space, &pools, "rbd").is_some());
+        assert_eq!(read(well, space, &pools, "none"), None);
+        assert_eq!(read(well, space, "[]", "rbd"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Whose an image is: kept with it, in its metadata.
 
-use crate::ffi::{Errno, Image};
+use crate::ffi::{Errno, ImageHandle};
 use std::collections::BTreeMap;
 
 /// What our keys begin with. Others keep theirs beside them (`conf_` is librbd's own).
@@ -18,6 +18,12 @@ impl Identity {
         self.0.is_empty()
     }
 
+    /// What a key is called in the image's metadata, for whoever sets it by hand.
+    #[must_use]
+    pub fn key(key: &str) -> String {
+        format!("{PREFIX}{key}")
+    }
+
     fn of(metadata: &BTreeMap<String, String>) -> Self {
         let ours = metadata.iter().filter_map(|(key, value)| {
             let key = key.strip_prefix(PREFIX)?;
@@ -27,19 +33,19 @@ impl Identity {
     }
 
     /// What the image says.
-    pub(crate) fn read(image: &Image) -> Result<Self, Errno> {
+    pub(crate) fn read(image: &ImageHandle) -> Result<Self, Errno> {
         Ok(Self::of(&image.metadata()?))
     }
 
     /// Makes the image say this and nothing else of ours.
-    pub(crate) fn write(&self, image: &Image) -> Result<(), Errno> {
+    pub(crate) fn write(&self, image: &ImageHandle) -> Result<(), Errno> {
         let before = Self::read(image)?;
         for key in before.0.keys().filter(|key| !self.0.contains_key(*key)) {
-            image.remove_metadata(&format!("{PREFIX}{key}"))?;
+            image.remove_metadata(&Self::key(key))?;
         }
         for (key, value) in &self.0 {
             if before.0.get(key) != Some(value) {
-                image.set_metadata(&format!("{PREFIX}{key}"), value)?;
+                image.set_metadata(&Self::key(key), value)?;
             }
         }
         Ok(())

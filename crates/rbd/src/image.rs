@@ -15,19 +15,16 @@ use crate::error::{ErrorKind, RbdError, blocklisted, unreachable};
 use crate::facts::{broken_promise, shape};
 use crate::ffi::{self, Connection, EXCLUSIVE_LOCK, Errno, Facts};
 use crate::identity::Identity;
-use crate::lane::RbdLane;
 use crate::lock::{self, Refusal};
 use crate::within::within;
-use env::{CoreHandle, LocalFuture};
+use env::CoreHandle;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use units::{BlockCount, BlockSize, ByteCount};
-use volume::{
-    Epoch, Fences, Followers, IoError, Lane, OpenError, Shape, Volume, VolumeEvent, VolumeEvents,
-};
+use volume::{Epoch, Fences, Followers, IoError, Shape, VolumeEvent, VolumeEvents};
 
 /// Bytes of an image that one question about what is allocated is about.
 const ASKED_BYTES: u64 = 16 << 30;
@@ -48,7 +45,7 @@ pub struct Image {
     spec: ImageSpec,
     cluster: Arc<Cluster>,
     /// `None` once it is being closed.
-    open: Mutex<Option<Arc<ffi::Image>>>,
+    open: Mutex<Option<Arc<ffi::ImageHandle>>>,
     facts: Facts,
     identity: Identity,
     fences: Fences,
@@ -64,15 +61,19 @@ pub struct Image {
 
 /// What an opening finds.
 struct Found {
-    image: ffi::Image,
+    image: ffi::ImageHandle,
     facts: Facts,
     options: BTreeMap<String, String>,
     identity: Identity,
 }
 
 impl Found {
-    fn open(connection: &Arc<Connection>, name: &str, told: &Arc<Notify>) -> Result<Self, Errno> {
-        let image = ffi::Image::open(connection, name, told)?;
+    fn open(
+        connection: &Arc<Connection>,
+        name: &str,
+        reported: &Arc<Notify>,
+    ) -> Result<Self, Errno> {
+        let image = ffi::ImageHandle::open(connection, name, reported)?;
         Ok(Self {
             facts: image.facts()?,
             options: image.options()?,
@@ -96,9 +97,9 @@ impl Image {
         fences: Fences,
     ) -> Result<Arc<Self>, RbdError> {
         let changed = Arc::new(Notify::new());
-        let (name, told) = (spec.name.clone(), Arc::clone(&changed));
+        let (name, reported) = (spec.name.clone(), Arc::clone(&changed));
         let what = cluster.name_of(&spec.name);
-        let question = move |it: &Arc<Connection>| Found::open(it, &name, &told);
+        let question = move |it: &Arc<Connection>| Found::open(it, &name, &reported);
         let found = cluster.ask(core, "opening", &what, question).await?;
         suits(cluster, &spec, &found)?;
         let open = locked(core, cluster, &what, found.image).await?;
@@ -152,20 +153,28 @@ impl Image {
         &self.fences
     }
 
+    pub(crate) fn shape_now(&self) -> Shape {
+        *lock(&self.shape)
+    }
+
+    pub(crate) fn follow_events(&self) -> Rc<dyn VolumeEvents> {
+        self.followers.follow()
+    }
+
     pub(crate) fn block_count(&self) -> u64 {
         self.block_count.load(Ordering::Acquire)
     }
 
     /// For one operation; `None` once it is being closed.
-    pub(crate) fn open_image(&self) -> Option<Arc<ffi::Image>> {
+    pub(crate) fn open_image(&self) -> Option<Arc<ffi::ImageHandle>> {
         lock(&self.open).clone()
     }
 
-    fn what(&self) -> String {
+    pub(crate) fn what(&self) -> String {
         self.cluster.name_of(&self.spec.name)
     }
 
-    fn open_or_error(&self) -> Result<Arc<ffi::Image>, RbdError> {
+    pub(crate) fn open_or_error(&self) -> Result<Arc<ffi::ImageHandle>, RbdError> {
         self.open_image().ok_or_else(|| {
             let cause = format!("{} was closed", self.what());
             RbdError::new(ErrorKind::Invalid, cause, "open it again")
@@ -188,7 +197,7 @@ impl Image {
     /// [`ErrorKind::Invalid`] where `size` is not one block or larger than now, and what else the
     /// cluster says.
     pub async fn shrink(&self, size: ByteCount) -> Result<Epoch, RbdError> {
-        let now = self.shape();
+        let now = self.shape_now();
         let blocks = size.blocks_floor(now.block_size);
         if size > now.byte_count() || blocks == BlockCount(0) {
             return Err(self.no_such_size(size));
@@ -203,7 +212,7 @@ impl Image {
     }
 
     async fn resize(&self, size: ByteCount, may_shrink: bool) -> Result<Epoch, RbdError> {
-        if !may_shrink && size < self.shape().byte_count() {
+        if !may_shrink && size < self.shape_now().byte_count() {
             return Err(self.no_such_size(size));
         }
         let open = self.open_or_error()?;
@@ -226,7 +235,7 @@ impl Image {
     pub async fn allocated(&self) -> Result<ByteCount, RbdError> {
         let (mut at, mut sum) = (0, 0);
         loop {
-            let size = self.shape().byte_count().0;
+            let size = self.shape_now().byte_count().0;
             if at >= size {
                 return Ok(ByteCount(sum));
             }
@@ -289,7 +298,7 @@ impl Image {
     }
 
     fn set_size(&self, size: u64) -> Epoch {
-        let block_size = self.shape().block_size;
+        let block_size = self.shape_now().block_size;
         self.set_block_count(ByteCount(size).blocks_floor(block_size))
     }
 
@@ -317,12 +326,12 @@ impl Image {
                 let Some(image) = image.upgrade() else {
                     return;
                 };
-                image.look_again().await;
+                image.refresh().await;
             }
         }));
     }
 
-    async fn look_again(&self) {
+    async fn refresh(&self) {
         let Some(open) = self.open_image() else {
             return;
         };
@@ -349,7 +358,7 @@ async fn facts_and_shape(
     core: &CoreHandle,
     cluster: &Arc<Cluster>,
     spec: &ImageSpec,
-    open: &Arc<ffi::Image>,
+    open: &Arc<ffi::ImageHandle>,
 ) -> Result<(Facts, Shape), RbdError> {
     let what = cluster.name_of(&spec.name);
     let (asked, block) = (Arc::clone(open), spec.block_size.bytes());
@@ -400,8 +409,8 @@ async fn locked(
     core: &CoreHandle,
     cluster: &Arc<Cluster>,
     what: &str,
-    image: ffi::Image,
-) -> Result<Arc<ffi::Image>, RbdError> {
+    image: ffi::ImageHandle,
+) -> Result<Arc<ffi::ImageHandle>, RbdError> {
     let image = Arc::new(image);
     let taken = Arc::clone(&image);
     let threads = &cluster.connection().threads;
@@ -418,27 +427,5 @@ async fn locked(
                              of the cluster";
             Err(RbdError::new(ErrorKind::Locked(holder), cause, next_step))
         }
-    }
-}
-
-impl Volume for Image {
-    fn shape(&self) -> Shape {
-        *lock(&self.shape)
-    }
-
-    fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
-        let core = Rc::clone(core);
-        Box::pin(async move {
-            self.open_or_error()?;
-            if self.cluster.is_shut_out() {
-                return Err(blocklisted(&self.what()).into());
-            }
-            let shape = self.shape();
-            Ok(Rc::new(RbdLane::new(&core, self, shape)) as Rc<dyn Lane>)
-        })
-    }
-
-    fn events(self: Arc<Self>, _core: &CoreHandle) -> Rc<dyn VolumeEvents> {
-        self.followers.follow()
     }
 }

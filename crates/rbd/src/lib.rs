@@ -1,7 +1,8 @@
 //! Ceph RBD images as volumes.
 //!
 //! ```text
-//!   Cluster (one connection: pool, conf, user)   health, images: make, adopt, describe, remove, take a lock away
+//!   Cluster (one connection: pool, conf, user)   health, images: make, adopt, describe,
+//!         remove, take a lock away
 //!      Image (open, with its exclusive lock)     a Volume: resize, allocated, whose it is
 //!         lane on each core --> librbd --> desk of that core --> whoever asked
 //! ```
@@ -11,6 +12,7 @@
 //! runs on threads ([`env::real::Threads`]), and the ends of I/O come back to the core that asked.
 //! `unsafe` is in `ffi` alone.
 
+mod behind_waist;
 mod cluster;
 mod desk;
 mod error;

@@ -11,7 +11,7 @@
 //! it lives.
 
 use crate::error::Holder;
-use crate::ffi::{Errno, Image};
+use crate::ffi::{Errno, ImageHandle};
 
 /// Why the lock was not had.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl From<Errno> for Refusal {
 }
 
 /// Takes the lock, unless somebody has it who is there.
-pub(crate) fn take(image: &Image) -> Result<(), Refusal> {
+pub(crate) fn take(image: &ImageHandle) -> Result<(), Refusal> {
     // Whoever has it the automatic way would hand it over when asked, and lose its right to write.
     if let Some(holder) = holder(image)?
         && is_there(image, &holder)?
@@ -47,7 +47,7 @@ pub(crate) fn take(image: &Image) -> Result<(), Refusal> {
 }
 
 /// Who has it.
-fn holder(image: &Image) -> Result<Option<Holder>, Errno> {
+fn holder(image: &ImageHandle) -> Result<Option<Holder>, Errno> {
     let Some(address) = image.lock_owners()?.into_iter().next() else {
         return Ok(None);
     };
@@ -61,7 +61,7 @@ fn holder(image: &Image) -> Result<Option<Holder>, Errno> {
 }
 
 /// The holder watches the image: it lives, or did a moment ago.
-fn is_there(image: &Image, holder: &Holder) -> Result<bool, Errno> {
+fn is_there(image: &ImageHandle, holder: &Holder) -> Result<bool, Errno> {
     let watchers = image.watchers()?;
     Ok(number(&holder.client).is_some_and(|client| watchers.contains(&client)))
 }

@@ -43,14 +43,14 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_difference_is_counted_from_what_was_compared_whatever_it_is_told_from() {
+    fn a_difference_is_counted_from_what_was_compared_whatever_it_is_reported_from() {
         const OBJECT: u64 = 4 << 20;
         for offset in [0, 512, OBJECT, OBJECT + 2560, 3 * OBJECT - 512] {
             let object = offset / OBJECT * OBJECT;
-            for told_from in [0, object, offset] {
+            for reported_from in [0, object, offset] {
                 for place in [0, 100, 511] {
-                    let found = difference(told_from + place, offset, 512, OBJECT);
-                    assert_eq!(found, place, "{place} of {offset}, from {told_from}");
+                    let found = difference(reported_from + place, offset, 512, OBJECT);
+                    assert_eq!(found, place, "{place} of {offset}, from {reported_from}");
                 }
             }
         }

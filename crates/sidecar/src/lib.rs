@@ -16,13 +16,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
-use volume::{Done, Durability, Epoch, Io, IoError, Lane, Op, OpenError, Origin, Volume};
+use volume::{
+    Done, Durability, Epoch, Io, IoError, Lane, Op, OpenError, OpenErrorKind, Origin, Volume,
+};
 
 /// What is read and written is in whole blocks of so many bytes.
 const BLOCK: BlockSize = BlockSize::B4096;
 
 /// How soon it is looked again whether all that is under way has ended.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
+const RETRY_AFTER: Duration = Duration::from_millis(2);
+
+/// What a volume has beside its data.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SidecarKind {
+    /// The map of its checksums.
+    Checksums,
+    /// The history of its changes.
+    Changes,
+}
 
 /// Where it stands.
 #[derive(Clone, Debug)]
@@ -126,11 +137,12 @@ impl Part {
         while self.under_way.load(Ordering::SeqCst) > 0 {
             if core.now() > until {
                 return Err(OpenError {
+                    kind: OpenErrorKind::Hung,
                     cause: format!("a write to {} does not end", self.name),
                     next_step: "look at the pool's devices and the kernel's log".to_owned(),
                 });
             }
-            core.sleep_until(core.now().after(LOOK_AGAIN_AFTER)).await;
+            core.sleep_until(core.now().after(RETRY_AFTER)).await;
         }
         Ok(())
     }

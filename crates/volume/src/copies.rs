@@ -9,3 +9,9 @@ pub trait Copies: Send + Sync {
     /// goes through whoever keeps copies, and is newer.
     fn offer(&self, range: LbaRange, data: &Buf, write_bytes: u64, is_newest: &dyn Fn() -> bool);
 }
+
+impl Copies for Box<dyn Copies> {
+    fn offer(&self, range: LbaRange, data: &Buf, write_bytes: u64, is_newest: &dyn Fn() -> bool) {
+        (**self).offer(range, data, write_bytes, is_newest);
+    }
+}

@@ -4,6 +4,7 @@ use crate::io::{Done, Io, IoError};
 use crate::shape::{Epoch, Shape};
 use env::{Answer, CoreHandle, LocalFuture};
 use std::fmt;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,9 +20,60 @@ pub trait Lane {
     fn submit(&self, io: Io) -> IoFuture;
 }
 
-/// Why a lane could not be opened: an operator's problem, in words for the operator.
+/// What is wrong where something could not be opened: as much of it as anybody decides on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OpenErrorKind {
+    /// It is not there, and comes back when somebody brings it back.
+    Missing,
+    /// Somebody else has it.
+    InUse,
+    /// What stands there cannot be used: it is damaged, or a part of it is lost.
+    Damaged,
+    /// There is no space for what an opening or a change has to write.
+    NoSpace,
+    /// It does not answer.
+    Hung,
+    /// It is there and well, and is not to be used so: the configuration says otherwise, it is
+    /// another's, or a right is lacking.
+    Refused,
+    /// This process was shut out from it, because another one has taken over.
+    Fenced,
+    /// It cannot do what is asked of it, or another version of this program wrote it.
+    Unsupported,
+    /// Anything else: a person has to read the cause.
+    Other,
+}
+
+impl OpenErrorKind {
+    /// What the system's error comes to.
+    #[must_use]
+    pub fn of_io(error: &io::Error) -> Self {
+        use io::ErrorKind as Io;
+        const KINDS: [(&[Io], OpenErrorKind); 6] = [
+            (&[Io::NotFound], OpenErrorKind::Missing),
+            (&[Io::WouldBlock, Io::ResourceBusy], OpenErrorKind::InUse),
+            (
+                &[Io::StorageFull, Io::QuotaExceeded],
+                OpenErrorKind::NoSpace,
+            ),
+            (&[Io::TimedOut], OpenErrorKind::Hung),
+            (
+                &[Io::PermissionDenied, Io::ReadOnlyFilesystem],
+                OpenErrorKind::Refused,
+            ),
+            (&[Io::Unsupported], OpenErrorKind::Unsupported),
+        ];
+        let found = KINDS.iter().find(|(all, _)| all.contains(&error.kind()));
+        found.map_or(Self::Other, |(_, kind)| *kind)
+    }
+}
+
+/// Why a lane could not be opened: an operator's problem, in words for the operator. Programs
+/// decide by its kind alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenError {
+    /// For programs.
+    pub kind: OpenErrorKind,
     /// What is wrong, with the path or device.
     pub cause: String,
     /// What to do about it.
@@ -63,4 +115,23 @@ pub enum VolumeEvent {
 pub trait VolumeEvents {
     /// The next event; pending for ever where there will be none.
     fn next(&self) -> LocalFuture<VolumeEvent>;
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_has_the_kind_that_somebody_decides_on() {
+        for (error, kind) in [
+            (io::ErrorKind::NotFound, OpenErrorKind::Missing),
+            (io::ErrorKind::WouldBlock, OpenErrorKind::InUse),
+            (io::ErrorKind::StorageFull, OpenErrorKind::NoSpace),
+            (io::ErrorKind::QuotaExceeded, OpenErrorKind::NoSpace),
+            (io::ErrorKind::PermissionDenied, OpenErrorKind::Refused),
+            (io::ErrorKind::InvalidData, OpenErrorKind::Other),
+        ] {
+            assert_eq!(OpenErrorKind::of_io(&error.into()), kind, "{error}");
+        }
+    }
 }

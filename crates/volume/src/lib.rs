@@ -35,7 +35,9 @@ pub use io::{
     Origin, Provision, TraceId, Zeroing,
 };
 pub use kind::OpKind;
-pub use lane::{IoFuture, IoResult, Lane, OpenError, Volume, VolumeEvent, VolumeEvents};
+pub use lane::{
+    IoFuture, IoResult, Lane, OpenError, OpenErrorKind, Volume, VolumeEvent, VolumeEvents,
+};
 pub use shape::{Caps, Epoch, Limits, Shape, Support};
 pub use unverified::UnverifiedBlocks;
 pub use wrap::{Wrap, over};

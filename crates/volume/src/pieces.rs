@@ -117,15 +117,15 @@ mod test {
         }
     }
 
-    fn told_of(answers: Vec<IoResult>) -> Result<(), IoError> {
+    fn reported_of(answers: Vec<IoResult>) -> Result<(), IoError> {
         of_all(answers).map(|_| ())
     }
 
     #[test]
-    fn that_nothing_was_done_is_told_only_if_it_is_so_of_every_piece() {
+    fn that_nothing_was_done_is_reported_only_if_it_is_so_of_every_piece() {
         let refused = || Err(IoError::WriteProtected);
         assert_eq!(
-            told_of(vec![refused(), refused()]),
+            reported_of(vec![refused(), refused()]),
             Err(IoError::WriteProtected)
         );
         let part = [
@@ -133,22 +133,22 @@ mod test {
             vec![Ok(Done::Nothing), refused()],
         ];
         for part in part {
-            assert_eq!(told_of(part), Err(IoError::Unavailable));
+            assert_eq!(reported_of(part), Err(IoError::Unavailable));
         }
         let busy = vec![Err(IoError::Busy), refused()];
-        assert_eq!(told_of(busy), Err(IoError::Busy));
+        assert_eq!(reported_of(busy), Err(IoError::Busy));
     }
 
     #[test]
-    fn a_lost_right_is_told_before_blocks_and_of_blocks_the_lowest() {
+    fn a_lost_right_is_reported_before_blocks_and_of_blocks_the_lowest() {
         let medium = |lba| Err(IoError::MediumError { lba: Lba(lba) });
         let lowest = vec![Err(IoError::TimedOut), medium(9), medium(4)];
         assert_eq!(
-            told_of(lowest),
+            reported_of(lowest),
             Err(IoError::MediumError { lba: Lba(4) }.of_a_part())
         );
         let fenced = vec![medium(3), Err(IoError::Fenced)];
-        assert_eq!(told_of(fenced), Err(IoError::Fenced.of_a_part()));
+        assert_eq!(reported_of(fenced), Err(IoError::Fenced.of_a_part()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Another volume in the place of the one below, while hosts work.
 //!
 //! ```text
-//!   flush --> in each ring: requests wait, nothing is destaged --> nothing of it is under way below
+//!   flush --> in each ring: requests wait, nothing is destaged --> nothing is under way below
 //!     --> flush --> in each ring: the other one --> go on
 //! ```
 //!
@@ -19,10 +19,11 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Now;
-use volume::{Io, IoError, Op, OpenError, Origin, Volume};
+use volume::{Io, IoError, Op, OpenError, OpenErrorKind, Origin, Volume};
 
 fn busy() -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Hung,
         cause: "something is still under way where its blocks are, and does not end".to_owned(),
         next_step: "look for a disk that does not answer; then try again".to_owned(),
     }
@@ -30,6 +31,7 @@ fn busy() -> OpenError {
 
 fn unflushed(error: IoError) -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Other,
         cause: format!("its blocks could not be made stable: {error:?}"),
         next_step: "look at its disk and the kernel's log".to_owned(),
     }
@@ -116,7 +118,7 @@ impl WriteBack {
                         modes,
                     });
                     Ok(match next {
-                        Ok(next) => here.rest_for(slot, next, until).await,
+                        Ok(next) => rest_for(&here, slot, next, until).await,
                         Err(error) => Err(error),
                     })
                 })
@@ -137,29 +139,27 @@ impl WriteBack {
     }
 }
 
-impl Ring {
-    /// Has everything of the volume wait that is asked for from now on, and waits until nothing of
-    /// it is under way in its backing volume.
-    async fn rest_for(
-        self: &Rc<Self>,
-        slot: Slot,
-        next: OpenBacking,
-        until: Now,
-    ) -> Result<(), OpenError> {
-        let reads = self.begin_exchange(slot, next);
-        let rests = pin!(async {
-            // What goes around the log may need room in it, which is there only while something is
-            // destaged.
-            self.until(|machine| !machine.write_arounds().are_of(slot))
-                .await;
-            self.apply(Event::Wait(slot, Wait::Pause));
-            self.until(|machine| !machine.destaging().is_in_round())
-                .await;
-            reads.wait().await;
-        });
-        match select(rests, self.core.sleep_until(until)).await {
-            Either::Left(_) => Ok(()),
-            Either::Right(_) => Err(busy()),
-        }
+/// Has everything of the volume wait that is asked for from now on, and waits until nothing of it
+/// is under way in its backing volume.
+async fn rest_for(
+    ring: &Rc<Ring>,
+    slot: Slot,
+    next: OpenBacking,
+    until: Now,
+) -> Result<(), OpenError> {
+    let reads = ring.begin_exchange(slot, next);
+    let rests = pin!(async {
+        // What goes around the log may need room in it, which is there only while something is
+        // destaged.
+        ring.until(|machine| !machine.write_arounds().are_of(slot))
+            .await;
+        ring.apply(Event::Wait(slot, Wait::Pause));
+        ring.until(|machine| !machine.destaging().is_in_round())
+            .await;
+        reads.wait().await;
+    });
+    match select(rests, ring.core.sleep_until(until)).await {
+        Either::Left(_) => Ok(()),
+        Either::Right(_) => Err(busy()),
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{Buf, Now};
-use volume::{IoError, OpenError, UnverifiedBlocks};
+use volume::{IoError, OpenError, OpenErrorKind, UnverifiedBlocks};
 
 /// Bytes that are written at once when a journal is made.
 const FILL_BYTES: u64 = 1 << 20;
@@ -131,6 +131,7 @@ fn empty_or_foreign(path: &Path, blank: bool) -> Result<bool, OpenError> {
         return Ok(false);
     }
     Err(OpenError {
+        kind: OpenErrorKind::Refused,
         cause: format!(
             "{} holds something that is no journal of this pool, and would be overwritten",
             path.display()
@@ -324,7 +325,7 @@ impl Journal {
         self.superblock.pool
     }
 
-    /// Its rings.
+    /// How many there are; made with the journal and never changed.
     #[must_use]
     pub const fn rings(&self) -> u32 {
         self.superblock.layout.rings
@@ -533,6 +534,7 @@ fn owner(ring: u32, cores: u16) -> CoreId {
 
 pub(crate) fn stopping() -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Other,
         cause: "the program is stopping".to_owned(),
         next_step: "start it again".to_owned(),
     }
@@ -587,6 +589,7 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
         "check the device and its permissions"
     };
     OpenError {
+        kind: OpenErrorKind::of_io(error),
         cause: format!("the journal {} cannot be opened: {error}", path.display()),
         next_step: next_step.to_owned(),
     }
@@ -605,6 +608,7 @@ async fn superblock_of(
     match found.map_err(|error| failed(&error))? {
         Ok(found) if found.pool == pool => Ok(found),
         Ok(_) => Err(OpenError {
+            kind: OpenErrorKind::Refused,
             cause: format!("{} is the journal of another pool", path.display()),
             next_step: "name this pool's own journal in node.toml".to_owned(),
         }),
@@ -635,6 +639,7 @@ fn unfit(path: &Path, damage: Damage) -> OpenError {
         }
     };
     OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("{} cannot be used as a journal: {damage}", path.display()),
         next_step: next_step.to_owned(),
     }

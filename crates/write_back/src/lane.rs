@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
 use volume::{
-    Copies, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support,
-    UnverifiedBlocks, Volume, VolumeEvents,
+    Copies, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, OpenErrorKind, Origin, Shape,
+    Support, UnverifiedBlocks, Volume, VolumeEvents,
     pieces::{in_order, join},
 };
 
@@ -193,6 +193,7 @@ impl WriteBack {
                     let history = history_of(&ring, history, of, turns).await?;
                     let served = ring.serve(id, open, history);
                     served.map(|_| ()).map_err(|_| OpenError {
+                        kind: OpenErrorKind::Unsupported,
                         cause: "a journal serves 65,535 volumes at most".to_owned(),
                         next_step: "put the volume into another pool".to_owned(),
                     })

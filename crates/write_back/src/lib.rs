@@ -3,9 +3,11 @@
 //! ```text
 //!   write --> ring of its address (one core) --> log: stable --> index --> acknowledged
 //!                                                  |
-//!   read  --> ring --> index: in the log? zeroes? in the backing volume? --> the log's device, or the volume below
+//!   read  --> ring --> index: in the log? zeroes? in the backing volume?
+//!         --> the log's device, or the volume below
 //!                                                  |
-//!             destage: oldest batches, by address --> the volume below --> flush --> forgotten in the log
+//!             destage: oldest batches, by address --> the volume below --> flush
+//!                   --> forgotten in the log
 //! ```
 //!
 //! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core;
@@ -27,13 +29,14 @@
 //! in the log is reported for exactly its blocks, until they are written again.
 
 mod addresses;
-mod admission;
+mod cut;
 mod destage;
 mod exchange;
 mod history;
 mod journal_file;
 mod lane;
 mod mode;
+mod permits;
 mod replay;
 mod rest;
 mod ring;
@@ -41,12 +44,13 @@ mod survey;
 mod unverified;
 mod verify;
 
-pub use history::{HistorySurvey, RingHistory, bytes_for as history_bytes, survey_history};
+pub use cut::RingHistory;
+pub use history::{HistorySurvey, bytes_for as history_bytes, survey_history};
 pub use journal::{Damaged, Places, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;
 pub use replay::{Accept, RingFound};
-pub use ring::{LOST_MAX, RingStatus};
+pub use ring::{LOST_MAX, RingCounts, RingStatus, RingWaiting};
 pub use survey::{Kept, kept, survey};
 pub use verify::Verified;

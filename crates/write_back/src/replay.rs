@@ -4,7 +4,7 @@ use crate::destage::destage;
 use crate::history::FoundChange;
 use crate::ring::{Backings, Device, JournalKey, Machine, OnCore, Ring, write_batches};
 use crate::unverified;
-use env::file::{is_no_space, read};
+use env::file::{is_no_space, read, read_piece};
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
     BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Sequence, Slot,
@@ -15,14 +15,14 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Buf;
-use volume::{OpenError, UnverifiedBlocks};
+use volume::{OpenError, OpenErrorKind, UnverifiedBlocks};
 
 /// What a ring says of itself when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingFound {
     /// The number of its journal.
     pub journal: [u8; 16],
-    /// Which it is.
+    /// The number of the ring.
     pub ring: u32,
     /// How often it was opened before.
     pub openings: u64,
@@ -66,7 +66,7 @@ pub(crate) async fn open_ring(
     loop {
         match replay.step() {
             Step::Read { at, bytes } => {
-                let block = read(&file, layout.ring_at(ring) + at, bytes).await;
+                let block = read_piece(&file, layout.ring_at(ring) + at, bytes).await;
                 replay.fill(at, block.map_err(|error| failed(&error))?);
             }
             Step::Found(batch) => found.take(&batch, layout.ring_blocks)?,
@@ -160,17 +160,22 @@ fn no_checkpoint(ring: u32, damage: Damage) -> OpenError {
         Damage::Foreign | Damage::Checksum | Damage::Contradiction(_) => DAMAGED,
     };
     OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("ring {ring} of the journal has no checkpoint that can be used: {damage}"),
         next_step: next_step.to_owned(),
     }
 }
 
 fn stopped(ring: u32, stop: Stop) -> OpenError {
-    let (how, next_step) = match stop {
-        Stop::Lost { .. } => ("is damaged", DAMAGED),
-        Stop::Version(_) => ("cannot be used", OTHER_VERSION),
+    let (kind, how, next_step) = match stop {
+        Stop::Lost { .. } => (OpenErrorKind::Damaged, "is damaged", DAMAGED),
+        Stop::Version(_) => {
+            let kind = OpenErrorKind::Unsupported;
+            (kind, "cannot be used", OTHER_VERSION)
+        }
     };
     OpenError {
+        kind,
         cause: format!("ring {ring} of the journal {how}: {stop}"),
         next_step: next_step.to_owned(),
     }
@@ -183,6 +188,7 @@ fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
         "check the journal's device and the kernel's log"
     };
     OpenError {
+        kind: OpenErrorKind::of_io(error),
         cause: format!("ring {ring} of the journal cannot be read or written: {error}"),
         next_step: next_step.to_owned(),
     }
@@ -190,17 +196,21 @@ fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
 
 /// What was found, as far as it was read.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     index: Index,
     slots: BTreeMap<VolumeId, Slot>,
     next: BTreeMap<VolumeId, Sequence>,
     history: BTreeMap<VolumeId, Vec<FoundChange>>,
-    replayed: Replayed,
+    pub(crate) replayed: Replayed,
 }
 
 impl Found {
     /// What a batch changed, in its order.
-    fn take(&mut self, batch: &journal::Found, ring_blocks: u64) -> Result<(), OpenError> {
+    pub(crate) fn take(
+        &mut self,
+        batch: &journal::Found,
+        ring_blocks: u64,
+    ) -> Result<(), OpenError> {
         self.replayed.batches += 1;
         let right = batch.records.iter().map(|it| (it.change, Some(it)));
         let damaged = batch.damaged.iter().map(|it| (*it, None));
@@ -248,6 +258,7 @@ impl Found {
             return Ok(*slot);
         }
         let slot = u16::try_from(self.slots.len()).map_err(|_| OpenError {
+            kind: OpenErrorKind::Damaged,
             cause: "the journal holds changes of more than 65,535 volumes".to_owned(),
             next_step: "it was not written by this program".to_owned(),
         })?;

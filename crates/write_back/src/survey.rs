@@ -1,12 +1,12 @@
 //! Looks at a journal without opening it: nothing is written, and nobody is kept from it.
 
 use crate::journal_file::{cannot_open, superblock_in};
-use env::file::{length, read};
+use env::file::{length, read, read_piece};
 use env::{CoreHandle, File, OpenHow};
 use journal::{BLOCK, Checkpoint, Places, Replay, RingSurvey, Step, Superblock, Survey};
 use std::path::Path;
 use std::rc::Rc;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// What the journal at `path` holds, as far as it can be read. What is written to it meanwhile may
 /// be reported in part.
@@ -16,14 +16,15 @@ use volume::OpenError;
 pub async fn survey(core: &CoreHandle, path: &Path) -> Result<(Superblock, Survey), OpenError> {
     let (file, bytes) = opened(core, path).await?;
     let superblock = superblock(&file, bytes).await.map_err(|why| OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("{} cannot be read as a journal: {why}", path.display()),
         next_step: "name the file or device of a journal".to_owned(),
     })?;
     let mut survey = Survey::default();
     for ring in 0..superblock.layout.rings {
-        let looked = of_ring(&file, &superblock, ring, &mut survey).await;
-        let looked = looked.unwrap_or_else(|why| RingSurvey::unreadable(ring, &why));
-        survey.rings.push(looked);
+        let inspected = of_ring(&file, &superblock, ring, &mut survey).await;
+        let inspected = inspected.unwrap_or_else(|why| RingSurvey::unreadable(ring, &why));
+        survey.rings.push(inspected);
     }
     Ok((superblock, survey))
 }
@@ -43,7 +44,7 @@ async fn opened(core: &CoreHandle, path: &Path) -> Result<(Rc<dyn File>, u64), O
 /// How what a journal keeps twice is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
-    /// Its superblock.
+    /// Which of its two copies can be read.
     pub superblock: Places,
     /// The checkpoints of each ring.
     pub checkpoints: Vec<Places>,
@@ -104,21 +105,21 @@ async fn of_ring(
     }
     let checkpoint = Checkpoint::newest([&slots[0], &slots[1]], superblock.journal, ring);
     let checkpoint = checkpoint.map_err(|why| format!("its checkpoints: {why}"))?;
-    let mut looked = RingSurvey::new(ring, checkpoint);
+    let mut inspected = RingSurvey::new(ring, checkpoint);
     let mut replay = Replay::new((superblock.journal, ring), layout.ring_blocks, checkpoint);
     loop {
         match replay.step() {
             Step::Read { at, bytes } => {
-                let block = read(file, layout.ring_at(ring) + at, bytes).await;
+                let block = read_piece(file, layout.ring_at(ring) + at, bytes).await;
                 replay.fill(at, block.map_err(failed)?);
             }
-            Step::Found(batch) => survey.take(&mut looked, &batch),
+            Step::Found(batch) => survey.take(&mut inspected, &batch),
             Step::End => break,
         }
     }
     match replay.into_ring() {
-        Ok(opened) => looked.used_blocks = opened.used_blocks(),
-        Err(stop) => looked.stop = Some(stop.to_string()),
+        Ok(opened) => inspected.used_blocks = opened.used_blocks(),
+        Err(stop) => inspected.stop = Some(stop.to_string()),
     }
-    Ok(looked)
+    Ok(inspected)
 }

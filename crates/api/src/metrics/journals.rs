@@ -32,7 +32,7 @@ const FAMILIES: [Family; 16] = [
     (
         "causeway_journal_oldest_seconds",
         "gauge",
-        "Age of the oldest change that is not at home; 0 where all is",
+        "Age of the oldest change that is not destaged; 0 where all is",
         |it| seconds(it.oldest_ms.unwrap_or(0).saturating_mul(1000)),
     ),
     (
@@ -74,7 +74,7 @@ const FAMILIES: [Family; 16] = [
     (
         "causeway_journal_write_around_bytes_total",
         "counter",
-        "Bytes that went home past it",
+        "Bytes of large writes that went to the backing volume at once",
         |it| it.write_around_bytes.to_string(),
     ),
     (
@@ -92,7 +92,7 @@ const FAMILIES: [Family; 16] = [
     (
         "causeway_journal_throttled_total",
         "counter",
-        "Changes that were kept back, because as many waited as may",
+        "Changes that were throttled, because as many waited as may",
         |it| it.throttled.to_string(),
     ),
     (

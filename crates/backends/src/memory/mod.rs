@@ -1,7 +1,7 @@
 //! A volume in memory.
 //!
 //! ```text
-//!   volume: [shard 0 | shard 1 | ...]     shard, 4 MiB: nothing, or 64 regions, each behind its own lock
+//!   volume: [shard 0 | shard 1 | ...]     shard, 4 MiB: nothing, or 64 regions with a lock each
 //! ```
 //!
 //! **Invariants.** What was read never changes: whoever has it (to send it, to digest it) keeps
@@ -40,7 +40,7 @@ const SHARD: usize = REGIONS_IN_SHARD * REGION;
 const ZEROED_BYTES_MAX: u64 = 16 << 20;
 
 /// What one answer tells the allocation of at most: a look at 16,384 regions.
-const TOLD_BYTES_MAX: u64 = 1 << 30;
+const REPORTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs of an extents answer.
 const EXTENTS_MAX: usize = 256;
@@ -330,7 +330,7 @@ impl MemoryLane {
 
     fn extents(&self, range: LbaRange) -> IoResult {
         let block = u64::from(self.shape.block_size.bytes());
-        let most = BlockCount((TOLD_BYTES_MAX / block).min(range.len().0));
+        let most = BlockCount((REPORTED_BYTES_MAX / block).min(range.len().0));
         let range = LbaRange::new(range.start(), most).expect("inside the request");
         let mut found = ExtentList::new();
         let mut at = range.start();

@@ -115,7 +115,7 @@ impl Region {
         }
         let home = self.home.get_or_insert_with(|| Slab::zeroed(REGION));
         let Some(home) = home.bytes_mut() else {
-            return self.write_beside(bytes, before, fill);
+            return self.write_next_to(bytes, before, fill);
         };
         for (page, slab) in self.moved.take().into_iter().flat_map(|moved| *moved) {
             home[page * PAGE..][..PAGE].copy_from_slice(slab.bytes());
@@ -132,7 +132,7 @@ impl Region {
     }
 
     /// Writes while home is being read.
-    fn write_beside(&mut self, bytes: Range<usize>, before: u16, mut fill: impl FnMut(&mut [u8])) {
+    fn write_next_to(&mut self, bytes: Range<usize>, before: u16, mut fill: impl FnMut(&mut [u8])) {
         for (page, part) in pages(bytes) {
             let mut new = Slab::zeroed(PAGE);
             let memory = new.bytes_mut().expect("nobody else knows it");

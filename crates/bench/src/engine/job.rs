@@ -15,7 +15,7 @@ use volume::Volume;
 pub struct Target {
     /// As the report names it.
     pub name: String,
-    /// The volume.
+    /// Shared by all threads; each opens lanes of its own on it.
     pub volume: Arc<dyn Volume>,
     /// The first mebibyte is left alone, because the bench mark is there or belongs there.
     pub marked: bool,

@@ -10,10 +10,12 @@
 //! operation in flight, records it, and begins the next. What never comes back is given up after
 //! the deadline and counted.
 
+mod error;
 mod job;
 mod stream;
 mod window;
 
+pub use error::RunError;
 pub use job::{Job, Target, Watcher};
 pub use window::{Phase, Progress, Shared};
 
@@ -32,6 +34,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stream::Stream;
 use units::Now;
+use volume::OpenError;
 use window::Window;
 
 /// How long after the last lane is open the run begins.
@@ -51,7 +54,7 @@ type Streams = Vec<Rc<Stream>>;
 ///
 /// # Errors
 /// Where the options do not fit it.
-pub fn region(options: &Options, target: &Target) -> Result<TargetFacts, String> {
+pub fn region(options: &Options, target: &Target) -> Result<TargetFacts, RunError> {
     let (name, shape) = (&target.name, target.volume.shape());
     let size = shape.byte_count().0;
     let unit = u64::from(shape.block_size.bytes());
@@ -62,34 +65,34 @@ pub fn region(options: &Options, target: &Target) -> Result<TargetFacts, String>
     };
     let base = options.base.unwrap_or(least);
     if base < least {
-        return Err(format!(
+        return Err(unfit(format!(
             "{name}: -B: the first {least} bytes of a bench LUN hold its mark; begin at -B1M or leave -B out"
-        ));
+        )));
     }
     let room = size.saturating_sub(base) / unit * unit;
     let length = options.length.unwrap_or(room);
     if length > room {
-        return Err(format!(
+        return Err(unfit(format!(
             "{name} has {room} bytes from byte {base} on, fewer than the {length} asked for"
-        ));
+        )));
     }
     if options.block > length {
-        return Err(format!(
+        return Err(unfit(format!(
             "{name}: an operation of {} bytes does not fit into the {length} bytes that are used of it",
             options.block
-        ));
+        )));
     }
     let most = shape.limits.transfer_blocks_max.0.saturating_mul(unit);
     if options.block > most {
-        return Err(format!(
+        return Err(unfit(format!(
             "{name} takes operations of at most {most} bytes: choose a smaller -b"
-        ));
+        )));
     }
     for (what, bytes) in steps(options).into_iter().chain([("-B", base)]) {
         if !bytes.is_multiple_of(unit) {
-            return Err(format!(
+            return Err(unfit(format!(
                 "{name} has blocks of {unit} bytes, of which {what} {bytes} is no multiple"
-            ));
+            )));
         }
     }
     Ok(TargetFacts {
@@ -98,6 +101,19 @@ pub fn region(options: &Options, target: &Target) -> Result<TargetFacts, String>
         base,
         length,
     })
+}
+
+fn unfit(why: impl Into<String>) -> RunError {
+    RunError::Unfit(why.into())
+}
+
+fn not_open(target: &Target, error: OpenError) -> RunError {
+    let target = target.name.clone();
+    RunError::Open { target, error }
+}
+
+fn core_is_gone() -> RunError {
+    RunError::Failed("a core is gone".to_owned())
 }
 
 /// What offsets and lengths of operations are multiples of.
@@ -113,12 +129,12 @@ fn steps(options: &Options) -> Vec<(&'static str, u64)> {
 /// Runs a job to its end. Everything that can be refused is refused before anything is written.
 ///
 /// # Errors
-/// Why it could not be begun, in words.
+/// Why it could not be begun.
 pub async fn run(
     core: &CoreHandle,
     job: Job,
     watcher: &mut dyn Watcher,
-) -> Result<RunResult, String> {
+) -> Result<RunResult, RunError> {
     let options = job.options.clone();
     let (plan, run_id) = plan(core, job)?;
     let plan = Arc::new(plan);
@@ -135,7 +151,7 @@ pub async fn run(
         let opened = call(core, core_of(thread), move |core| {
             Box::pin(prepare(Rc::clone(core), plan, run_id, thread))
         });
-        opened.await.ok_or("a core is gone")??;
+        opened.await.ok_or_else(core_is_gone)??;
     }
     let started = core.wall_clock().0;
     let window = Window::new(core.now().after(START_DELAY), &options);
@@ -156,7 +172,7 @@ pub async fn run(
     progress(core, &window, &plan.shared, watcher).await;
     let mut shares = Vec::new();
     for answer in answers {
-        shares.extend(answer.await.ok_or("a core is gone")?);
+        shares.extend(answer.await.ok_or_else(core_is_gone)?);
     }
     let ended = plan.shared.ended_at().unwrap_or(window.to).min(window.to);
     let mut result = RunResult {
@@ -187,7 +203,7 @@ fn threads(options: &Options, targets: usize) -> u32 {
     options.threads_total.unwrap_or(each)
 }
 
-fn plan(core: &CoreHandle, job: Job) -> Result<(Plan, u64), String> {
+fn plan(core: &CoreHandle, job: Job) -> Result<(Plan, u64), RunError> {
     let Job {
         options,
         targets,
@@ -195,15 +211,16 @@ fn plan(core: &CoreHandle, job: Job) -> Result<(Plan, u64), String> {
         shared,
     } = job;
     if targets.is_empty() {
-        return Err(
-            "no target: name a file, a block device, memory:SIZE or an iscsi:// URL".to_owned(),
-        );
+        return Err(unfit(
+            "no target: name a file, a block device, memory:SIZE or an iscsi:// URL",
+        ));
     }
     let mut run_id = [0; 8];
     core.fill_random(&mut run_id);
     let run_id = u64::from_le_bytes(run_id);
     let seed = options.seed.unwrap_or(run_id);
-    let payload = Payload::new(&options, source.as_ref(), &mut Random::new(mix(seed)))?;
+    let payload = Payload::new(&options, source.as_ref(), &mut Random::new(mix(seed)));
+    let payload = payload.map_err(RunError::Unfit)?;
     let mut regions = Vec::new();
     for target in targets {
         let facts = region(&options, &target)?;
@@ -238,7 +255,7 @@ fn prepared(core: &CoreHandle, run: u64, thread: u32) -> Streams {
 }
 
 /// Opens a thread's lanes on its core.
-async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Result<(), String> {
+async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Result<(), RunError> {
     let options = &plan.options;
     let all = options.threads_total.is_some();
     let mut streams = Vec::new();
@@ -248,7 +265,7 @@ async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Re
             continue;
         }
         let opened = Arc::clone(&target.volume).open(&core).await;
-        let lane = opened.map_err(|error| format!("{}: {error}", target.name))?;
+        let lane = opened.map_err(|error| not_open(target, error))?;
         streams.push(Rc::new(Stream::new(&core, &plan, (thread, index), lane)));
     }
     core.locals()
@@ -323,13 +340,13 @@ async fn last_pass(core: &CoreHandle, plan: &Arc<Plan>) -> (Tally, Option<String
 /// Writes the whole region of a target once, so that reads find blocks.
 ///
 /// # Errors
-/// What failed, in words.
-pub async fn fill(core: &CoreHandle, options: &Options, target: &Target) -> Result<(), String> {
+/// What failed.
+pub async fn fill(core: &CoreHandle, options: &Options, target: &Target) -> Result<(), RunError> {
     let facts = region(options, target)?;
     let lane = Arc::clone(&target.volume)
         .open(core)
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| not_open(target, error))?;
     let mut random = Random::new(mix(options.seed.unwrap_or(0)));
     // Random bytes, unless zeroes were asked for: storage that compresses shall not win by it.
     let source = match &options.source {
@@ -347,8 +364,9 @@ pub async fn fill(core: &CoreHandle, options: &Options, target: &Target) -> Resu
         block: FILL,
         ..Options::default()
     };
-    let payload = Payload::new(&wanted, None, &mut random)?;
-    stream::fill(core, &lane, &target.volume.shape(), &facts, &payload).await
+    let payload = Payload::new(&wanted, None, &mut random).map_err(RunError::Unfit)?;
+    let filled = stream::fill(core, &lane, &target.volume.shape(), &facts, &payload).await;
+    filled.map_err(RunError::Failed)
 }
 
 /// The stop of a run, for whoever catches signals.

@@ -286,7 +286,7 @@ async fn slot(stream: Rc<Stream>, window: Window, shared: Arc<Shared>) {
     core.sleep_until(window.start).await;
     let free = stream.pace.borrow().is_free();
     let mut now = core.now();
-    let (mut row, mut told) = (0, 0);
+    let (mut row, mut reported) = (0, 0);
     while now < window.end && !shared.is_stopped() {
         if !free {
             let at = stream.pace.borrow_mut().take(now);
@@ -317,15 +317,15 @@ async fn slot(stream: Rc<Stream>, window: Window, shared: Arc<Shared>) {
         };
         now = core.now();
         if stream.end(kind, place, begun, now, result) {
-            told += 1;
+            reported += 1;
         } else {
             shared.failed();
             core.sleep_until(now.after(REST)).await;
             now = core.now();
         }
-        if told == TELL {
-            shared.add(told, told * stream.block);
-            told = 0;
+        if reported == TELL {
+            shared.add(reported, reported * stream.block);
+            reported = 0;
         }
         if row >= TURN {
             row = 0;
@@ -333,7 +333,7 @@ async fn slot(stream: Rc<Stream>, window: Window, shared: Arc<Shared>) {
             now = core.now();
         }
     }
-    shared.add(told, told * stream.block);
+    shared.add(reported, reported * stream.block);
     stream.outcome.running.set(stream.outcome.running.get() - 1);
 }
 

@@ -42,7 +42,7 @@ What is written
 
   --fill              write all that is used of the target once, before the run
 
-What is told
+What is reported
   -R<form>            text, xml, json, html, svg or csv [default: text]
   -D[ms]              the series of operations by intervals [default: 1000]; -L: latency (always measured)
   --record-tcpinfo    with -Rjson and iscsi:// targets: round trip and retransmissions of each path, each second

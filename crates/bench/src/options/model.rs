@@ -201,17 +201,17 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// `--record-tcpinfo`: what TCP says of each path each second.
     pub record_tcp: bool,
-    /// `--verify`.
+    /// `--verify`: what is read is compared with what was written.
     pub verify: bool,
-    /// `--destroy`.
+    /// `--destroy`: a volume that holds data may be written over.
     pub destroy: bool,
     /// `--fill`: write all of the region once before the run.
     pub fill: bool,
     /// `--deadline`: how long after the end an operation may stay away.
     pub deadline: Duration,
-    /// `--profile`.
+    /// `--profile`: a ready-made set of runs, one after the other.
     pub profile: Option<Profile>,
-    /// `--autotune`.
+    /// `--autotune`: `jetstress-like` raises its concurrency as long as it passes.
     pub autotune: bool,
     /// `--control FILE`: a result to compare with.
     pub control: Option<PathBuf>,

@@ -42,7 +42,7 @@ mod test {
     use super::show_size;
 
     #[test]
-    fn sizes_look_as_diskspds_do() {
+    fn sizes_are_written_as_diskspds_are() {
         for (bytes, shown) in [
             (0, "0"),
             (512, "512"),

@@ -6,9 +6,9 @@ use crate::result::RunResult;
 /// What the machine is called and made of, where that is known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Machine {
-    /// Its name.
+    /// The host's name; empty where the system does not say.
     pub name: String,
-    /// Its processors.
+    /// Where each logical processor sits: socket, core, NUMA node.
     pub processors: Vec<Place>,
     /// How it saves power; the governor of its processors' frequency.
     pub power: Option<String>,

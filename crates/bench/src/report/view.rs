@@ -1,4 +1,5 @@
-//! The documents that `docs/operate/bench.md` promises: what `-Rjson` writes, and what is read back of it.
+//! The documents that `docs/operate/bench.md` promises: what `-Rjson` writes, and what is read
+//! back of it.
 //!
 //! A result may be of an older version, which told less: what it lacks is absent, or zero where
 //! nobody compares it.
@@ -7,7 +8,7 @@ use super::figures::{date, per_second};
 use crate::meter::Side;
 use crate::options::{Access, Options};
 use crate::result::RunResult;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// A result as a file has it.
@@ -66,7 +67,7 @@ pub struct StepView {
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PublishedView {
-    /// Of what.
+    /// On what it was measured, such as a product.
     pub what: String,
     /// Operations a second.
     pub iops: f64,
@@ -84,18 +85,17 @@ pub struct RunView {
     pub seconds: f64,
     /// Bytes of an operation.
     pub block_bytes: Option<u64>,
-    /// Threads.
+    /// Threads that submitted operations, all together.
     pub threads: Option<u32>,
     /// Operations in flight, of each thread on each target.
     pub outstanding: Option<u32>,
     /// Writes among a hundred operations.
     pub write_percent: Option<u8>,
-    /// What was asked of the target, entry by entry as [`WorkloadView`] has them, those of other
-    /// versions included.
-    pub workload: Option<Map<String, Value>>,
-    /// Reads.
+    /// What was asked of the target; absent in results of before there was this.
+    pub workload: Option<WorkloadView>,
+    /// What was read; zeroes where nothing was.
     pub read: SideView,
-    /// Writes.
+    /// What was written; zeroes where nothing was.
     pub write: SideView,
     /// Both.
     pub total: SideView,
@@ -117,7 +117,7 @@ pub struct RunView {
     pub interval_ms: u64,
     /// Over time, where it was asked for.
     pub series: Vec<IntervalView>,
-    /// By path.
+    /// One entry for each path of a multipath target; empty for others.
     pub paths: Vec<PathView>,
     /// `--record-tcpinfo`.
     pub tcp: Vec<TcpView>,
@@ -131,11 +131,11 @@ pub struct RunView {
 pub struct SideView {
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes of operations that ended well.
     pub bytes: u64,
     /// Operations a second.
     pub iops: Option<f64>,
-    /// Bytes a second.
+    /// Mean over the measured time.
     pub bytes_per_second: Option<f64>,
     /// Latency in microseconds.
     pub latency_us: LatencyView,
@@ -145,7 +145,7 @@ pub struct SideView {
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencyView {
-    /// Mean.
+    /// Arithmetic mean; absent where nothing ended.
     pub mean: Option<f64>,
     /// The shortest.
     pub min: Option<f64>,
@@ -185,9 +185,9 @@ pub struct VerifyView {
 pub struct IntervalView {
     /// When it began, in milliseconds of the measured time.
     pub ms: u64,
-    /// Reads.
+    /// Reads that ended in it.
     pub read_ios: u64,
-    /// Writes.
+    /// Writes that ended in it.
     pub write_ios: u64,
     /// Bytes of both.
     pub bytes: u64,
@@ -207,7 +207,7 @@ pub struct PathView {
     pub state: String,
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes that its operations moved, reads and writes together.
     pub bytes: u64,
     /// Segments that TCP sent again.
     pub retransmits: u64,
@@ -244,36 +244,82 @@ pub struct TargetView {
 }
 
 /// What was asked of the target, apart from how long and of which one: results of different
-/// workloads are not compared.
-#[derive(Serialize)]
-struct WorkloadView {
-    block_bytes: u64,
-    access: AccessView,
-    distribution: Vec<String>,
-    region_bytes: Option<u64>,
-    threads: u32,
-    outstanding: u32,
-    write_percent: u8,
-    write_through: bool,
-    payload: String,
-    verify: bool,
-    rate: Option<String>,
-    burst: Option<u32>,
-    think_ms: u64,
+/// workloads are not compared. What a result of another version does not tell is absent, as is
+/// unlike what it tells to be nothing.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkloadView {
+    /// Where operations go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessView>,
+    /// Bytes of an operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// Operations that are begun together.
+    #[serde(deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Option<u32>>,
+    /// How operations are spread over the target; empty: evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Vec<String>>,
+    /// Operations in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<u32>,
+    /// What is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<String>,
+    /// The most that is asked for in a time.
+    #[serde(deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Option<String>>,
+    /// Bytes of the target that are used.
+    #[serde(deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
+    pub region_bytes: Option<Option<u64>>,
+    /// Pauses between bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think_ms: Option<u64>,
+    /// Threads, all together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// What is read is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<bool>,
+    /// Writes among a hundred operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_percent: Option<u8>,
+    /// Writes are stable when they end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_through: Option<bool>,
+    /// What a later version tells beside.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
-#[derive(Serialize)]
+/// Where operations go.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-enum AccessView {
+pub enum AccessView {
+    /// Anywhere.
     Random {
-        random_percent: u8,
+        /// Starts are multiples of it.
         alignment_bytes: u64,
+        /// So many of a hundred; the others follow the one before.
+        random_percent: u8,
     },
+    /// One after the other.
     Sequential {
-        stride_bytes: u64,
+        /// All threads of a target share one position.
         interlocked: bool,
+        /// All outstanding operations of a thread have the same offset.
         parallel: bool,
+        /// Bytes from one start to the next.
+        stride_bytes: u64,
     },
+    /// As another version tells it.
+    Other(Value),
+}
+
+/// An entry that is there, whatever it says.
+fn stated<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 impl WorkloadView {
@@ -294,28 +340,74 @@ impl WorkloadView {
             },
         };
         Self {
-            block_bytes: options.block,
-            access,
-            distribution: options.zones.iter().map(|it| format!("{it:?}")).collect(),
-            region_bytes: options.length,
-            threads: result.threads,
-            outstanding: options.outstanding_total.unwrap_or(options.outstanding),
-            write_percent: options.write_percent,
-            write_through: options.write_through,
-            payload: format!("{:?}", options.source),
-            verify: options.verify,
-            rate: options.rate.map(|rate| format!("{rate:?}")),
-            burst: options.burst,
-            think_ms: u64::try_from(options.think.as_millis()).unwrap_or(u64::MAX),
+            access: Some(access),
+            block_bytes: Some(options.block),
+            burst: Some(options.burst),
+            distribution: Some(options.zones.iter().map(|it| format!("{it:?}")).collect()),
+            outstanding: Some(options.outstanding_total.unwrap_or(options.outstanding)),
+            payload: Some(format!("{:?}", options.source)),
+            rate: Some(options.rate.map(|rate| format!("{rate:?}"))),
+            region_bytes: Some(options.length),
+            think_ms: Some(u64::try_from(options.think.as_millis()).unwrap_or(u64::MAX)),
+            threads: Some(result.threads),
+            verify: Some(options.verify),
+            write_percent: Some(options.write_percent),
+            write_through: Some(options.write_through),
+            others: Map::new(),
         }
     }
 
-    fn entries(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(entries)) => entries,
-            Ok(_) | Err(_) => unreachable!("a struct of plain data is an object"),
-        }
+    /// What both tell and tell differently: the entry, and its two values.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<(String, Value, Value)> {
+        // Named one by one, so that a new entry is not forgotten.
+        let Self {
+            access,
+            block_bytes,
+            burst,
+            distribution,
+            outstanding,
+            payload,
+            rate,
+            region_bytes,
+            think_ms,
+            threads,
+            verify,
+            write_percent,
+            write_through,
+            others,
+        } = self;
+        let known = [
+            differs("access", access, &other.access),
+            differs("block_bytes", block_bytes, &other.block_bytes),
+            differs("burst", burst, &other.burst),
+            differs("distribution", distribution, &other.distribution),
+            differs("outstanding", outstanding, &other.outstanding),
+            differs("payload", payload, &other.payload),
+            differs("rate", rate, &other.rate),
+            differs("region_bytes", region_bytes, &other.region_bytes),
+            differs("think_ms", think_ms, &other.think_ms),
+            differs("threads", threads, &other.threads),
+            differs("verify", verify, &other.verify),
+            differs("write_percent", write_percent, &other.write_percent),
+            differs("write_through", write_through, &other.write_through),
+        ];
+        let unknown = others.iter().filter_map(|(entry, one)| {
+            let other = other.others.get(entry).filter(|other| *other != one)?;
+            Some((entry.clone(), one.clone(), other.clone()))
+        });
+        known.into_iter().flatten().chain(unknown).collect()
     }
+}
+
+/// An entry that both have, with different values.
+fn differs<T: PartialEq + Serialize>(
+    entry: &str,
+    one: &Option<T>,
+    other: &Option<T>,
+) -> Option<(String, Value, Value)> {
+    let (one, other) = (one.as_ref()?, other.as_ref()?);
+    let shown = |value: &T| serde_json::to_value(value).unwrap_or_default();
+    (one != other).then(|| (entry.to_owned(), shown(one), shown(other)))
 }
 
 /// Fractions with three places: enough for people, short for machines.
@@ -428,7 +520,7 @@ impl RunView {
             threads: Some(result.threads),
             outstanding: Some(options.outstanding),
             write_percent: Some(options.write_percent),
-            workload: Some(WorkloadView::new(options, result).entries()),
+            workload: Some(WorkloadView::new(options, result)),
             read: SideView::new(&result.read(), seconds),
             write: SideView::new(&result.write(), seconds),
             total: SideView::new(&result.total(), seconds),

@@ -15,9 +15,9 @@ const UNSURE: u64 = 1 << 62;
 /// What it must hold was read already.
 const SEEN: u64 = 1 << 61;
 /// It was found wrong, and nothing was written since: told once.
-const TOLD: u64 = 1 << 60;
+const REPORTED: u64 = 1 << 60;
 /// The number of the write that it must hold; 0: none in this run.
-const WRITE: u64 = TOLD - 1;
+const WRITE: u64 = REPORTED - 1;
 
 /// Bad sectors that are described one by one.
 const DESCRIBED_MAX: usize = 32;
@@ -200,7 +200,10 @@ impl Checker {
                     .entry(index as u64)
                     .or_default()
                     .push(write);
-                unit.store((before | UNSURE) & !(BUSY | SEEN | TOLD), Ordering::Release);
+                unit.store(
+                    (before | UNSURE) & !(BUSY | SEEN | REPORTED),
+                    Ordering::Release,
+                );
             }
         }
     }
@@ -222,7 +225,7 @@ impl Checker {
         let per_unit = usize::try_from(self.unit).expect("inside the model");
         for (turn, index) in self.units_of(at, data.len() as u64).enumerate() {
             let state = self.units[index].load(Ordering::Relaxed);
-            if state & (WRITE | UNSURE) == 0 || state & TOLD != 0 {
+            if state & (WRITE | UNSURE) == 0 || state & REPORTED != 0 {
                 continue;
             }
             let mut wrong = 0;
@@ -241,7 +244,7 @@ impl Checker {
                 checked += u64::from(state & WRITE != 0);
             }
             if wrong > 0 {
-                self.units[index].fetch_or(TOLD, Ordering::Relaxed);
+                self.units[index].fetch_or(REPORTED, Ordering::Relaxed);
             } else if state & UNSURE == 0 {
                 self.units[index].fetch_or(SEEN, Ordering::Relaxed);
             }

@@ -13,6 +13,7 @@ use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView};
 use serde_json::json;
+use std::borrow::Cow;
 
 /// What can be assigned, with the values where they are few.
 pub(crate) const ASSIGNMENTS: &[&str] = &["lun_id=", "read_only=true", "read_only=false"];
@@ -85,7 +86,7 @@ const NOUN: &str = "grant";
 const TIED: &str = "a grant is what it ties together: create the other grant, then delete this one";
 
 const KEYS: Keys = Keys {
-    known: &["lun_id", "read_only"],
+    known: Cow::Borrowed(&["lun_id", "read_only"]),
     fixed: &[
         ("host", TIED),
         ("lun", TIED),

@@ -13,6 +13,7 @@ use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::view::HostView;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// What can be assigned, with the values where they are few.
@@ -89,7 +90,7 @@ pub(crate) enum HostVerb {
 const NOUN: &str = "host";
 
 const KEYS: Keys = Keys {
-    known: &[
+    known: Cow::Borrowed(&[
         "iqn",
         "chap",
         "chap.user",
@@ -99,7 +100,7 @@ const KEYS: Keys = Keys {
         "chap.mutual_secret_file",
         "bytes_in_flight_max",
         "name",
-    ],
+    ]),
     fixed: &[
         (
             "chap.secret",
@@ -289,8 +290,8 @@ mod test {
             [("chap", "none"), ("chap.user", "u")],
             [("chap.mutual_user", "u"), ("chap.mutual", "none")],
         ] {
-            let told = sent(&both).unwrap_err().detail.clone();
-            assert!(told.contains("stands beside a part of it"), "{told}");
+            let detail = sent(&both).unwrap_err().detail.clone();
+            assert!(detail.contains("stands beside a part of it"), "{detail}");
         }
     }
 }

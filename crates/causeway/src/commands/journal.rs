@@ -74,13 +74,13 @@ fn ask(
 
 /// Tells first what is lost, and does it when the pool's name was typed.
 fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(), Problem> {
-    let told = ask(context, pool, JournalWish::Discard, None, true)?;
+    let discarded = ask(context, pool, JournalWish::Discard, None, true)?;
     if context.is_dry_run() {
-        context.output.show(&told, losses);
+        context.output.show(&discarded, losses);
         return Ok(());
     }
     if !context.output.is_json() {
-        print(&losses(&told));
+        print(&losses(&discarded));
     }
     let typed = match confirm {
         Some(typed) => typed.to_owned(),

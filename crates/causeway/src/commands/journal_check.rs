@@ -172,7 +172,7 @@ impl JournalView {
         ))
     }
 
-    /// For people.
+    /// As lines of a terminal; the same facts as the JSON.
     pub(super) fn people(&self) -> String {
         let rings = self.rings.iter().map(|ring| {
             vec![

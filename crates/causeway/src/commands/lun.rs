@@ -10,32 +10,43 @@ use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
-use manifest::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
+use manifest::objects::{BackendSpec, FIELDS, LunSpec, Part, Shown, StorageField};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
-use serde_json::{Value, json};
+use serde_json::json;
+
+/// What can be assigned beside the storage fields.
+const ASSIGNMENTS: [&str; 3] = ["size=", "name=", "bytes_in_flight_max="];
+
+/// Each storage field, and a part of it.
+fn storage_parts() -> impl Iterator<Item = (&'static dyn StorageField, &'static Part)> {
+    let parts = |field: &'static dyn StorageField| field.parts().iter().map(move |it| (field, it));
+    FIELDS.into_iter().flat_map(parts)
+}
 
 /// What can be assigned, with the values where they are few.
-pub(crate) const ASSIGNMENTS: &[&str] = &[
-    "size=",
-    "name=",
-    "cache=write-back",
-    "cache=write-through",
-    "cache=volatile",
-    "integrity=true",
-    "integrity=false",
-    "read_cache=",
-    "bytes_in_flight_max=",
-    "limit.iops=",
-    "limit.bytes_per_second=",
-    "limit.burst_seconds=",
-    "limit=none",
-    "shares=",
-    "task_aborted_status=on",
-    "task_aborted_status=off",
-    "task_aborted_status=host",
-];
+pub(crate) fn all_assignments() -> Vec<String> {
+    let mut all: Vec<String> = ASSIGNMENTS.map(str::to_owned).to_vec();
+    for (_, part) in storage_parts() {
+        let key = part.key;
+        match part.words {
+            [] => all.push(format!("{key}=")),
+            words => all.extend(words.iter().map(|word| format!("{key}={word}"))),
+        }
+    }
+    all
+}
+
+/// The help of `lun set`.
+fn help_of_set() -> String {
+    let storage: Vec<&str> = storage_parts().map(|(_, part)| part.example).collect();
+    format!(
+        "Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, {}; what a LUN has for ever is refused \
+         with the reason",
+        storage.join(", ")
+    )
+}
 
 /// What may stand for the fields of what is made.
 pub(crate) const MADE: &[Place] = &lun_fields(&["lun", "create"]);
@@ -44,7 +55,11 @@ pub(crate) const MADE: &[Place] = &lun_fields(&["lun", "create"]);
 pub(crate) const PLACES: &[Place] = &[
     (&["lun", "show"], "name", Kind::Name("lun")),
     (&["lun", "set"], "name", Kind::Name("lun")),
-    (&["lun", "set"], "values", Kind::Assignment(ASSIGNMENTS)),
+    (
+        &["lun", "set"],
+        "values",
+        Kind::AssignmentOf(all_assignments),
+    ),
     (&["lun", "resize"], "name", Kind::Name("lun")),
     (&["lun", "rename"], "name", Kind::Name("lun")),
     (&["lun", "delete"], "name", Kind::Name("lun")),
@@ -85,10 +100,7 @@ pub(crate) enum LunVerb {
     },
     /// Show all of a LUN
     Show(Named),
-    /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, cache=MODE,
-    /// integrity=true|false, read_cache=256M|none, limit.iops=5000|none,
-    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none, shares=200|none,
-    /// task_aborted_status=on|off|host; what a LUN has for ever is refused with the reason
+    #[command(about = help_of_set())]
     Set(Assigned),
     /// Change the size; shrinking cuts off the end
     Resize {
@@ -115,9 +127,10 @@ const NOUN: &str = "lun";
 
 const IDENTITY: &str = "hosts know the disk by it: it is made once and stays";
 
-const KEYS: Keys = Keys {
+/// What can be assigned, by name.
+fn keys() -> Keys {
     // All but size and name are refused by the daemon where they differ, with the reason.
-    known: &[
+    const OWN: [&str; 8] = [
         "size",
         "name",
         "block_size",
@@ -126,35 +139,32 @@ const KEYS: Keys = Keys {
         "pool",
         "backend",
         "bytes_in_flight_max",
-        "cache",
-        "integrity",
-        "read_cache",
-        "limit",
-        "limit.iops",
-        "limit.bytes_per_second",
-        "limit.burst_seconds",
-        "shares",
-        "task_aborted_status",
-    ],
-    fixed: &[
-        ("naa", IDENTITY),
-        ("serial", IDENTITY),
-        (
-            "state",
-            "`causeway lun delete NAME` takes it out of service, `causeway lun restore NAME` back",
-        ),
-        ("grants", "see `causeway grant create --help`"),
-        (
-            "lun_id",
-            "the number is a grant's: causeway grant set HOST:TARGET:LUN lun_id=N",
-        ),
-        (
-            "read_only",
-            "it is a grant's: causeway grant set HOST:TARGET:LUN read_only=true",
-        ),
-    ],
-    later: &["mirror", "format"],
-};
+    ];
+    let storage = storage_parts().map(|(_, part)| part.key);
+    Keys {
+        known: OWN.into_iter().chain(storage).collect(),
+        fixed: FIXED,
+        later: &["mirror", "format"],
+    }
+}
+
+const FIXED: &[(&str, &str)] = &[
+    ("naa", IDENTITY),
+    ("serial", IDENTITY),
+    (
+        "state",
+        "`causeway lun delete NAME` takes it out of service, `causeway lun restore NAME` back",
+    ),
+    ("grants", "see `causeway grant create --help`"),
+    (
+        "lun_id",
+        "the number is a grant's: causeway grant set HOST:TARGET:LUN lun_id=N",
+    ),
+    (
+        "read_only",
+        "it is a grant's: causeway grant set HOST:TARGET:LUN read_only=true",
+    ),
+];
 
 pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> {
     let of = |name: &str| object_path(NOUN, name);
@@ -203,11 +213,6 @@ pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
 
 /// The wanted LUN that the options describe.
 pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
-    let limit = Limit {
-        iops: fields.limit_iops,
-        bytes_per_second: fields.limit_bytes_per_second,
-        burst_seconds: fields.limit_burst_seconds,
-    };
     let backend = fields.backend.as_deref();
     let backend = backend.map(|text| backend_of("--backend ", text));
     Ok(LunSpec {
@@ -219,32 +224,19 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         pool: fields.pool.clone(),
         backend: backend.transpose()?,
         bytes_in_flight_max: fields.bytes_in_flight_max,
-        cache: fields.cache,
-        integrity: fields.integrity,
-        read_cache: fields.read_cache,
-        limit: Some(limit).filter(|limit| *limit != Limit::default()),
-        shares: fields.shares,
-        task_aborted_status: fields.task_aborted_status,
+        storage: fields.storage.0,
     })
 }
 
 /// `memory`, or `block:PATH`.
 fn backend_of(key: &str, text: &str) -> Result<BackendSpec, Problem> {
-    if text == "memory" {
-        return Ok(BackendSpec::Memory);
-    }
-    let Some(path) = text.strip_prefix("block:") else {
-        let rule = "write memory, or block:/dev/...";
-        return Err(usage(format!("{key}{text}: {rule}")));
-    };
-    let path = std::path::absolute(path).map_err(|error| usage(format!("{path}: {error}")))?;
-    Ok(BackendSpec::Block(path))
+    BackendSpec::parse(text).map_err(|rule| usage(format!("{key}{text}: {rule}")))
 }
 
 fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
     let mut patch = Patch::new();
     let mut new_name = None;
-    for (key, value) in assignments(&assigned.values, &KEYS)? {
+    for (key, value) in assignments(&assigned.values, &keys())? {
         let value = match key {
             "name" => {
                 new_name = Some(value);
@@ -254,13 +246,11 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
             "bytes_in_flight_max" => json!(bytes_or_none(value)?),
             "pool" => json!(value),
             "backend" => json!(backend_of("backend=", value)?),
-            "thin" | "integrity" => json!(boolean(key, value)?),
-            "cache" => json!(value.parse::<CacheMode>().map_err(usage)?),
-            "read_cache" => json!(bytes_or_none(value)?),
-            "shares" if value == "none" => json!(0),
-            "task_aborted_status" => json!(value.parse::<TaskAbortedStatus>().map_err(usage)?),
-            "limit" | "limit.iops" | "limit.bytes_per_second" | "limit.burst_seconds" => {
-                assign_limit(&mut patch, key, value)?;
+            "thin" => json!(boolean(key, value)?),
+            key if let Some((field, part)) = storage_parts().find(|(_, part)| part.key == key) => {
+                let before = patch.get(field.name());
+                let value = field.assign(part, value, before).map_err(usage)?;
+                patch.insert(field.name().to_owned(), value);
                 continue;
             }
             _ => json!(number(key, value, u16::MAX)?),
@@ -268,48 +258,6 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
         patch.insert(key.to_owned(), value);
     }
     context.patch(NOUN, &assigned.name, &patch, new_name)
-}
-
-/// One part of the limit, or `none`; the parts that are not named stay.
-fn assign_limit(patch: &mut Patch, key: &str, value: &str) -> Result<(), Problem> {
-    let part = key.strip_prefix("limit.");
-    let Some(part) = part else {
-        if value != "none" || patch.contains_key("limit") {
-            let rule = "write limit=none alone, or its parts: limit.iops=N, limit.bytes_per_second=SIZE, \
-                        limit.burst_seconds=N";
-            return Err(usage(rule));
-        }
-        patch.insert(key.to_owned(), Value::Null);
-        return Ok(());
-    };
-    let value = match (part, value) {
-        (_, "none") => Value::Null,
-        ("bytes_per_second", value) => json!(value.parse::<Size>().map_err(usage)?),
-        (_, value) => {
-            let number = value.parse::<u64>();
-            json!(number.map_err(|_| usage(format!("{key}={value}: write a number, or none")))?)
-        }
-    };
-    let limit = patch
-        .entry("limit")
-        .or_insert_with(|| Value::Object(serde_json::Map::new()));
-    let Value::Object(parts) = limit else {
-        return Err(usage("limit=none stands beside a part of it"));
-    };
-    parts.insert(part.to_owned(), value);
-    Ok(())
-}
-
-/// The mode with what it means where that is a risk.
-fn cache(lun: &LunView) -> String {
-    match lun.cache {
-        CacheMode::Volatile if lun.backend != Some(BackendSpec::Memory) => {
-            format!("{}: {VOLATILE_RISK}", lun.cache)
-        }
-        CacheMode::Volatile | CacheMode::WriteThrough | CacheMode::WriteBack => {
-            lun.cache.to_string()
-        }
-    }
 }
 
 /// What its pool's journal means for it.
@@ -377,99 +325,6 @@ fn op_name(op: &str) -> &str {
     }
 }
 
-/// Its size, what it holds, and how often it helped.
-fn read_cache(lun: &LunView) -> String {
-    let Some(size) = lun.read_cache else {
-        return "none".to_owned();
-    };
-    let Some(facts) = lun.cached else {
-        return size.rounded();
-    };
-    let reads = facts.hits + facts.misses;
-    let permille = facts
-        .hits
-        .saturating_mul(1000)
-        .checked_div(reads)
-        .unwrap_or(0);
-    format!(
-        "{}, holds {}; answered {}.{} % of {reads} reads",
-        size.rounded(),
-        rounded(facts.bytes),
-        permille / 10,
-        permille % 10
-    )
-}
-
-/// Whether its blocks are checked, and what was found.
-fn integrity(lun: &LunView) -> String {
-    let Some(facts) = &lun.checksums else {
-        return yes(lun.integrity);
-    };
-    if let Some(why) = &facts.broken {
-        return format!("yes, but its checksums cannot be written: {why}");
-    }
-    if let Some(why) = &facts.full {
-        return format!("yes, but there is no space for its checksums: {why}");
-    }
-    let each = match facts.block_bytes {
-        512 => "512 bytes",
-        _ => "4 KiB",
-    };
-    let mut told = format!("yes, a checksum for each {each}: ");
-    match facts.bad_blocks {
-        0 => told.push_str("no damage known"),
-        1 => told.push_str("1 block is NOT what was written"),
-        bad => told.push_str(&format!("{bad} blocks are NOT what was written")),
-    }
-    if facts.unchecked_blocks > 0 {
-        told.push_str(&unchecked(lun, facts.unchecked_blocks));
-    }
-    if facts.repaired > 0 {
-        told.push_str(&format!("; {} repaired", facts.repaired));
-    }
-    for place in &facts.places {
-        told.push_str(&format!("\n{}", super::scrub::place(place)));
-    }
-    told
-}
-
-/// How much of it cannot be checked yet, and what to do about that.
-fn unchecked(lun: &LunView, blocks: u64) -> String {
-    let all = lun.size.bytes() / u64::from(lun.block_size).max(1);
-    let permille = blocks.saturating_mul(1000).checked_div(all).unwrap_or(0);
-    let (percent, name) = (permille / 10, &lun.name);
-    format!(
-        "\n{blocks} of {all} blocks ({percent} %) have no checksum yet and are given as they are: causeway scrub start {name}"
-    )
-}
-
-/// What it is, and what it does.
-fn shown_limit(lun: &LunView) -> String {
-    let Some(facts) = lun.limited else {
-        return lun.limit.to_string();
-    };
-    let mean = facts.waited_us.checked_div(facts.deferred).unwrap_or(0);
-    format!(
-        "{}; {} operations had to wait, {mean} us on average, {} wait now",
-        lun.limit, facts.deferred, facts.waiting
-    )
-}
-
-/// Its part of the pool, and what competing did.
-fn shown_shares(lun: &LunView) -> String {
-    let shares = lun
-        .shares
-        .map_or_else(|| "none".to_owned(), |it| it.to_string());
-    let Some(facts) = lun.shared else {
-        return shares;
-    };
-    let mean = facts.waited_us.checked_div(facts.deferred).unwrap_or(0);
-    format!(
-        "{shares}; {} operations had to wait, {mean} us on average, {} wait now",
-        facts.deferred, facts.waiting
-    )
-}
-
 fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
@@ -494,14 +349,15 @@ fn page(lun: &LunView) -> String {
         ("blocks", blocks),
         ("thin", yes(lun.thin)),
         ("backing", lun.backing.clone()),
-        ("cache", cache(lun)),
         ("journal", journal(lun)),
-        ("integrity", integrity(lun)),
-        ("read cache", read_cache(lun)),
-        ("limit", shown_limit(lun)),
-        ("shares", shown_shares(lun)),
-        ("TASK ABORTED", lun.task_aborted_status.to_string()),
     ]);
+    let of = Shown {
+        name: &lun.name,
+        block_count: lun.size.bytes() / u64::from(lun.block_size).max(1),
+        is_memory: lun.backend.as_ref().is_some_and(BackendSpec::is_memory),
+        layers: &lun.layers,
+    };
+    lines.extend(FIELDS.iter().map(|it| it.shown(&lun.storage, &of)));
     if !lun.notices.is_empty() {
         lines.push(("notices", lun.notices.join("\n")));
     }

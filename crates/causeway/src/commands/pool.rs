@@ -5,7 +5,7 @@ use crate::args::Named;
 use crate::completion::{Kind, Place};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
-use manifest::facts::{MemberFacts, PoolFacts, PoolState};
+use manifest::facts::{HealthFacts, MemberFacts, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
@@ -125,14 +125,19 @@ fn page(pool: &PoolFacts) -> String {
         ));
     }
     rows.extend(pool.full_in_seconds.map(|it| {
-        let told = format!("in about {}, at the rate of the last hour", about(it));
-        ("full", told)
+        let when = format!("in about {}, at the rate of the last hour", about(it));
+        ("full", when)
     }));
     match &pool.journal {
         None => rows.push(("journal", "none".to_owned())),
         Some(journal) => rows.extend(of_journal(journal)),
     }
     rows.extend(pool.event.map(|event| ("event", event.to_string())));
+    rows.extend(
+        pool.health
+            .as_ref()
+            .map(|health| ("health", of_health(health))),
+    );
     if !pool.notes.is_empty() {
         rows.push(("notes", pool.notes.join("\n")));
     }
@@ -141,6 +146,13 @@ fn page(pool: &PoolFacts) -> String {
         out.push_str(&format!("\n{}", members(&pool.members)));
     }
     out
+}
+
+/// How the storage below is, and what is wrong with it.
+fn of_health(health: &HealthFacts) -> String {
+    let mut lines = vec![format!("{}: {}", health.system, health.severity.name())];
+    lines.extend(health.checks.iter().cloned());
+    lines.join("\n")
 }
 
 /// What its LUNs were given, and what of it is not there.
@@ -182,11 +194,11 @@ fn members(all: &[MemberFacts]) -> String {
 }
 
 fn misreads(journal: &JournalFacts) -> Option<(&'static str, String)> {
-    let told = format!(
+    let text = format!(
         "{} did not give what was written there at first: look at its device",
         journal.misreads
     );
-    (journal.misreads > 0).then_some(("reads of it", told))
+    (journal.misreads > 0).then_some(("reads of it", text))
 }
 
 fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
@@ -264,9 +276,9 @@ mod test {
     #[test]
     fn a_pool_that_fills_up_is_shown_with_when_it_will_be_full() {
         let pool = |full_in_seconds: Option<u64>| -> PoolFacts {
-            let mut told = serde_json::json!({"name": "p", "path": "/p", "total": 1_u64 << 40, "available": 1_u64 << 30});
-            told["full_in_seconds"] = full_in_seconds.into();
-            serde_json::from_value(told).unwrap()
+            let mut document = serde_json::json!({"name": "p", "path": "/p", "total": 1_u64 << 40, "available": 1_u64 << 30});
+            document["full_in_seconds"] = full_in_seconds.into();
+            serde_json::from_value(document).unwrap()
         };
         let line = |page: &str| {
             let mut lines = page.lines();
@@ -278,5 +290,17 @@ mod test {
             Some("full in about 2 hours, at the rate of the last hour")
         );
         assert_eq!(line(&page(&pool(None))), None);
+    }
+
+    #[test]
+    fn what_the_storage_below_says_of_itself_is_shown_line_by_line() {
+        let pool: PoolFacts = serde_json::from_value(serde_json::json!({
+            "name": "p", "path": "rbd", "total": 1_u64 << 40, "available": 1_u64 << 30,
+            "health": {"system": "Ceph cluster 1f", "severity": "warning", "checks": ["OSD_NEARFULL: 1 nearfull osd(s)"]},
+        }))
+        .unwrap();
+        let page = page(&pool);
+        assert!(page.contains("Ceph cluster 1f: warning"), "{page}");
+        assert!(page.contains("OSD_NEARFULL: 1 nearfull osd(s)"), "{page}");
     }
 }

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use manifest::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use manifest::view::LunView;
 use serde::Serialize;
 use serde_json::json;
@@ -122,7 +122,7 @@ fn percent(facts: &ScrubFacts) -> u128 {
 
 fn state(facts: &ScrubFacts) -> String {
     match (facts.state, &facts.reason) {
-        (ScrubState::Running, _) if facts.yields => "running, giving way to hosts".to_owned(),
+        (ScrubState::Running, _) if facts.yields => "running, yielding to hosts".to_owned(),
         (ScrubState::Running, _) => "running".to_owned(),
         (ScrubState::Stopped, _) => "stopped; start goes on from here".to_owned(),
         (ScrubState::Finished, _) => "finished".to_owned(),
@@ -130,18 +130,6 @@ fn state(facts: &ScrubFacts) -> String {
             "given up: {}",
             why.as_deref().unwrap_or("no reason was kept")
         ),
-    }
-}
-
-/// Bad blocks and what is wrong with them.
-pub(super) fn place(bad: &BadBlocks) -> String {
-    let what = match bad.damage {
-        Damage::Unreadable => "cannot be read",
-        Damage::Mismatch => "not what was written",
-    };
-    match bad.blocks {
-        1 => format!("block {}: {what}", bad.lba),
-        blocks => format!("{blocks} blocks from {}: {what}", bad.lba),
     }
 }
 
@@ -194,7 +182,7 @@ fn page(lun: &str, facts: &ScrubFacts) -> String {
     };
     rows.push(("other metadata", metadata));
     rows.extend(facts.next.clone().map(|next| ("next", next)));
-    let places: Vec<String> = facts.places.iter().map(place).collect();
+    let places: Vec<String> = facts.places.iter().map(ToString::to_string).collect();
     if !places.is_empty() {
         rows.push(("where", places.join("\n")));
     }

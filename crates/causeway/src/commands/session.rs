@@ -75,8 +75,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             // A program is shown the session as it was.
             let session: SessionFacts = context.client.get(&path)?;
             if context.is_dry_run() {
-                let told = |session: &SessionFacts| format!("would drop {}\n", session.brief());
-                context.output.show(&session, told);
+                let text = |session: &SessionFacts| format!("would drop {}\n", session.brief());
+                context.output.show(&session, text);
                 return Ok(());
             }
             let () = context.client.send(Method::DELETE, &path, &())?;
@@ -270,13 +270,13 @@ fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
 #[cfg(test)]
 mod test {
     #[test]
-    fn a_one_way_login_of_a_host_with_mutual_chap_is_told() {
+    fn a_one_way_login_of_a_host_with_mutual_chap_is_reported() {
         use super::chap;
         assert_eq!(chap(None, false, None), "none");
         assert_eq!(chap(Some("esx01"), false, None), "user esx01");
         assert_eq!(chap(Some("esx01"), true, Some("san")), "user esx01, mutual");
-        let told = chap(Some("esx01"), false, Some("san"));
-        assert!(told.starts_with("user esx01, one-way: "), "{told}");
-        assert!(told.ends_with("as san"), "{told}");
+        let shown = chap(Some("esx01"), false, Some("san"));
+        assert!(shown.starts_with("user esx01, one-way: "), "{shown}");
+        assert!(shown.ends_with("as san"), "{shown}");
     }
 }

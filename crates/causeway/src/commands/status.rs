@@ -82,7 +82,7 @@ fn verdict(status: &StatusView) -> (Verdict, String) {
     let counts = &status.counts;
     let silent = !status.portals.is_empty() && status.portals.iter().all(|it| it.problem.is_some());
     let dark = counts.luns > 0 && counts.luns_offline == counts.luns;
-    let told = |count: usize, word| counted(count as u64, word);
+    let number_of = |count: usize, word| counted(count as u64, word);
     let (verdict, what) = match status.health {
         Health::Damaged => (Verdict::Critical, "nothing is exported".to_owned()),
         _ if silent => (Verdict::Critical, "no portal listens".to_owned()),
@@ -99,7 +99,10 @@ fn verdict(status: &StatusView) -> (Verdict, String) {
             )
         }
         Health::Ok => {
-            let what = [told(counts.luns, "LUN"), told(counts.sessions, "session")];
+            let what = [
+                number_of(counts.luns, "LUN"),
+                number_of(counts.sessions, "session"),
+            ];
             (
                 Verdict::Ok,
                 format!("{} serves {}", status.node, what.join(", ")),
@@ -231,7 +234,7 @@ mod test {
     }
 
     #[test]
-    fn a_monitoring_system_is_told_healthy_degraded_or_not_serving_in_one_line() {
+    fn a_monitoring_system_is_reported_healthy_degraded_or_not_serving_in_one_line() {
         let (ok, line) = verdict(&status("ok", &[None], 0));
         assert_eq!(ok, Verdict::Ok);
         assert_eq!(

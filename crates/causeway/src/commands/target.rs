@@ -12,6 +12,7 @@ use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
 use serde_json::json;
+use std::borrow::Cow;
 
 /// What can be assigned, with the values where they are few.
 pub(crate) const ASSIGNMENTS: &[&str] = &[
@@ -69,14 +70,14 @@ pub(crate) enum TargetVerb {
 const NOUN: &str = "target";
 
 const KEYS: Keys = Keys {
-    known: &[
+    known: Cow::Borrowed(&[
         "iqn",
         "portal_group",
         "redirect",
         "maintenance",
         "maintenance_grace_seconds",
         "name",
-    ],
+    ]),
     fixed: &[
         (
             "portals",

@@ -103,11 +103,11 @@ fn foreign_clients_copy_compare_and_verify_through_the_socket() {
     let socket = place.path("nbd.sock");
     let attached = Attached::start("memory:64M", &socket, &place.path("ini"));
     let uri = uri(&socket);
-    let told = tool("nbdinfo", &["--json", &uri]);
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let export = &told["exports"][0];
+    let output = tool("nbdinfo", &["--json", &uri]);
+    let answer: serde_json::Value = serde_json::from_str(&output).unwrap();
+    let export = &answer["exports"][0];
     assert_eq!(
-        (&told["structured"], &export["export-size"]),
+        (&answer["structured"], &export["export-size"]),
         (&true.into(), &(64 << 20).into())
     );
     for ability in [
@@ -211,10 +211,10 @@ fn a_dead_socket_is_replaced_and_a_live_one_is_not_touched() {
     let third = Attached::start("memory:2M", &socket, &state);
     assert_eq!(Client::connect(&socket).size(), 2 << 20);
     assert_eq!(third.stop().0, Some(0));
-    let told = place.run(2, "attach memory:1M --export /run/x");
-    assert!(told.contains("nbd+unix:PATH"), "{told}");
-    let told = place.run(3, &format!("attach /nonexistent --export {export}"));
-    assert!(told.contains("does not exist"), "{told}");
+    let output = place.run(2, "attach memory:1M --export /run/x");
+    assert!(output.contains("nbd+unix:PATH"), "{output}");
+    let output = place.run(3, &format!("attach /nonexistent --export {export}"));
+    assert!(output.contains("does not exist"), "{output}");
 }
 
 /// Writes block after block, each with its number, and remembers the last one of each place that
@@ -509,9 +509,12 @@ fn a_lun_of_4096_byte_blocks_serves_the_usual_clients_and_refuses_parts_of_block
     let (socket, state) = socket_of(&place);
     let attached = Attached::start(&url, &socket, &state);
     let uri = uri(&socket);
-    let told = tool("nbdinfo", &["--json", &uri]);
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["exports"][0]["block_size_minimum"], 4096, "{told:#}");
+    let output = tool("nbdinfo", &["--json", &uri]);
+    let answer: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(
+        answer["exports"][0]["block_size_minimum"], 4096,
+        "{answer:#}"
+    );
     copy_and_compare(&place, &uri);
     let fio = format!("--uri={uri}");
     let words = "--name=x --ioengine=nbd --rw=randrw --bs=4k --iodepth=16 --size=8M --verify=crc32c --verify_state_save=0";

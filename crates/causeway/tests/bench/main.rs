@@ -74,12 +74,12 @@ fn nothing_is_overwritten_but_bench_luns() {
     let file = place.file("precious");
     let data: Vec<u8> = (0..4 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     std::fs::write(&file, &data).unwrap();
-    let (_, told) = run(5, "-b4K -w100 -d0.1 -W0", &file);
+    let (_, output) = run(5, "-b4K -w100 -d0.1 -W0", &file);
     assert!(
-        told.contains("CWY7002") && told.contains("data of a kind"),
-        "{told}"
+        output.contains("CWY7002") && output.contains("data of a kind"),
+        "{output}"
     );
-    assert!(told.contains("--destroy"), "{told}");
+    assert!(output.contains("--destroy"), "{output}");
     assert_eq!(std::fs::read(&file).unwrap(), data, "a refused run wrote");
     // Reading is free, and leaves no mark.
     run(0, "-b4K -d0.1 -W0", &file);
@@ -104,10 +104,10 @@ fn nothing_is_overwritten_but_bench_luns() {
         made.is_ok_and(|made| made.success()),
         "mkfs.ext4 is missing: scripts/install test"
     );
-    let (_, told) = run(5, "-b4K -w100 -d0.1 -W0", &file);
+    let (_, output) = run(5, "-b4K -w100 -d0.1 -W0", &file);
     assert!(
-        told.contains("an ext2, ext3 or ext4 file system named \"mine\""),
-        "{told}"
+        output.contains("an ext2, ext3 or ext4 file system named \"mine\""),
+        "{output}"
     );
 }
 
@@ -128,7 +128,7 @@ fn a_new_file_is_made_filled_and_marked() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_write_instead() {
+fn mistakes_are_reported_with_what_to_write_instead() {
     let memory = Path::new("memory:1M");
     for (code, line, what) in [
         (2, "-b 64K", "-b64K"),
@@ -143,9 +143,9 @@ fn mistakes_are_told_with_what_to_write_instead() {
         (2, "--dedupe 50 -Z", "leave one of them out"),
         (2, "--dedupe 50 --verify", "stamps"),
     ] {
-        let (_, told) = run(code, line, memory);
-        assert!(told.contains(what), "{line}: {told}");
-        assert!(told.contains("help: "), "{told}");
+        let (_, output) = run(code, line, memory);
+        assert!(output.contains(what), "{line}: {output}");
+        assert!(output.contains("help: "), "{output}");
     }
     run(3, "-b4K", Path::new("/nonexistent/file"));
     run(3, "-b4K", Path::new("memory:many"));
@@ -156,7 +156,7 @@ fn mistakes_are_told_with_what_to_write_instead() {
 }
 
 #[test]
-fn a_damaged_file_is_told_and_the_exit_code_says_so() {
+fn a_damaged_file_is_reported_and_the_exit_code_says_so() {
     let place = Place::new("damage");
     let (file, result) = (place.file("lun"), place.file("result"));
     run(0, "-b4K -w100 -c1M -d0.1 -W0", &file);
@@ -180,12 +180,12 @@ fn a_damaged_file_is_told_and_the_exit_code_says_so() {
     assert_eq!(status.code(), Some(1));
     let value: Value = serde_json::from_str(&std::fs::read_to_string(&result).unwrap()).unwrap();
     assert!(value["verify"]["bad"].as_u64() > Some(0), "{value}");
-    let told = value["verify"]["described"][0].as_str().unwrap();
-    assert!(told.starts_with("foreign at byte "), "{told}");
+    let described = value["verify"]["described"][0].as_str().unwrap();
+    assert!(described.starts_with("foreign at byte "), "{described}");
 }
 
 #[test]
-fn profiles_run_their_rows_beside_the_published_figures_and_a_control() {
+fn profiles_run_their_rows_next_to_the_published_figures_and_a_control() {
     let place = Place::new("profile");
     let control = place.file("control.json");
     let memory = Path::new("memory:64M");
@@ -270,7 +270,7 @@ fn two_results_are_compared() {
 }
 
 #[test]
-fn h_is_diskspds_cache_switch_beside_other_options_and_help_alone() {
+fn h_is_diskspds_cache_switch_next_to_other_options_and_help_alone() {
     let words = ["-h", "-b4K", "-d0.1", "-W0", "memory:1M"];
     let output = Command::new(env!("CARGO_BIN_EXE_causeway"))
         .arg("bench")
@@ -395,13 +395,13 @@ fn on_a_terminal_progress_is_shown_while_it_runs_and_elsewhere_not() {
     // script(1) gives it a terminal.
     let mut on_terminal = std::process::Command::new("script");
     on_terminal.args(["-qec", &run, "/dev/null"]);
-    let told = on_terminal.output().unwrap();
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("measuring 1/2 s: "), "{told}");
-    assert!(told.contains(" IOPS, "), "{told}");
+    let output = on_terminal.output().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.contains("measuring 1/2 s: "), "{output}");
+    assert!(output.contains(" IOPS, "), "{output}");
     let mut words = run.split(' ');
     let mut piped = std::process::Command::new(words.next().unwrap());
-    let told = piped.args(words).output().unwrap();
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(!told.contains("measuring"), "{told}");
+    let output = piped.args(words).output().unwrap();
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.contains("measuring"), "{output}");
 }

@@ -63,7 +63,7 @@ fn file_of(orphans: &Value, name: &str) -> String {
 }
 
 #[test]
-fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they_were() {
+fn luns_of_a_lost_state_directory_are_reported_and_adopted_with_everything_that_they_were() {
     let place = Place::new("adopt");
     outside(&place);
     let daemon = place.start();
@@ -88,10 +88,10 @@ fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they
     let daemon = place.start();
     let status = place.json("status");
     assert_eq!(status["health"], "degraded");
-    let told = status["problems"].to_string();
+    let reported = status["problems"].to_string();
     assert!(
-        told.contains("no object names") && told.contains("lun adopt --all"),
-        "{told}"
+        reported.contains("no object names") && reported.contains("lun adopt --all"),
+        "{reported}"
     );
     let orphans = place.json("lun ls --orphans");
     assert_eq!(orphans.as_array().unwrap().len(), 3, "{orphans}");
@@ -104,15 +104,15 @@ fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they
     place.run(2, "lun adopt");
     // A name that another one has meanwhile stays that one's.
     place.run(0, "lun create a --size 1M");
-    let told = place.run(0, "lun adopt a");
-    assert!(told.contains("adopt lun a-2: 5 MiB"), "{told}");
+    let output = place.run(0, "lun adopt a");
+    assert!(output.contains("adopt lun a-2: 5 MiB"), "{output}");
     place.run(0, "lun delete a");
     place.run(0, "lun purge a --yes");
     place.run(0, "lun rename a-2 a");
     let of_d = file_of(&orphans, "d");
     place.run(0, &format!("lun adopt {of_d} --pool default"));
-    let told = place.run(0, "lun adopt --all");
-    assert!(told.contains("LUN c had been deleted"), "{told}");
+    let output = place.run(0, "lun adopt --all");
+    assert!(output.contains("LUN c had been deleted"), "{output}");
     for lun in &before {
         let name = lun["name"].as_str().unwrap();
         let now = place.json(&format!("lun show {name}"));
@@ -154,14 +154,14 @@ fn one_of_which_nothing_is_known_but_its_file_is_adopted_when_its_blocks_are_nam
     *text.last_mut().unwrap() ^= 1;
     std::fs::write(&damaged, text).unwrap();
     let daemon = place.start();
-    let told = place.run(2, &format!("lun adopt {a}"));
-    assert!(told.contains("--block-size"), "{told}");
+    let output = place.run(2, &format!("lun adopt {a}"));
+    assert!(output.contains("--block-size"), "{output}");
     let table = place.run(0, "lun ls --orphans");
     assert!(table.contains("the checksum does not match"), "{table}");
-    let told = place.run(0, "lun adopt --all");
+    let output = place.run(0, "lun adopt --all");
     assert!(
-        told.contains("nothing to change") && told.contains("is left"),
-        "{told}"
+        output.contains("nothing to change") && output.contains("is left"),
+        "{output}"
     );
     place.run(0, &format!("lun adopt {a} --name a --block-size 4096"));
     place.run(
@@ -194,20 +194,20 @@ fn an_older_copy_of_the_state_directory_is_noticed_and_nothing_is_changed_on_top
         let daemon = place.start();
         let status = place.json("status");
         assert_eq!(status["health"], "degraded");
-        let told = status["problems"].to_string();
+        let reported = status["problems"].to_string();
         assert!(
-            told.contains("CWY4012") && told.contains("no object names: b"),
-            "{told}"
+            reported.contains("CWY4012") && reported.contains("no object names: b"),
+            "{reported}"
         );
         for change in ["lun create c --size 1M", "lun adopt --all", "lun delete a"] {
-            let told = place.run(5, change);
-            assert!(told.contains("error[CWY4012]"), "{change}: {told}");
+            let output = place.run(5, change);
+            assert!(output.contains("error[CWY4012]"), "{change}: {output}");
         }
         assert!(daemon.stop().contains("CWY4012"));
     }
     let daemon = place.start();
     // Nothing newer is given up before it was said what that is, and was meant.
-    let told = place.run(0, "state accept --dry-run");
+    let output = place.run(0, "state accept --dry-run");
     for wanted in [
         "change lun a: it was deleted since: it is in service",
         "note: LUN b of 1 MiB in pool default is not among these objects",
@@ -215,7 +215,7 @@ fn an_older_copy_of_the_state_directory_is_noticed_and_nothing_is_changed_on_top
         "without --yes it would be refused",
         "(dry run: nothing was changed)",
     ] {
-        assert!(told.contains(wanted), "{wanted}: {told}");
+        assert!(output.contains(wanted), "{wanted}: {output}");
     }
     let refused = place.run_with(&place.api(), &["state", "accept", "-o", "json"], "");
     let problem: serde_json::Value = serde_json::from_slice(&refused.stderr).unwrap();
@@ -274,16 +274,16 @@ fn a_kept_generation_comes_back_without_losing_data() {
     place.run(3, "state rollback 9999");
     let plan = place.run(0, &format!("state rollback {then} --dry-run"));
     assert!(plan.contains("LUN gone does not come back"), "{plan}");
-    let told = place.run(0, &format!("state rollback {then}"));
+    let output = place.run(0, &format!("state rollback {then}"));
     for line in [
         "remove lun new: its data stays",
         "create grant a:a:a: number 0",
         "note: LUN a keeps its size of 2 MiB: it had 1 MiB then",
         "note: LUN new was not there then",
     ] {
-        assert!(told.contains(line), "{line}\n{told}");
+        assert!(output.contains(line), "{line}\n{output}");
     }
-    assert!(!told.contains("create lun"), "{told}");
+    assert!(!output.contains("create lun"), "{output}");
     assert_eq!(place.json("lun show new")["state"], "removed");
     let now = place.run(0, "export");
     let expected = wanted.replace("size = \"1MiB\"", "size = \"2MiB\"");
@@ -311,8 +311,8 @@ fn what_the_journal_and_the_checksums_of_a_moved_pool_hold_comes_with_its_luns()
     daemon.kill();
     lose_state(&place);
     let daemon = place.start();
-    let told = place.run(0, "lun adopt --all");
-    assert!(!told.contains("note:"), "{told}");
+    let output = place.run(0, "lun adopt --all");
+    assert!(!output.contains("note:"), "{output}");
     let now = place.json("lun show vm01");
     assert_eq!(identity(&now), identity(&before));
     // Hosts and targets are not a pool's.
@@ -326,9 +326,9 @@ fn what_the_journal_and_the_checksums_of_a_moved_pool_hold_comes_with_its_luns()
 }
 
 fn must_write(portal: &str, pieces: std::ops::Range<u64>) {
-    let told = qemu_io(portal, &write(pieces.clone()));
-    let written = told.matches("wrote 65536/65536").count() as u64;
-    assert_eq!(written, pieces.end - pieces.start, "{told}");
+    let output = qemu_io(portal, &write(pieces.clone()));
+    let written = output.matches("wrote 65536/65536").count() as u64;
+    assert_eq!(written, pieces.end - pieces.start, "{output}");
 }
 
 #[test]
@@ -358,10 +358,10 @@ fn luns_of_members_are_adopted_with_what_stands_on_the_members() {
     assert_eq!(checked.matches("can be served").count(), 2, "{checked}");
     lose_state(&place);
     let daemon = place.start();
-    let told = place.json("status")["problems"].to_string();
+    let reported = place.json("status")["problems"].to_string();
     assert!(
-        told.contains("no object names: a, c") || told.contains("no object names: c, a"),
-        "{told}"
+        reported.contains("no object names: a, c") || reported.contains("no object names: c, a"),
+        "{reported}"
     );
     place.run(0, "lun adopt --all");
     for lun in &before {
@@ -419,7 +419,7 @@ fn hurt(place: &Place, piece: u64) {
 #[test]
 fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
     for layout in ["stripe", "span"] {
-        let place = members_with_journal(&format!("adopt-sums-{layout}"), layout);
+        let place = members_with_journal(&format!("adopt-checksums-{layout}"), layout);
         let daemon = place.start();
         place.run(0, "apply -f objects.toml");
         let portal = served(&place);
@@ -442,8 +442,8 @@ fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
         hurt(&place, 5);
         let daemon = place.start();
         assert_eq!(place.json("lun ls --orphans")[0]["has_checksums"], true);
-        let told = place.run(0, "lun adopt --all");
-        assert!(!told.contains("note:"), "{told}");
+        let output = place.run(0, "lun adopt --all");
+        assert!(!output.contains("note:"), "{output}");
         let now = place.json("lun show vm01");
         assert_eq!(identity(&now), identity(&before));
         // They are those that it had, not others that were taken of what is there.
@@ -457,8 +457,8 @@ fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
         place.run(0, "apply -f objects.toml");
         let portal = served(&place);
         must_hold(&portal, (0..40).filter(|it| *it != 5).chain(1200..1210));
-        let told = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
-        assert!(told.contains("failed"), "{told}");
+        let output = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
+        assert!(output.contains("failed"), "{output}");
         must_write(&portal, 5..6);
         must_hold(&portal, 0..40);
         // All of it is given back with its LUN.
@@ -473,7 +473,7 @@ fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
 /// What stands on the members beside the only LUN is brought to `state_dir`, as it was kept there
 /// once.
 fn bring_to_state_dir(place: &Place) {
-    use members::{AREA_BYTES, BesideLun, Seen, assemble, offset_of};
+    use members::{AREA_BYTES, Seen, SidecarKind, assemble, offset_of};
     use std::os::unix::fs::FileExt;
     let paths = ["m0", "m1"].map(|it| place.path(it));
     let read = |path: &std::path::PathBuf, at: u64, bytes: usize| {
@@ -490,12 +490,15 @@ fn bring_to_state_dir(place: &Place) {
     });
     let mut assembly = assemble(&seen).unwrap();
     let mut luns = assembly.table.luns.keys();
-    let lun = *luns.find(|it| it.is_beside().is_none()).unwrap();
+    let lun = *luns.find(|it| it.as_sidecar().is_none()).unwrap();
     let directory = place.path("data/pools/default");
     std::fs::create_dir_all(&directory).unwrap();
     let naa = u128::from_be_bytes(lun.0);
-    for (what, ending) in [(BesideLun::Sums, "sums"), (BesideLun::Changes, "changes")] {
-        let id = lun.beside(what).unwrap();
+    for (what, ending) in [
+        (SidecarKind::Checksums, "checksums"),
+        (SidecarKind::Changes, "changes"),
+    ] {
+        let id = lun.sidecar(what).unwrap();
         let mut all = Vec::new();
         for extent in assembly.table.extents(id).unwrap() {
             assert_eq!(extent.members.len(), 1, "a span");
@@ -539,8 +542,8 @@ fn checksums_and_history_that_stood_in_state_dir_are_moved_to_the_members() {
         assert_eq!(left_in_state_dir(&place), [""; 0], "{round}");
         let portal = served(&place);
         must_hold(&portal, (0..40).filter(|it| *it != 5));
-        let told = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
-        assert!(told.contains("failed"), "{told}");
+        let output = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
+        assert!(output.contains("failed"), "{output}");
         daemon.stop();
         let facts = place.json("pool check m0 m1");
         assert_eq!(facts["luns"][0]["checksums"], "good", "{facts}");
@@ -577,17 +580,17 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     lun.insert("size".to_owned(), json!(8 << 20));
     lun.insert("thin".to_owned(), json!(true));
     lun.insert("backing".to_owned(), json!({ "pool": "default" }));
-    let unfinished = json!({ "schema": 1, "luns": [lun] }).to_string();
-    place.write("data/unfinished.json", &unfinished);
+    let begun = json!({ "schema": 1, "luns": [lun] }).to_string();
+    place.write("data/intent_log.json", &begun);
     for accept in [false, true] {
         let daemon = place.start();
-        let told = place.json("status")["problems"].to_string();
-        assert!(told.contains("CWY4012"), "{told}");
+        let reported = place.json("status")["problems"].to_string();
+        assert!(reported.contains("CWY4012"), "{reported}");
         assert_eq!(free(), taken, "something was given back");
         if accept {
             place.run(0, "state accept --yes");
-            let told = place.json("status")["problems"].to_string();
-            assert!(told.contains("no object names: b"), "{told}");
+            let reported = place.json("status")["problems"].to_string();
+            assert!(reported.contains("no object names: b"), "{reported}");
         }
         daemon.stop();
     }
@@ -601,21 +604,21 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     let daemon = place.start();
     place.run(0, "lun adopt --all");
     assert_eq!(place.json("lun show b")["naa"], naa);
-    let told = place.json("status")["problems"].to_string();
+    let reported = place.json("status")["problems"].to_string();
     let larger = "LUN a has 8 MiB, and pool default has seen it with 64 MiB";
-    assert!(told.contains(larger), "{told}");
+    assert!(reported.contains(larger), "{reported}");
     place.run(0, "lun resize a --size 16M");
     assert_eq!(free(), taken, "growing cut what was beyond");
     place.run(0, "lun resize a --size 64M");
-    let told = place.json("status")["problems"].to_string();
-    assert!(!told.contains("has seen it"), "{told}");
+    let reported = place.json("status")["problems"].to_string();
+    assert!(!reported.contains("has seen it"), "{reported}");
     daemon.stop();
 }
 
 /// A LUN that had grown, below an older copy of the state: it says so for as long as it is so, and
 /// no change of its size cuts what is beyond but one that says so.
 #[test]
-fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
+fn a_file_that_older_objects_make_smaller_is_reported_and_never_cut() {
     let place = Place::new("older-larger");
     outside(&place);
     let daemon = place.start();
@@ -631,27 +634,30 @@ fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
     let file = place.path(&format!("pool/{naa}.lun"));
     let bytes = || std::fs::metadata(&file).unwrap().len();
     let said = |seen: &str| {
-        let told = place.json("status")["problems"].to_string();
-        told.contains(seen)
+        let reported = place.json("status")["problems"].to_string();
+        reported.contains(seen)
     };
     let larger = "LUN a has 1 MiB, and pool default has seen it with 64 MiB";
     let daemon = place.start();
     assert!(said(larger), "{}", place.json("status"));
-    let told = place.run(0, "state accept --dry-run");
+    let output = place.run(0, "state accept --dry-run");
     assert!(
-        told.contains("change lun a: it has grown from 1 MiB to 64 MiB since"),
-        "{told}"
+        output.contains("change lun a: it has grown from 1 MiB to 64 MiB since"),
+        "{output}"
     );
     place.run(0, "state accept --yes");
     daemon.stop();
     let daemon = place.start();
     assert!(said(larger), "{}", place.json("status"));
-    let told = place.run(0, "lun resize a --size 2M");
-    assert!(told.contains("is there again"), "{told}");
+    let output = place.run(0, "lun resize a --size 2M");
+    assert!(output.contains("is there again"), "{output}");
     assert_eq!(bytes(), 64 << 20, "it was cut");
     assert!(said("LUN a has 2 MiB, and"), "{}", place.json("status"));
-    let told = place.run(5, "lun resize a --size 1M");
-    assert!(told.contains("what its last 63 MiB hold is lost"), "{told}");
+    let output = place.run(5, "lun resize a --size 1M");
+    assert!(
+        output.contains("what its last 63 MiB hold is lost"),
+        "{output}"
+    );
     assert_eq!(bytes(), 64 << 20, "it was cut");
     place.run(0, "lun resize a --size 64M");
     assert_eq!(place.problems(), [""; 0]);
@@ -713,8 +719,8 @@ fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     std::fs::remove_dir_all(place.path("pool")).unwrap();
     std::fs::rename(place.path("away"), place.path("pool")).unwrap();
     // Each question is a process of its own, and the pool is looked at every second.
-    let told = (0..2_000).any(|_| problems().contains("CWY4012"));
-    assert!(told, "{}", problems());
+    let reported = (0..2_000).any(|_| problems().contains("CWY4012"));
+    assert!(reported, "{}", problems());
     assert!(problems().contains("no object names"), "{}", problems());
     let refused = place.run(5, "lun create f --size 1M");
     assert!(refused.contains("error[CWY4012]"), "{refused}");

@@ -54,8 +54,8 @@ fn a_record_of_another_lun_and_one_that_is_older_than_its_file_are_not_believed(
     let of_b = of_b.clone().find(|it| it["naa"] == b.as_str()).unwrap();
     let why = format!("its record is LUN {a}'s");
     assert_eq!(of_b["problem"], why.as_str(), "{orphans}");
-    let told = place.run(0, "lun adopt --all");
-    assert!(told.contains(&format!("{b} is left")), "{told}");
+    let output = place.run(0, "lun adopt --all");
+    assert!(output.contains(&format!("{b} is left")), "{output}");
     assert_eq!(place.json("lun show a")["size"], 3 << 20);
     place.run(3, "lun show b");
     daemon.stop();
@@ -71,9 +71,9 @@ fn what_the_pool_has_not_is_taken_away_with_a_word() {
     std::fs::remove_dir_all(place.path("data")).unwrap();
     without_journal(&place);
     let daemon = place.start();
-    let told = place.run(0, "lun adopt --all");
-    assert!(told.contains("LUN a is write-through"), "{told}");
-    assert!(told.contains("LUN b is no longer checked"), "{told}");
+    let output = place.run(0, "lun adopt --all");
+    assert!(output.contains("LUN a is write-through"), "{output}");
+    assert!(output.contains("LUN b is no longer checked"), "{output}");
     for name in ["a", "b"] {
         let lun = place.json(&format!("lun show {name}"));
         assert_eq!(lun["state"], "online", "{lun}");

@@ -63,10 +63,10 @@ fn mount(place: &Place) {
 fn is_missing(place: &Place) {
     let pool = place.json("pool show default");
     assert_eq!(pool["state"], "missing", "{pool}");
-    let told = problems(place);
+    let reported = problems(place);
     assert!(
-        told.contains("pool default is missing") && told.contains("LUN a, b"),
-        "{told}"
+        reported.contains("pool default is missing") && reported.contains("LUN a, b"),
+        "{reported}"
     );
     let lun = place.json("lun show a");
     assert!(
@@ -139,8 +139,8 @@ fn another_pools_directory_is_not_taken_for_the_one_whose_luns_are_known() {
     let text = "schema = 1\nid = \"00000000000000000000000000000007\"\njournal = false\n";
     place.write("data/pool/pool.toml", text);
     let daemon = place.start();
-    let told = problems(&place);
-    assert!(told.contains("holds another pool"), "{told}");
+    let reported = problems(&place);
+    assert!(reported.contains("holds another pool"), "{reported}");
     place.run(1, "lun create c --size 1M");
     daemon.stop();
 }
@@ -162,11 +162,11 @@ fn a_lun_whose_file_a_change_does_not_find_is_offline_in_status_too_and_comes_ba
     );
     std::fs::rename(&file, &aside).unwrap();
     must_hold(&portal, 0..20);
-    let told = place.run(6, "lun set vm01 read_cache=1M");
-    assert!(told.contains("does not exist"), "{told}");
+    let output = place.run(6, "lun set vm01 read_cache=1M");
+    assert!(output.contains("does not exist"), "{output}");
     assert_eq!(state(&place, "vm01"), "offline");
-    let told = problems(&place);
-    assert!(told.contains("LUN vm01 is offline"), "{told}");
+    let reported = problems(&place);
+    assert!(reported.contains("LUN vm01 is offline"), "{reported}");
     std::fs::rename(&aside, &file).unwrap();
     until_state(&place, "vm01", "online");
     must_hold(&portal, 0..20);
@@ -187,8 +187,8 @@ fn a_file_that_has_lost_its_end_says_what_brings_its_lun_back_and_that_does() {
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_len(32 << 20).unwrap();
     // While it serves, and at a start.
-    let told = place.run(6, "lun set vm01 read_cache=1M");
-    assert!(told.contains("truncate -s 67108864 "), "{told}");
+    let output = place.run(6, "lun set vm01 read_cache=1M");
+    assert!(output.contains("truncate -s 67108864 "), "{output}");
     daemon.stop();
     let daemon = place.start();
     assert_eq!(state(&place, "vm01"), "offline");
@@ -248,10 +248,10 @@ fn a_portal_that_cannot_be_bound_at_the_start_is_tried_until_it_can_be() {
     let daemon = place.start();
     let status = place.json("status");
     assert_eq!(status["health"], "degraded");
-    let told = status["problems"].to_string();
+    let reported = status["problems"].to_string();
     assert!(
-        told.contains("CWY1008") && told.contains("does not listen"),
-        "{told}"
+        reported.contains("CWY1008") && reported.contains("does not listen"),
+        "{reported}"
     );
     // Everything else can be done meanwhile.
     place.run(0, "lun create a --size 1M");
@@ -265,10 +265,10 @@ fn a_portal_that_cannot_be_bound_at_the_start_is_tried_until_it_can_be() {
             Err(problem.to_string())
         }
     });
-    let told = problems(&place);
+    let reported = problems(&place);
     assert!(
-        !told.contains("CWY1008") && !told.contains("listen"),
-        "{told}"
+        !reported.contains("CWY1008") && !reported.contains("listen"),
+        "{reported}"
     );
     let log = daemon.stop();
     let line = format!("node.toml:8: portal_group[0].listen: 127.0.0.1:{port}: ");
@@ -335,14 +335,14 @@ fn a_pool_that_fills_up_is_low_then_full_and_well_again_and_each_is_logged_once(
     let daemon = place.start_with(std::fs::File::create(&log).unwrap().into());
     let pool = || place.json("pool show default");
     assert_eq!(pool()["state"], "ok");
-    let told = place.run(0, "lun create big --size 1G");
-    assert!(told.contains("have no room: 6"), "{told}");
+    let output = place.run(0, "lun create big --size 1G");
+    assert!(output.contains("have no room: 6"), "{output}");
     let shown = pool();
     assert_eq!(shown["provisioned_bytes"], 1 << 30);
     let page = place.run(0, "pool show default");
     let line = page.lines().find(|line| line.starts_with("provisioned"));
-    let told = line.is_some_and(|line| line.ends_with(" more than there is room for"));
-    assert!(told, "{page}");
+    let is_reported = line.is_some_and(|line| line.ends_with(" more than there is room for"));
+    assert!(is_reported, "{page}");
     let over = shown["overcommitted_bytes"].as_u64().unwrap();
     assert!((960 << 20..1 << 30).contains(&over), "{shown}");
     assert!(
@@ -381,7 +381,8 @@ fn a_pool_that_fills_up_is_low_then_full_and_well_again_and_each_is_logged_once(
 }
 
 #[test]
-fn what_memory_luns_and_read_caches_may_take_beyond_what_there_is_is_told_before_they_are_made() {
+fn what_memory_luns_and_read_caches_may_take_beyond_what_there_is_is_reported_before_they_are_made()
+{
     let place = Place::new("memory");
     let daemon = place.start();
     let memory = place.json("status")["memory"].clone();
@@ -393,11 +394,11 @@ fn what_memory_luns_and_read_caches_may_take_beyond_what_there_is_is_told_before
         "--size 100T --backend memory",
         "--size 1M --read-cache 100T",
     ] {
-        let told = place.run(0, &format!("lun create m {beyond} --dry-run"));
-        assert!(told.contains("for want of memory"), "{beyond}: {told}");
+        let output = place.run(0, &format!("lun create m {beyond} --dry-run"));
+        assert!(output.contains("for want of memory"), "{beyond}: {output}");
     }
-    let told = place.run(0, "lun create m --size 1M --backend memory");
-    assert!(!told.contains("for want of memory"), "{told}");
+    let output = place.run(0, "lun create m --size 1M --backend memory");
+    assert!(!output.contains("for want of memory"), "{output}");
     let metrics = place.metrics();
     let line = format!(
         "causeway_memory_provisioned_bytes{{use=\"luns\"}} {}",
@@ -434,10 +435,10 @@ fn secrets_that_everybody_may_read_and_an_api_that_everybody_may_ask_are_warned_
     place.write("short.secret", "short\n");
     let words = "attach iscsi://127.0.0.1:1/iqn.2020-01.a:t/0 --export nbd+unix:x.sock --chap u:short.secret --mutual-chap v:a.secret";
     let words: Vec<&str> = words.split(' ').collect();
-    let told = text_of(&place.run_with("", &words, ""), 2, "attach");
+    let output = text_of(&place.run_with("", &words, ""), 2, "attach");
     assert!(
-        told.contains("warning: a.secret holds a secret and everybody may read it"),
-        "{told}"
+        output.contains("warning: a.secret holds a secret and everybody may read it"),
+        "{output}"
     );
     std::fs::set_permissions(place.path("a.secret"), all(0o640)).unwrap();
     assert!(
@@ -488,14 +489,17 @@ fn a_socket_that_may_not_be_opened_says_whose_it_is_and_what_to_do() {
         .uid(65_534)
         .gid(65_534)
         .output();
-    let told = text_of(&output.unwrap(), 7, "status as nobody");
-    assert!(told.contains("user 0's, and this is user 65534"), "{told}");
-    assert!(told.contains("sudo"), "{told}");
+    let printed = text_of(&output.unwrap(), 7, "status as nobody");
+    assert!(
+        printed.contains("user 0's, and this is user 65534"),
+        "{printed}"
+    );
+    assert!(printed.contains("sudo"), "{printed}");
     daemon.stop();
 }
 
 #[test]
-fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() {
+fn an_address_of_the_api_that_cannot_be_had_is_reported_and_tried_until_it_can_be() {
     let place = Place::new("api-away");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -506,8 +510,11 @@ fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() 
     let daemon = place.start();
     let status = place.json("status");
     assert_eq!(status["health"], "degraded", "{status}");
-    let told = format!("the API does not listen at http://{address}: ");
-    assert!(status["problems"].to_string().contains(&told), "{status}");
+    let problem = format!("the API does not listen at http://{address}: ");
+    assert!(
+        status["problems"].to_string().contains(&problem),
+        "{status}"
+    );
     assert!(!status["api"].to_string().contains(&address.to_string()));
     place.run(1, "status --check");
     drop(taken);
@@ -519,7 +526,7 @@ fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() 
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&metrics.stdout).contains("causeway_"));
-    place.run(0, "status --check");
+    place.is_well();
     let log = daemon.stop();
     let named = address.to_string();
     let lines = log.matches(&named);

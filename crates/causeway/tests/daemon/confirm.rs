@@ -112,15 +112,15 @@ fn lun(place: &Place, name: &str) -> (Value, Value) {
 }
 
 #[test]
-fn everything_that_loses_data_asks_on_every_way_and_does_nothing_before() {
+fn everything_that_loses_data_asks_by_every_interface_and_does_nothing_before() {
     let (place, daemon) = place("confirm");
     for (command, call, name) in losing() {
         let before = lun(&place, name);
-        let told = place.run(5, command);
-        assert!(told.contains("error[CWY3008]"), "{command}: {told}");
+        let output = place.run(5, command);
+        assert!(output.contains("error[CWY3008]"), "{command}: {output}");
         assert!(
-            told.contains("is lost") || told.contains("is destroyed"),
-            "{command}: {told}"
+            output.contains("is lost") || output.contains("is destroyed"),
+            "{command}: {output}"
         );
         let (status, problem) = request(&place, &call, "");
         assert_eq!(
@@ -148,19 +148,19 @@ fn everything_that_loses_data_asks_on_every_way_and_does_nothing_before() {
 }
 
 #[test]
-fn what_was_confirmed_is_done_on_every_way() {
+fn what_was_confirmed_is_done_by_every_interface() {
     for (index, (command, call, name)) in losing().into_iter().enumerate() {
-        for way in ["--yes", "typed", "force"] {
-            let (place, daemon) = place(&format!("confirmed-{index}{way}"));
-            match way {
+        for confirmation in ["--yes", "typed", "force"] {
+            let (place, daemon) = place(&format!("confirmed-{index}{confirmation}"));
+            match confirmation {
                 "--yes" => drop(place.run(0, &format!("{command} --yes"))),
                 "typed" => {
                     let (code, seen) = typed(&place, command, name);
                     assert_eq!(code, Some(0), "{command}: {seen}");
                 }
                 _ => {
-                    let (status, told) = request(&place, &call, "?force=true");
-                    assert_eq!(status, 200, "{call:?}: {told}");
+                    let (status, answer) = request(&place, &call, "?force=true");
+                    assert_eq!(status, 200, "{call:?}: {answer}");
                 }
             }
             if command.starts_with("lun purge") {
@@ -169,7 +169,7 @@ fn what_was_confirmed_is_done_on_every_way() {
                 assert_eq!(
                     lun(&place, name),
                     (json!(8 << 20), json!("online")),
-                    "{command} {way}"
+                    "{command} {confirmation}"
                 );
             }
             daemon.stop();
@@ -178,7 +178,7 @@ fn what_was_confirmed_is_done_on_every_way() {
 }
 
 #[test]
-fn a_lun_that_is_offline_keeps_its_size_on_every_way() {
+fn a_lun_that_is_offline_keeps_its_size_by_every_interface() {
     let (place, daemon) = place("offline-size");
     let naa = place.json("lun show vm01")["naa"]
         .as_str()
@@ -210,13 +210,13 @@ fn a_lun_that_is_offline_keeps_its_size_on_every_way() {
         "apply -f larger.toml --dry-run",
         "apply -f smaller.toml",
     ] {
-        let told = place.run(1, command);
+        let output = place.run(1, command);
         for wanted in [
             "error[CWY4003]",
             "does not exist",
             "bring the LUN online first",
         ] {
-            assert!(told.contains(wanted), "{command}: {told}");
+            assert!(output.contains(wanted), "{command}: {output}");
         }
     }
     for call in [
@@ -248,14 +248,17 @@ fn a_share_is_listed_deleted_with_its_grants_and_restored_with_them() {
     let shares = place.json("share ls");
     assert_eq!(shares.as_array().unwrap().len(), 1, "{shares}");
     assert_eq!(shares[0]["grants"][0]["name"], "esx01:vm01:vm01");
-    let told = place.run(0, "share ls");
+    let output = place.run(0, "share ls");
     assert!(
-        told.contains("vm01") && told.contains("esx01") && !told.contains("alone"),
-        "{told}"
+        output.contains("vm01") && output.contains("esx01") && !output.contains("alone"),
+        "{output}"
     );
-    let told = place.run(0, "share delete vm01");
-    assert!(told.contains("remove grant esx01:vm01:vm01"), "{told}");
-    assert!(told.contains("target vm01 has no LUN any more"), "{told}");
+    let output = place.run(0, "share delete vm01");
+    assert!(output.contains("remove grant esx01:vm01:vm01"), "{output}");
+    assert!(
+        output.contains("target vm01 has no LUN any more"),
+        "{output}"
+    );
     assert_eq!(
         (place.json("share ls"), place.json("grant ls")),
         (json!([]), json!([]))
@@ -267,21 +270,21 @@ fn a_share_is_listed_deleted_with_its_grants_and_restored_with_them() {
     // What waits survives a restart.
     daemon.stop();
     let daemon = place.start();
-    let told = place.run(0, "lun restore vm01");
+    let output = place.run(0, "lun restore vm01");
     assert!(
-        told.contains("create grant esx01:vm01:vm01: number 0"),
-        "{told}"
+        output.contains("create grant esx01:vm01:vm01: number 0"),
+        "{output}"
     );
     assert_eq!(place.json("share ls"), shares);
     place.run(0, "lun delete vm01");
     place.run(0, "grant ls");
     place.run(0, "share create other --size 1M --for esx01 --target vm01");
-    let told = place.run(0, "lun restore vm01");
+    let output = place.run(0, "lun restore vm01");
     assert!(
-        told.contains(
+        output.contains(
             "note: grant esx01:vm01:vm01 does not come back: number 0 is LUN other's now"
         ),
-        "{told}"
+        "{output}"
     );
     let missing = place.run_with(&place.api(), &["share", "delete", "none"], "");
     text_of(&missing, 3, "share delete none");

@@ -47,15 +47,15 @@ pub(crate) fn begin_writes(portal: &str) -> Child {
 pub(crate) fn must_hold(portal: &str, pieces: impl Iterator<Item = u64>) {
     let read = |piece: u64| format!("read -P {} {} 64k", byte(piece), piece << 16);
     let commands: Vec<String> = pieces.map(read).collect();
-    let told = qemu_io(portal, &commands);
-    assert!(!told.contains("failed"), "{told}");
-    let good = told.matches("read 65536/65536").count();
-    assert_eq!(good, commands.len(), "{told}");
+    let output = qemu_io(portal, &commands);
+    assert!(!output.contains("failed"), "{output}");
+    let good = output.matches("read 65536/65536").count();
+    assert_eq!(good, commands.len(), "{output}");
 }
 
 /// Pieces whose write was acknowledged, from `first` on.
-fn acknowledged(told: &str, first: u64) -> Vec<u64> {
-    let written = told.matches("wrote 65536/65536").count() as u64;
+fn acknowledged(output: &str, first: u64) -> Vec<u64> {
+    let written = output.matches("wrote 65536/65536").count() as u64;
     (first..first + written).collect()
 }
 
@@ -89,8 +89,8 @@ fn a_journal_that_is_moved_away_under_load_is_destaged_and_found_again_without_a
     let status = place.json("status");
     let problems = status["problems"].to_string();
     assert!(problems.contains("is gone from its place"), "{problems}");
-    let told = qemu_io(&portal, &write(80..81));
-    assert!(!told.contains("wrote 65536"), "{told}");
+    let output = qemu_io(&portal, &write(80..81));
+    assert!(!output.contains("wrote 65536"), "{output}");
     std::fs::rename(&aside, &journal).unwrap();
     until(&place, "online");
     must_hold(&portal, there.iter().copied());
@@ -102,7 +102,7 @@ fn a_journal_that_is_moved_away_under_load_is_destaged_and_found_again_without_a
 }
 
 #[test]
-fn a_journal_that_is_removed_after_all_of_it_came_home_is_known_to_lose_nothing() {
+fn a_journal_that_is_removed_after_all_of_it_was_destaged_is_known_to_lose_nothing() {
     let place = with_journal("journal-removed", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
@@ -110,13 +110,13 @@ fn a_journal_that_is_removed_after_all_of_it_came_home_is_known_to_lose_nothing(
     assert_eq!(acknowledged(&qemu_io(&portal, &write(0..20)), 0).len(), 20);
     std::fs::remove_file(place.path("data/journal")).unwrap();
     until(&place, "offline");
-    let told = place.json("journal discard default --dry-run");
-    assert_eq!(told["losses"], serde_json::Value::Null, "{told}");
-    assert_eq!(told["unknown"], serde_json::Value::Null, "{told}");
+    let answer = place.json("journal discard default --dry-run");
+    assert_eq!(answer["losses"], serde_json::Value::Null, "{answer}");
+    assert_eq!(answer["unknown"], serde_json::Value::Null, "{answer}");
     // It is given up by its name all the same.
     let refused = place.run(5, "journal discard default");
     assert!(
-        refused.contains("holds nothing that is not at home"),
+        refused.contains("holds nothing that is not destaged"),
         "{refused}"
     );
     let done = place.run(0, "journal discard default --confirm default");
@@ -130,8 +130,8 @@ fn a_journal_that_is_removed_after_all_of_it_came_home_is_known_to_lose_nothing(
     // Another process knows nothing of what one that it never saw held.
     std::fs::remove_file(place.path("data/journal")).unwrap();
     let daemon = place.start();
-    let told = place.json("journal discard default --dry-run");
-    assert!(told["unknown"].is_string(), "{told}");
+    let answer = place.json("journal discard default --dry-run");
+    assert!(answer["unknown"].is_string(), "{answer}");
     daemon.stop();
 }
 
@@ -159,8 +159,8 @@ fn a_journal_on_a_device_survives_a_kill_and_serves_again_when_the_device_that_w
             journal["size_bytes"].as_u64().unwrap() > 90 << 20,
             "{journal}"
         );
-        let told = qemu_io(&served(&place), &write(0..80));
-        assert_eq!(acknowledged(&told, 0).len(), 80, "{told}");
+        let output = qemu_io(&served(&place), &write(0..80));
+        assert_eq!(acknowledged(&output, 0).len(), 80, "{output}");
         daemon.kill();
         let daemon = place.start();
         let portal = served(&place);
@@ -189,9 +189,9 @@ fn an_older_copy_of_a_journal_is_not_taken_for_it() {
     std::fs::remove_file(&journal).unwrap();
     until(&place, "offline");
     std::fs::rename(place.path("copy"), &journal).unwrap();
-    let told = place.run(1, "journal reopen default");
-    assert!(told.contains("CWY4008"), "{told}");
-    assert!(told.contains("is an older copy"), "{told}");
+    let output = place.run(1, "journal reopen default");
+    assert!(output.contains("CWY4008"), "{output}");
+    assert!(output.contains("is an older copy"), "{output}");
     assert_eq!(state(&place).0, "offline");
     daemon.stop();
 }
@@ -211,8 +211,8 @@ fn an_older_copy_is_not_taken_after_a_restart_either_whether_that_was_in_order_o
     for in_order in [true, false] {
         std::fs::copy(&journal, &copy).unwrap();
         let daemon = place.start();
-        let told = qemu_io(&served(&place), &write(0..40));
-        assert_eq!(acknowledged(&told, 0).len(), 40, "{told}");
+        let output = qemu_io(&served(&place), &write(0..40));
+        assert_eq!(acknowledged(&output, 0).len(), 40, "{output}");
         if in_order {
             daemon.stop();
         } else {
@@ -226,9 +226,9 @@ fn an_older_copy_is_not_taken_after_a_restart_either_whether_that_was_in_order_o
         assert!(reason.contains("is an older copy"), "{reason}");
         // However often it is tried: it does not come nearer by that.
         for _ in 0..3 {
-            let told = place.run(1, "journal reopen default");
-            assert!(told.contains("is an older copy"), "{told}");
-            assert!(told.contains("journals/default.json"), "{told}");
+            let output = place.run(1, "journal reopen default");
+            assert!(output.contains("is an older copy"), "{output}");
+            assert!(output.contains("journals/default.json"), "{output}");
         }
         assert!(std::fs::read(&journal).unwrap() == before, "it was changed");
         std::fs::rename(&right, &journal).unwrap();
@@ -251,28 +251,28 @@ fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once(
     place.run(0, "apply -f objects.toml");
     load(&place, &served(&place), "");
     place.run(4, "journal discard default --confirm default");
-    let told = place.run(0, "journal reopen default");
-    assert!(told.contains("nothing to do"), "{told}");
+    let output = place.run(0, "journal reopen default");
+    assert!(output.contains("nothing to do"), "{output}");
     daemon.kill();
     let journal = place.path("data/journal");
     std::fs::rename(&journal, place.path("aside")).unwrap();
     let daemon = place.start();
     assert_eq!(state(&place).0, "offline");
-    let told = place.run(0, "journal discard default --dry-run");
-    assert!(told.contains("vm01  unknown  unknown"), "{told}");
+    let output = place.run(0, "journal discard default --dry-run");
+    assert!(output.contains("vm01  unknown  unknown"), "{output}");
     for words in ["", " --confirm other"] {
-        let told = place.run(5, &format!("journal discard default{words}"));
-        assert!(told.contains("CWY3011"), "{told}");
+        let output = place.run(5, &format!("journal discard default{words}"));
+        assert!(output.contains("CWY3011"), "{output}");
     }
     assert!(!journal.exists());
     // What can be read of it is told with its numbers.
     let mut torn = std::fs::read(place.path("aside")).unwrap();
     torn[8192..16384].fill(0);
     std::fs::write(&journal, torn).unwrap();
-    let told = place.run(0, "journal discard default --dry-run");
-    assert!(told.contains("not all of it is known"), "{told}");
-    let told = place.run(0, "journal discard default --confirm default");
-    assert!(told.contains("a new one is open"), "{told}");
+    let output = place.run(0, "journal discard default --dry-run");
+    assert!(output.contains("not all of it is known"), "{output}");
+    let output = place.run(0, "journal discard default --confirm default");
+    assert!(output.contains("a new one is open"), "{output}");
     assert_eq!(state(&place).0, "online");
     load(&place, &served(&place), "");
     daemon.stop();
@@ -307,9 +307,9 @@ fn a_journal_without_space_refuses_changes_keeps_what_it_has_and_serves_when_the
         &["-p", "-o", "8M", "-l", "24M", disk.to_str().unwrap()],
     );
     let _ = std::fs::write(&filler, vec![1; 40 << 20]);
-    let told = qemu_io(&portal, &write(40..240));
-    assert!(told.contains("failed"), "{told}");
-    there.extend(acknowledged(&told, 40));
+    let output = qemu_io(&portal, &write(40..240));
+    assert!(output.contains("failed"), "{output}");
+    there.extend(acknowledged(&output, 40));
     let facts = place.json("pool show default")["journal"].clone();
     assert_eq!(facts["state"], "failed", "{facts}");
     let why = facts["problem"].as_str().unwrap();
@@ -318,8 +318,8 @@ fn a_journal_without_space_refuses_changes_keeps_what_it_has_and_serves_when_the
     assert!(problems.contains("make room where it lies"), "{problems}");
     // What was acknowledged can be read, and nothing more is taken.
     must_hold(&portal, there.iter().copied());
-    let told = qemu_io(&portal, &write(240..241));
-    assert!(!told.contains("wrote 65536"), "{told}");
+    let output = qemu_io(&portal, &write(240..241));
+    assert!(!output.contains("wrote 65536"), "{output}");
     std::fs::remove_file(&filler).unwrap();
     let mut facts = serde_json::Value::Null;
     // Each takes some milliseconds.
@@ -340,7 +340,7 @@ fn a_journal_without_space_refuses_changes_keeps_what_it_has_and_serves_when_the
 }
 
 #[test]
-fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_room() {
+fn a_full_disk_below_a_journal_is_named_and_what_waits_is_destaged_when_there_is_room() {
     if !is_root() {
         println!("skipped: only root can mount a file system that is soon full");
         return;
@@ -355,15 +355,15 @@ fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_r
     // Twice as much as fits; all of it is acknowledged from the journal.
     let there = acknowledged(&qemu_io(&portal, &write(0..256)), 0);
     assert_eq!(there.len(), 256);
-    let mut told = String::new();
+    let mut errors = String::new();
     for _ in 0..5_000 {
-        told = place.json("pool show default")["journal"]["destage_errors"].to_string();
-        if told.contains("no space is left") {
+        errors = place.json("pool show default")["journal"]["destage_errors"].to_string();
+        if errors.contains("no space is left") {
             break;
         }
     }
-    assert!(told.contains("no space is left"), "{told}");
-    assert!(told.contains("vm01"), "{told}");
+    assert!(errors.contains("no space is left"), "{errors}");
+    assert!(errors.contains("vm01"), "{errors}");
     let problems = place.json("status")["problems"].to_string();
     assert!(problems.contains("cannot be destaged"), "{problems}");
     must_hold(&portal, there.iter().copied());

@@ -99,8 +99,8 @@ pub(crate) fn places(document: &Value) -> Vec<(u64, u64)> {
 pub(crate) fn problems(place: &Place) -> Vec<String> {
     let status = place.json("status");
     let all = status["problems"].as_array().unwrap().iter();
-    let told = all.map(|problem| problem.as_str().unwrap().to_owned());
-    told.filter(|problem| problem.contains("vm01")).collect()
+    let said = all.map(|problem| problem.as_str().unwrap().to_owned());
+    said.filter(|problem| problem.contains("vm01")).collect()
 }
 
 pub(crate) fn stops_well(daemon: Daemon) -> String {
@@ -136,8 +136,8 @@ fn flipped_bits_misdirected_and_lost_writes_are_caught_at_their_block_and_mended
     assert_eq!(problems(&place), Vec::<String>::new());
     // All around them can be read; the first of them cannot.
     load(&place, 0, "-b4K -s -B1152K -d1 -W0");
-    let told = load(&place, 1, "-b4K -s -o1 -d1 -W0 -B1M:128K");
-    assert!(told.contains("medium error at block 2088"), "{told}");
+    let output = load(&place, 1, "-b4K -s -o1 -d1 -W0 -B1M:128K");
+    assert!(output.contains("medium error at block 2088"), "{output}");
     let found = scrubbed(&place);
     assert_eq!(places(&found), bad);
     assert_eq!(
@@ -171,7 +171,7 @@ fn flipped_bits_misdirected_and_lost_writes_are_caught_at_their_block_and_mended
     let log = stops_well(daemon);
     for (lba, _) in bad {
         let line = format!("not what was written, from {lba} on");
-        assert_eq!(log.matches(&line).count(), 1, "told once: {log}");
+        assert_eq!(log.matches(&line).count(), 1, "reported once: {log}");
     }
 }
 
@@ -191,14 +191,14 @@ fn of_physical_blocks_of_512_bytes_only_the_damaged_one_is_refused_and_mended_by
     load(&place, 0, &at(hurt - 1, 1));
     load(&place, 0, &at(hurt + 1, 6));
     for words in [&at(hurt, 1), READS] {
-        let told = load(&place, 1, words);
-        assert!(told.contains("medium error at block 2089"), "{told}");
+        let output = load(&place, 1, words);
+        assert!(output.contains("medium error at block 2089"), "{output}");
     }
     let found = scrubbed(&place);
     assert_eq!(places(&found), [(hurt, 1)]);
     let page = place.run(0, "lun show vm01");
-    let told = "a checksum for each 512 bytes: 1 block is NOT what was written";
-    assert!(page.contains(told), "{page}");
+    let wanted = "a checksum for each 512 bytes: 1 block is NOT what was written";
+    assert!(page.contains(wanted), "{page}");
     assert_eq!(found["mismatched_blocks"], 1);
     load(&place, 0, &format!("{} -w100 --destroy", at(hurt, 1)));
     assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
@@ -233,8 +233,8 @@ fn what_is_killed_comes_back_whole_and_a_damaged_map_is_named_by_a_scrub() {
     let log = stops_well(daemon);
     assert!(!log.contains("not what was written"), "{log}");
 
-    // Both places of the first page of sums: its blocks cannot be vouched for any more.
-    let map = file(&place, ".sums");
+    // Both places of the first page of checksums: its blocks cannot be vouched for any more.
+    let map = file(&place, ".checksums");
     for place in [6, 7] {
         let mut page = block(&map, place);
         page[2000] ^= 1;
@@ -309,12 +309,12 @@ fn written_without(place: &Place) {
 fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_trusted() {
     let place = with_journal("integrity-switch");
     written_without(&place);
-    // Nobody has a sum of this one yet: it is taken as it is.
+    // Nobody has a checksum of this one yet: it is adopted as it is.
     flip(&place, FIRST + 3);
     let daemon = place.start();
     assert!(place.json("lun show vm01")["checksums"].is_null());
-    let told = place.run(0, "lun set vm01 integrity=true");
-    assert!(told.contains("has no checksums before"), "{told}");
+    let output = place.run(0, "lun set vm01 integrity=true");
+    assert!(output.contains("has no checksums before"), "{output}");
     assert_eq!(unchecked(&place), 32768);
     let shown = place.run(0, "lun show vm01");
     assert!(
@@ -328,7 +328,7 @@ fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_t
     );
     load(&place, 0, READS);
     let left = unchecked(&place);
-    assert!(left < 32768, "what was read has sums: {left}");
+    assert!(left < 32768, "what was read has checksums: {left}");
     assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
     assert_eq!(unchecked(&place), 0, "a scrub leaves nothing unchecked");
     load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
@@ -336,15 +336,15 @@ fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_t
 
     flip(&place, FIRST + 5);
     let daemon = place.start();
-    let told = load(&place, 1, READS);
-    assert!(told.contains("medium error at block 2088"), "{told}");
+    let output = load(&place, 1, READS);
+    assert!(output.contains("medium error at block 2088"), "{output}");
     // Off: what is there is what is read.
     place.run(0, "lun set vm01 integrity=false");
     load(&place, 0, READS);
     assert!(place.json("lun show vm01")["checksums"].is_null());
     load(&place, 0, "--fill -Zr -z5 -b64K -s -w100 -d1 -W0 --destroy");
     // On again, and nothing that was known before is trusted. What the log still had would get its
-    // sums on the way home.
+    // checksums when it is destaged.
     stops_well(daemon);
     let daemon = place.start();
     place.run(0, "lun set vm01 integrity=true");
@@ -355,8 +355,8 @@ fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_t
     flip(&place, FIRST + 5);
     let daemon = place.start();
     assert_eq!(unchecked(&place), 0);
-    let told = load(&place, 1, READS);
-    assert!(told.contains("medium error at block 2088"), "{told}");
+    let output = load(&place, 1, READS);
+    assert!(output.contains("medium error at block 2088"), "{output}");
     stops_well(daemon);
 }
 
@@ -401,11 +401,11 @@ fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
     written(&place, 0);
     // As a crash between storing the switch and removing the map leaves it, with a block written
     // since.
-    let sums = std::fs::read_dir(place.path("data/pool")).unwrap();
-    let map = sums.map(|entry| entry.unwrap().path());
+    let checksums = std::fs::read_dir(place.path("data/pool")).unwrap();
+    let map = checksums.map(|entry| entry.unwrap().path());
     let map = map
         .into_iter()
-        .find(|path| path.extension().is_some_and(|it| it == "sums"));
+        .find(|path| path.extension().is_some_and(|it| it == "checksums"));
     let (map, aside) = (map.unwrap(), place.path("aside"));
     std::fs::copy(&map, &aside).unwrap();
     let daemon = place.start();
@@ -482,12 +482,12 @@ fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() 
     // Its checksums are on a page that was never written.
     let portal = journal::served(&place);
     let far = ["write -P 7 8M 64k".to_owned()];
-    let told = qemu_io(&portal, &far);
-    assert!(told.contains("wrote 65536/65536"), "{told}");
-    // Acknowledged from the journal; it is on its way home. Each question is a process of its own,
+    let output = qemu_io(&portal, &far);
+    assert!(output.contains("wrote 65536/65536"), "{output}");
+    // Acknowledged from the journal; it is being destaged. Each question is a process of its own,
     // which takes some milliseconds.
-    let told = (0..5000).any(|_| full(1));
-    assert!(told, "{}", place.metrics());
+    let is_full = (0..5000).any(|_| full(1));
+    assert!(is_full, "{}", place.metrics());
     let problems = place.json("status")["problems"].to_string();
     assert!(
         problems.contains("there is no space for its checksums") && problems.contains("by itself"),
@@ -498,29 +498,29 @@ fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() 
             .run(0, "lun show vm01")
             .contains("no space for its checksums")
     );
-    let told = qemu_io(&portal, &["read -P 7 8M 64k".to_owned()]);
-    assert!(told.contains("read 65536/65536"), "{told}");
+    let output = qemu_io(&portal, &["read -P 7 8M 64k".to_owned()]);
+    assert!(output.contains("read 65536/65536"), "{output}");
     // The journal takes more, which is read from there.
-    let told = qemu_io(&portal, &["write -P 9 12M 64k".to_owned()]);
-    assert!(told.contains("wrote 65536/65536"), "{told}");
-    let told = qemu_io(&portal, &["read -P 9 12M 64k".to_owned()]);
-    assert!(told.contains("read 65536/65536"), "{told}");
+    let output = qemu_io(&portal, &["write -P 9 12M 64k".to_owned()]);
+    assert!(output.contains("wrote 65536/65536"), "{output}");
+    let output = qemu_io(&portal, &["read -P 9 12M 64k".to_owned()]);
+    assert!(output.contains("read 65536/65536"), "{output}");
     drop(all);
     std::fs::remove_file(place.path("data/pool/full")).unwrap();
-    // With room again all goes home by itself, and what was acknowledged is there, before and after
-    // a restart.
+    // With room again all is destaged by itself, and what was acknowledged is there, before and
+    // after a restart.
     let ended = (0..5000).any(|_| full(0));
     assert!(ended, "{}", place.metrics());
-    let told = qemu_io(&journal::served(&place), &["read -P 7 8M 64k".to_owned()]);
-    assert!(told.contains("read 65536/65536"), "{told}");
+    let output = qemu_io(&journal::served(&place), &["read -P 7 8M 64k".to_owned()]);
+    assert!(output.contains("read 65536/65536"), "{output}");
     let log = daemon.stop();
     assert!(!log.contains("CWY4010"), "{log}");
     let daemon = place.start();
     assert!(full(0), "{}", place.metrics());
     let portal = journal::served(&place);
     for read in ["read -P 7 8M 64k", "read -P 9 12M 64k"] {
-        let told = qemu_io(&portal, &[read.to_owned()]);
-        assert!(told.contains("read 65536/65536"), "{told}");
+        let output = qemu_io(&portal, &[read.to_owned()]);
+        assert!(output.contains("read 65536/65536"), "{output}");
     }
     stops_well(daemon);
     drop(small);

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 fn refused_config(place: &Place, text: &str) -> String {
     place.write("node.toml", text);
     let words = ["serve", "--config", "node.toml"];
-    let told = text_of(&place.run_with("", &words, ""), 2, text);
-    assert_eq!(told.matches("error[").count(), 1, "one message: {told}");
-    told
+    let output = text_of(&place.run_with("", &words, ""), 2, text);
+    assert_eq!(output.matches("error[").count(), 1, "one message: {output}");
+    output
 }
 
 fn node_toml(place: &Place) -> String {
@@ -59,8 +59,8 @@ fn what_the_machine_does_not_have_is_named_by_file_line_and_key() {
     ];
     for (from, to, message) in cases {
         assert!(good.contains(from), "{from}");
-        let told = refused_config(&place, &good.replacen(from, to, 1));
-        assert!(told.contains(message), "{message}\n{told}");
+        let output = refused_config(&place, &good.replacen(from, to, 1));
+        assert!(output.contains(message), "{message}\n{output}");
     }
 }
 
@@ -96,10 +96,10 @@ fn a_change_of_one_object_shows_programs_the_object_as_it_is_now() {
         ),
     ];
     for (change, show) in steps {
-        let mut told = changed(&place, change);
-        assert_eq!(told["done"], true, "{change}: {told}");
-        told.as_object_mut().unwrap().remove("done");
-        assert_eq!(told, place.json(show), "{change}");
+        let mut answer = changed(&place, change);
+        assert_eq!(answer["done"], true, "{change}: {answer}");
+        answer.as_object_mut().unwrap().remove("done");
+        assert_eq!(answer, place.json(show), "{change}");
     }
     for again in [
         "lun create c --size 1M --if-not-exists",
@@ -107,9 +107,9 @@ fn a_change_of_one_object_shows_programs_the_object_as_it_is_now() {
         "host create i --iqn * --if-not-exists",
         "grant create i c --if-not-exists",
     ] {
-        let told = changed(&place, again);
-        assert_eq!(told["done"], false, "{again}: {told}");
-        assert!(told["name"].is_string(), "{again}: {told}");
+        let answer = changed(&place, again);
+        assert_eq!(answer["done"], false, "{again}: {answer}");
+        assert!(answer["name"].is_string(), "{again}: {answer}");
         assert!(
             place
                 .run(0, again)
@@ -198,7 +198,7 @@ const NOT_SET: &[(i32, &str, &str)] = &[
     (
         2,
         "lun set a limit.burst_seconds=5",
-        "write iops or bytes_per_second beside it",
+        "write iops or bytes_per_second as well",
     ),
     (2, "lun set a thin=perhaps", "write true or false"),
     (2, "lun set a size=1M size=2M", "size is assigned twice"),
@@ -240,8 +240,8 @@ fn what_cannot_be_set_is_refused_with_the_reason_and_what_to_do_instead() {
     place.run(0, "grant create h a");
     let before = place.run(0, "export");
     for &(code, command, reason) in NOT_SET {
-        let told = place.run(code, command);
-        assert!(told.contains(reason), "{command}\n{told}");
+        let output = place.run(code, command);
+        assert!(output.contains(reason), "{command}\n{output}");
     }
     assert_eq!(
         place.run(0, "lun set a block_size=512 thin=true pool=default"),
@@ -267,16 +267,16 @@ fn storage_that_cannot_be_had_is_named_by_line_and_undoes_the_whole_file() {
         "[[lun]]\nname = \"a\"\nsize = \"1M\"\n[[lun]]\nname = \"b\"\nsize = \"1M\"\n\
          backend = { block = \"no-device\" }\n[[target]]\nname = \"t\"\n",
     );
-    let told = place.run(1, "apply -f objects.toml");
+    let output = place.run(1, "apply -f objects.toml");
     let device = place.path("no-device");
     let line = format!(
         "objects.toml:7: lun \"b\", backend: {} does not exist",
         device.display()
     );
-    assert!(told.contains(&line), "{told}");
+    assert!(output.contains(&line), "{output}");
     assert!(
-        told.contains("help: name a block device that is there"),
-        "{told}"
+        output.contains("help: name a block device that is there"),
+        "{output}"
     );
     for noun in ["lun", "target"] {
         assert_eq!(place.json(&format!("{noun} ls")), json!([]));
@@ -288,17 +288,17 @@ fn storage_that_cannot_be_had_is_named_by_line_and_undoes_the_whole_file() {
         "objects.toml",
         "[[lun]]\nname = \"a\"\nsize = \"1M\"\nblock_size = 4096\n",
     );
-    let told = place.run(5, "apply -f objects.toml");
+    let output = place.run(5, "apply -f objects.toml");
     assert!(
-        told.contains("objects.toml:4: lun \"a\", block_size: it is 512 and cannot become 4096"),
-        "{told}"
+        output.contains("objects.toml:4: lun \"a\", block_size: it is 512 and cannot become 4096"),
+        "{output}"
     );
     daemon.stop();
 }
 
 #[test]
 fn a_lun_is_made_volatile_only_with_yes_and_counted_as_one() {
-    const RISK: &str = "has not flushed is lost when power or kernel fail";
+    const RISK: &str = "not flushed are lost when power or kernel fail";
     let place = Place::new("volatile");
     let daemon = place.start();
     let volatile = |count: usize| {
@@ -310,23 +310,26 @@ fn a_lun_is_made_volatile_only_with_yes_and_counted_as_one() {
         "objects.toml",
         "[[lun]]\nname = \"b\"\nsize = \"1M\"\ncache = \"volatile\"\n",
     );
-    let ways = [
+    let requests = [
         "lun create a --size 1M --cache volatile",
         "share create c --size 1M --for iqn.1998-01.com.vmware:esx01 --cache volatile",
         "apply -f objects.toml",
     ];
-    for way in ways {
-        let told = place.run(5, way);
-        assert!(told.contains("error[CWY3009]"), "{told}");
-        assert!(told.contains(RISK), "{told}");
-        let told = place.run(0, &format!("{way} --dry-run"));
-        assert!(told.contains("without --yes it would be refused"), "{told}");
+    for request in requests {
+        let output = place.run(5, request);
+        assert!(output.contains("error[CWY3009]"), "{output}");
+        assert!(output.contains(RISK), "{output}");
+        let output = place.run(0, &format!("{request} --dry-run"));
+        assert!(
+            output.contains("without --yes it would be refused"),
+            "{output}"
+        );
     }
     assert_eq!(place.json("lun ls"), json!([]), "nothing was made");
     volatile(0);
-    for (made, way) in ways.iter().enumerate() {
-        let told = place.run(0, &format!("{way} --yes"));
-        assert!(told.contains(RISK), "{told}");
+    for (made, request) in requests.iter().enumerate() {
+        let output = place.run(0, &format!("{request} --yes"));
+        assert!(output.contains(RISK), "{output}");
         volatile(made + 1);
     }
     let notes = place.json("status")["notes"].to_string();
@@ -345,19 +348,19 @@ fn a_redirect_to_the_own_portal_is_refused() {
     let place = Place::new("circle");
     let daemon = place.start();
     let portal = served(&place);
-    let told = place.run(2, &format!("target set t1 redirect={portal}"));
+    let output = place.run(2, &format!("target set t1 redirect={portal}"));
     assert!(
-        told.contains("initiators would be sent round in circles"),
-        "{told}"
+        output.contains("initiators would be sent round in circles"),
+        "{output}"
     );
     place.write(
         "circle.toml",
         &format!("[[target]]\nname = \"t1\"\nredirect = {{ to = \"{portal}\" }}\n"),
     );
-    let told = place.run(2, "apply -f circle.toml");
+    let output = place.run(2, "apply -f circle.toml");
     assert!(
-        told.contains("circle.toml:3: target \"t1\", redirect.to: "),
-        "{told}"
+        output.contains("circle.toml:3: target \"t1\", redirect.to: "),
+        "{output}"
     );
     assert_eq!(login(&portal).status, 0);
     daemon.stop();
@@ -376,8 +379,8 @@ fn a_session_that_stays_in_a_maintenance_is_ended_after_its_grace() {
     let mut session = login(&portal);
     assert_eq!(session.status, 0);
     let begun = Instant::now();
-    let told = place.run(0, "target set t1 maintenance=true --yes");
-    assert!(told.contains("ended after 2 seconds"), "{told}");
+    let output = place.run(0, "target set t1 maintenance=true --yes");
+    assert!(output.contains("ended after 2 seconds"), "{output}");
     let (message, _) = read_pdu(&mut session.stream);
     assert_eq!(message[0] & 0x3f, 0x32, "an Asynchronous Message");
     assert_eq!(
@@ -453,12 +456,12 @@ fn both_signals_end_the_daemon_in_order_while_a_client_writes() {
         };
         assert!((0..1000).any(|_| written() > 0), "the client writes");
         let log = daemon.stop_by(signal);
-        for told in [
+        for line in [
             "stopping: what is in flight is answered first",
             "session ended",
             "INFO stopped",
         ] {
-            assert!(log.contains(told), "{signal:?}: {told}\n{log}");
+            assert!(log.contains(line), "{signal:?}: {line}\n{log}");
         }
         assert!(!place.path("data/api.sock").exists());
         drop(client);
@@ -469,7 +472,7 @@ fn both_signals_end_the_daemon_in_order_while_a_client_writes() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_told_of_and_awaited() {
+fn an_interface_that_is_not_there_is_reported_and_awaited() {
     let place = Place::new("iface");
     let text = node_toml(&place);
     place.write(
@@ -481,11 +484,11 @@ fn an_interface_that_is_not_there_is_told_of_and_awaited() {
     assert_eq!(status["health"], "degraded");
     // A machine with little space left has another problem beside this one.
     let problems = status["problems"].as_array().unwrap();
-    let told = "portal group default: interface cw-none has no address";
+    let reported = "portal group default: interface cw-none has no address";
     assert!(
         problems
             .iter()
-            .any(|problem| problem.as_str().unwrap().starts_with(told)),
+            .any(|problem| problem.as_str().unwrap().starts_with(reported)),
         "{problems:?}"
     );
     daemon.stop();

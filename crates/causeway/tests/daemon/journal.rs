@@ -59,8 +59,8 @@ pub(crate) fn load(place: &Place, portal: &str, more: &str) {
     let url = format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0");
     let words = format!("bench -b4K -r -w60 -o16 -d1 -W0 --verify --destroy {more}-R json {url}");
     let words: Vec<&str> = words.split(' ').collect();
-    let told = text_of(&place.run_with("", &words, ""), 0, "bench");
-    let report: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let output = text_of(&place.run_with("", &words, ""), 0, "bench");
+    let report: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(report["errors"], 0, "{report}");
     assert_eq!(report["verify"]["bad"], 0, "{report}");
     assert!(report["write"]["ios"].as_u64().unwrap() > 0, "{report}");
@@ -126,7 +126,7 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
     assert_eq!(state(&place).0, "online");
     load(&place, &served(&place), "");
     daemon.stop();
-    // At a clean stop all of it went home.
+    // At a clean stop all of it was destaged.
     let daemon = place.start();
     let log = daemon.stop();
     assert!(!log.contains("held writes"), "{log}");
@@ -206,8 +206,8 @@ fn a_journal_is_checked_without_a_daemon_and_what_is_damaged_is_named() {
     client.kill().unwrap();
     client.wait().unwrap();
     let check = |code| place.run(code, "pool check data/journal");
-    let told = check(0);
-    assert!(told.contains("good"), "{told}");
+    let printed = check(0);
+    assert!(printed.contains("good"), "{printed}");
     let facts = place.json("pool check data/journal");
     assert_eq!(facts["good"], true);
     assert_eq!(facts["rings"].as_array().unwrap().len(), 1);
@@ -230,16 +230,16 @@ fn a_journal_is_checked_without_a_daemon_and_what_is_damaged_is_named() {
             }
         }
     }
-    let told = damaged.expect("a batch that is needed was damaged");
-    assert!(told.contains("DAMAGED"), "{told}");
-    assert!(told.contains("error[CWY4008]"), "{told}");
-    assert!(told.contains(&naa[16..]), "{naa}: {told}");
+    let reported = damaged.expect("a batch that is needed was damaged");
+    assert!(reported.contains("DAMAGED"), "{reported}");
+    assert!(reported.contains("error[CWY4008]"), "{reported}");
+    assert!(reported.contains(&naa[16..]), "{naa}: {reported}");
     // Both superblocks gone, it is none.
     let mut gone = bytes;
     gone[..8192].fill(0);
     std::fs::write(&path, gone).unwrap();
-    let told = check(1);
-    assert!(told.contains("CWY4007"), "{told}");
+    let printed = check(1);
+    assert!(printed.contains("CWY4007"), "{printed}");
 }
 
 /// Changes a byte of the data of every batch that lies in the journal's file.
@@ -271,7 +271,7 @@ fn until_lost(place: &Place, wanted: bool) -> u64 {
 }
 
 #[test]
-fn what_is_damaged_in_the_journal_is_told_through_restarts_until_it_is_written_again() {
+fn what_is_damaged_in_the_journal_is_reported_through_restarts_until_it_is_written_again() {
     let place = with_journal("journal-damage", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
@@ -281,18 +281,18 @@ fn what_is_damaged_in_the_journal_is_told_through_restarts_until_it_is_written_a
     spoil(&place);
     client.kill().unwrap();
     client.wait().unwrap();
-    // It is found on its way home, and told at once.
+    // It is found when it is destaged, and reported at once.
     until_lost(&place, true);
     daemon.kill();
     // It stays lost, whoever opens the journal, and however often.
     for _ in 0..2 {
-        let told = place.run(1, "pool check data/journal");
-        assert!(told.contains("CWY4008"), "{told}");
+        let output = place.run(1, "pool check data/journal");
+        assert!(output.contains("CWY4008"), "{output}");
         let daemon = place.start();
         let first = until_lost(&place, true);
         let read = format!("read {} 512", first * 512);
-        let told = qemu_io(&served(&place), &[read]);
-        assert!(told.contains("read failed"), "{told}");
+        let output = qemu_io(&served(&place), &[read]);
+        assert!(output.contains("read failed"), "{output}");
         let lost = place.json("lun show vm01")["journal"]["lost_blocks"].as_u64();
         assert!(lost > Some(0), "{lost:?}");
         let problems = place.json("status")["problems"].to_string();
@@ -312,8 +312,8 @@ fn what_is_damaged_in_the_journal_is_told_through_restarts_until_it_is_written_a
     let none = "causeway_journal_lost_blocks{pool=\"default\"} 0";
     assert!(place.metrics().contains(none));
     daemon.stop();
-    let told = place.run(0, "pool check data/journal");
-    assert!(told.contains("good"), "{told}");
+    let output = place.run(0, "pool check data/journal");
+    assert!(output.contains("good"), "{output}");
     let daemon = place.start();
     load(&place, &served(&place), "");
     let log = daemon.stop();

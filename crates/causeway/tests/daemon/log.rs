@@ -39,13 +39,13 @@ fn hosts_and_administrators_are_served_while_nobody_reads_the_log_and_it_is_ther
     daemon.stop();
     let mut log = String::new();
     reader.read_to_string(&mut log).unwrap();
-    for told in [
+    for line in [
         "serving",
         "create lun vm01",
         "session begins",
         "what is read is no longer checked",
         "stopped",
     ] {
-        assert!(log.contains(told), "{told}: {log}");
+        assert!(log.contains(line), "{line}: {log}");
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 pub(crate) struct Answer {
     /// Class and detail, such as 0x0203.
     pub(crate) status: u16,
-    /// Its StatSN.
+    /// The number of this response on its connection.
     pub(crate) stat_sn: u32,
     text: String,
     pub(crate) stream: TcpStream,
@@ -92,13 +92,13 @@ fn follow(portal: &str) {
     let url = format!("iscsi://{portal}/{TARGET}/0");
     let ran = Command::new("iscsi-inq").args(["-i", HOST, &url]).output();
     let ran = ran.expect("iscsi-inq of libiscsi-bin is installed");
-    let told = String::from_utf8_lossy(&ran.stdout);
+    let output = String::from_utf8_lossy(&ran.stdout);
     let complaint = String::from_utf8_lossy(&ran.stderr);
-    assert!(told.contains("DIRECT_ACCESS"), "{told}{complaint}");
+    assert!(output.contains("DIRECT_ACCESS"), "{output}{complaint}");
 }
 
 #[test]
-fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
+fn a_redirected_login_is_shown_where_to_go_and_is_served_there() {
     let (a, b) = (Place::new("redirect-a"), Place::new("redirect-b"));
     let (daemon_a, daemon_b) = (a.start(), b.start());
     let (portal_a, portal_b) = (served(&a), served(&b));
@@ -157,8 +157,8 @@ fn maintenance_refuses_logins_and_asks_before_it_disturbs_a_session() {
     let (message, _) = read_pdu(&mut session.stream);
     assert_eq!(message[0] & 0x3f, 0x32, "an Asynchronous Message");
     assert_eq!(message[36], 1, "the target asks for a logout");
-    let told = login(&portal);
-    assert_eq!(told.status, 0x0301, "{}", told.text);
+    let answer = login(&portal);
+    assert_eq!(answer.status, 0x0301, "{}", answer.text);
     assert_eq!(place.json("target show t1")["maintenance"], true);
     let refusals = place.json("session ls --refused");
     assert_eq!(refusals[0]["status"], "0301");
@@ -196,7 +196,7 @@ fn a_session_tells_all_of_itself_by_the_names_of_now() {
     place.run(0, "host rename esx01 esx02");
     let all = place.json("session ls");
     let id = all[0]["id"].to_string();
-    let told = place.json(&format!("session show {id}"));
+    let answer = place.json(&format!("session show {id}"));
     let near = session.stream.local_addr().unwrap().to_string();
     let wanted = serde_json::json!({
         "host": "esx02", "initiator": HOST, "target": "t2", "from": near, "portal": portal, "core": 0,
@@ -204,12 +204,12 @@ fn a_session_tells_all_of_itself_by_the_names_of_now() {
         "luns": [{ "lun_id": 0, "lun": "vm02", "read_only": false }],
     });
     for (key, value) in wanted.as_object().unwrap() {
-        assert_eq!(told[key], *value, "{key}: {told}");
+        assert_eq!(answer[key], *value, "{key}: {answer}");
     }
     for key in ["HeaderDigest", "MaxBurstLength", "InitialR2T", "TSIH"] {
-        assert!(told["keys"][key].is_string(), "{key}: {told}");
+        assert!(answer["keys"][key].is_string(), "{key}: {answer}");
     }
-    assert!(told["since"].as_str().unwrap().ends_with('Z'), "{told}");
+    assert!(answer["since"].as_str().unwrap().ends_with('Z'), "{answer}");
     let page = place.run(0, &format!("session show {id}"));
     assert!(page.contains("0 vm02"), "{page}");
     let interface = &place.json("status")["portals"][0]["interface"];
@@ -218,7 +218,7 @@ fn a_session_tells_all_of_itself_by_the_names_of_now() {
 }
 
 #[test]
-fn what_a_lun_takes_and_what_its_disk_cannot_promise_is_told() {
+fn what_a_lun_takes_and_what_its_disk_cannot_promise_is_reported() {
     let place = Place::new("space");
     let daemon = place.start();
     place.run(0, "lun create thin --size 16M");
@@ -236,8 +236,11 @@ fn what_a_lun_takes_and_what_its_disk_cannot_promise_is_told() {
     // agree.
     let made = place.run(0, "lun create large --size 16M --block-size 4096");
     let shown = place.json("lun show large");
-    let told = shown["notices"].is_array();
-    assert_eq!(made.contains("note: LUN large: its blocks have 4096"), told);
+    let has_notices = shown["notices"].is_array();
+    assert_eq!(
+        made.contains("note: LUN large: its blocks have 4096"),
+        has_notices
+    );
     place.run(
         0,
         "lun create memory --size 16M --block-size 4096 --backend memory",

@@ -211,27 +211,27 @@ fn every_mistake_of_an_objects_file_is_listed_with_its_line() {
         .replace("16MiB", "1000")
         .replace("lun_id = 0", "lun_id = 16384");
     place.write("wrong.toml", &wrong);
-    let told = place.run(2, "apply -f wrong.toml");
+    let output = place.run(2, "apply -f wrong.toml");
     for line in [4, 7, 19] {
         assert!(
-            told.contains(&format!("wrong.toml:{line}: ")),
-            "{line}: {told}"
+            output.contains(&format!("wrong.toml:{line}: ")),
+            "{line}: {output}"
         );
     }
     let dangling = OBJECTS
         .replace("lun = \"vm01\"", "lun = \"vm0\"")
         .replace("[[target]]", "[[target]]\nportal_group = \"x\"");
     place.write("dangling.toml", &dangling);
-    let told = place.run(2, "apply -f dangling.toml --prune");
+    let output = place.run(2, "apply -f dangling.toml --prune");
     assert!(
-        told.contains(
+        output.contains(
             "dangling.toml:10: target \"t1\", portal_group: node.toml has no portal group \"x\""
         ),
-        "{told}"
+        "{output}"
     );
     assert!(
-        told.contains("did you mean \"vm01\"?") || told.contains("there is no lun \"vm0\""),
-        "{told}"
+        output.contains("did you mean \"vm01\"?") || output.contains("there is no lun \"vm0\""),
+        "{output}"
     );
     assert_eq!(
         place.run(0, "apply -f objects.toml --prune"),
@@ -267,8 +267,8 @@ fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
     let place = Place::new("second");
     let daemon = place.start();
     let second = place.run_with("", &["serve", "--config", "node.toml"], "");
-    let told = text_of(&second, 4, "second");
-    assert!(told.contains("error[CWY1007]"), "{told}");
+    let output = text_of(&second, 4, "second");
+    assert!(output.contains("error[CWY1007]"), "{output}");
     place.run(0, "status");
     daemon.stop();
 }
@@ -277,7 +277,7 @@ fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
 fn a_share_is_one_step_and_prints_how_to_connect() {
     let place = Place::new("share");
     let daemon = place.start();
-    let told = place.run(
+    let output = place.run(
         0,
         "share create vm01 --size 16M --for iqn.1998-01.com.vmware:esx01",
     );
@@ -288,7 +288,7 @@ fn a_share_is_one_step_and_prints_how_to_connect() {
         "pvesm add iscsi",
         "iscsi://127.0.0.1:",
     ] {
-        assert!(told.contains(text), "{text}\n{told}");
+        assert!(output.contains(text), "{text}\n{output}");
     }
     assert_eq!(place.json("host ls")[0]["name"], "esx01");
     let again = place.run(0, "share create vm02 --size 16M --for esx01 --target vm01");

@@ -39,9 +39,9 @@ fn span(name: &str, keys: &str) -> Place {
 }
 
 fn written(portal: &str, pieces: std::ops::Range<u64>) {
-    let told = qemu_io(portal, &write(pieces.clone()));
-    let good = told.matches("wrote 65536/65536").count() as u64;
-    assert_eq!(good, pieces.end - pieces.start, "{told}");
+    let output = qemu_io(portal, &write(pieces.clone()));
+    let good = output.matches("wrote 65536/65536").count() as u64;
+    assert_eq!(good, pieces.end - pieces.start, "{output}");
 }
 
 fn lun_state(place: &Place, lun: &str) -> (String, String) {
@@ -65,18 +65,18 @@ fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
     assert_eq!(place.json("lun show vm01")["allocated"], 60 << 20);
     must_hold(&portal, 0..960);
     daemon.stop();
-    let told = place.run(0, "pool check m0 m1 m2");
-    assert!(told.contains("complete"), "{told}");
-    assert_eq!(told.matches("can be served").count(), 2, "{told}");
+    let output = place.run(0, "pool check m0 m1 m2");
+    assert!(output.contains("complete"), "{output}");
+    assert_eq!(output.matches("can be served").count(), 2, "{output}");
     // One that is away has a name where the daemon's state is at hand.
-    let told = place.run(1, "pool check m0 m2 --state nowhere");
-    assert!(told.contains("absent; its last event is"), "{told}");
-    assert!(!told.contains("m1"), "{told}");
-    let told = place.run(1, "pool check m0 m2 --state data");
-    let away = told
+    let output = place.run(1, "pool check m0 m2 --state nowhere");
+    assert!(output.contains("absent; its last event is"), "{output}");
+    assert!(!output.contains("m1"), "{output}");
+    let output = place.run(1, "pool check m0 m2 --state data");
+    let away = output
         .lines()
         .find(|line| line.contains("absent; its last event is"));
-    assert!(away.unwrap().contains(" m1 "), "{told}");
+    assert!(away.unwrap().contains(" m1 "), "{output}");
     // In another order: a member knows its own place.
     let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let turned = named.replace("\"m0\", \"m1\", \"m2\"", "\"m2\", \"m0\", \"m1\"");
@@ -114,8 +114,8 @@ fn a_member_that_goes_takes_only_its_luns_along_and_they_come_back_with_it() {
     assert_eq!(lun_state(&place, "vm02").0, "online");
     let problems = place.json("status")["problems"].to_string();
     assert!(problems.contains("it lacks member 0"), "{problems}");
-    let told = place.run(1, "lun create vm03 --size 1M");
-    assert!(told.contains("not whole"), "{told}");
+    let output = place.run(1, "lun create vm03 --size 1M");
+    assert!(output.contains("not whole"), "{output}");
     std::fs::rename(place.path("aside"), place.path("m0")).unwrap();
     until(&place, "online");
     must_hold(&portal, 0..960);
@@ -146,8 +146,8 @@ fn an_old_copy_of_a_member_is_refused_and_the_right_one_is_taken() {
     daemon.stop();
     std::fs::rename(place.path("m1"), place.path("right")).unwrap();
     std::fs::rename(place.path("copy"), place.path("m1")).unwrap();
-    let told = place.run(1, "pool check m0 m1 m2");
-    assert!(told.contains("stale"), "{told}");
+    let output = place.run(1, "pool check m0 m1 m2");
+    assert!(output.contains("stale"), "{output}");
     let daemon = place.start();
     let (now, reason) = state(&place);
     assert_eq!(now, "offline");
@@ -163,10 +163,10 @@ fn what_is_no_blank_file_is_made_no_member_and_what_is_missing_is_not_done_witho
     let place = span("member-foreign", "");
     std::fs::write(place.path("m1"), vec![7; 4 << 20]).unwrap();
     let daemon = place.start();
-    let told = place.run(1, "lun create a --size 1M");
+    let output = place.run(1, "lun create a --size 1M");
     assert!(
-        told.contains("no member of pool default is there"),
-        "{told}"
+        output.contains("no member of pool default is there"),
+        "{output}"
     );
     let problems = place.json("status")["problems"].to_string();
     assert!(problems.contains("m0 is blank"), "{problems}");
@@ -207,9 +207,9 @@ fn stripes_behind_a_journal_grow_shrink_and_show_nothing_of_who_was_there_before
     place.run(0, "lun purge vm01 --yes");
     place.run(0, "lun create vm01 --size 90M --integrity");
     place.run(0, "grant create all vm01 --target t1 --lun-id 0");
-    let told = qemu_io(&portal, &["read -P 0 0 90M".to_owned()]);
-    assert!(told.contains("read 94371840/94371840"), "{told}");
-    assert!(!told.contains("failed"), "{told}");
+    let output = qemu_io(&portal, &["read -P 0 0 90M".to_owned()]);
+    assert!(output.contains("read 94371840/94371840"), "{output}");
+    assert!(!output.contains("failed"), "{output}");
     load(&place, &portal, "");
     // A member that is away takes the LUNs along; what the journal has of them waits for it.
     written(&portal, 0..100);
@@ -253,7 +253,7 @@ impl Drop for Loop {
 }
 
 #[test]
-fn devices_are_members_those_of_other_physical_blocks_are_refused_and_stripes_over_several_disks_are_told()
+fn devices_are_members_those_of_other_physical_blocks_are_refused_and_stripes_over_several_disks_are_reported()
  {
     if !is_root() {
         println!("skipped: only root can make loop devices");
@@ -269,8 +269,8 @@ fn devices_are_members_those_of_other_physical_blocks_are_refused_and_stripes_ov
     let mixed = [small.path(), large.path()];
     let place = pool_of("member-mixed", &mixed, "layout = \"span\"\n");
     let daemon = place.start();
-    let told = place.run(1, "lun create a --size 1M");
-    assert!(told.contains("physical blocks of"), "{told}");
+    let output = place.run(1, "lun create a --size 1M");
+    assert!(output.contains("physical blocks of"), "{output}");
     daemon.stop();
     let alike = [small.path(), other.path()];
     let place = pool_of("member-devices", &alike, "layout = \"stripe\"\n");
@@ -294,7 +294,7 @@ fn devices_are_members_those_of_other_physical_blocks_are_refused_and_stripes_ov
 }
 
 #[test]
-fn stripes_over_two_file_systems_are_told() {
+fn stripes_over_two_file_systems_are_reported() {
     if !is_root() {
         println!("skipped: only root can mount a file system");
         return;
@@ -336,10 +336,10 @@ fn a_new_lun_with_checksums_in_room_that_another_one_had_reads_as_zeroes_and_is_
         assert_eq!(used(&place), 0);
         place.run(0, "apply -f objects.toml");
         let portal = served(&place);
-        let told = qemu_io(&portal, &["read -P 0 0 60M".to_owned()]);
+        let output = qemu_io(&portal, &["read -P 0 0 60M".to_owned()]);
         assert!(
-            told.contains("read 62914560/62914560") && !told.contains("failed"),
-            "{told}"
+            output.contains("read 62914560/62914560") && !output.contains("failed"),
+            "{output}"
         );
         let found = crate::integrity::scrubbed(&place);
         assert_eq!(found["mismatched_blocks"], 0, "{found}");
@@ -347,10 +347,10 @@ fn a_new_lun_with_checksums_in_room_that_another_one_had_reads_as_zeroes_and_is_
         // Given back and got again at its end.
         place.run(0, "lun resize vm01 --size 20M --yes");
         place.run(0, "lun resize vm01 --size 60M");
-        let told = qemu_io(&portal, &["read -P 0 20M 40M".to_owned()]);
+        let output = qemu_io(&portal, &["read -P 0 20M 40M".to_owned()]);
         assert!(
-            told.contains("read 41943040/41943040") && !told.contains("failed"),
-            "{told}"
+            output.contains("read 41943040/41943040") && !output.contains("failed"),
+            "{output}"
         );
         must_hold(&portal, 0..320);
         if round == 0 {
@@ -367,6 +367,8 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
     let place = span("member-leaks", "");
     let mut daemon = place.start();
     place.run(0, "apply -f objects.toml");
+    let begun = place.path("data/intent_log.json");
+    let mut killed_within = 0;
     for round in 0..12 {
         let other = format!("lun create a{round} --size 20M");
         std::thread::scope(|scope| {
@@ -375,13 +377,13 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
                 place.run_with(&place.api(), &words, "")
             });
             // At its beginning, and later each time.
-            let begun = place.path("data/unfinished.json");
-            let seen = (0..2_000_000).find(|_| begun.exists());
-            let later = (0..round * 100).filter(|_| begun.exists()).count();
-            assert!(seen.is_some() || later == 0, "it was never written down");
+            let seen = (0..2_000_000).any(|_| begun.exists() || asked.is_finished());
+            assert!(seen, "it was never written down");
+            let _later = (0..round * 100).filter(|_| begun.exists()).count();
             daemon.kill();
             drop(asked.join());
         });
+        killed_within += u32::from(begun.exists());
         daemon = place.start();
         let luns = place.json("lun ls");
         let sizes = luns.as_array().unwrap().iter();
@@ -396,22 +398,26 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
         }
         assert_eq!(used(&place), 60 << 20);
     }
+    assert!(
+        killed_within > 0,
+        "no kill came while something was under way"
+    );
     // Purged while a member is away: the others cannot give back what they have, until the next
     // start with all of them.
     place.run(0, "lun create vm02 --size 20M");
     place.run(0, "lun delete vm02");
     std::fs::rename(place.path("m2"), place.path("aside")).unwrap();
-    let told = (0..5_000).find_map(|_| {
+    let reported = (0..5_000).find_map(|_| {
         let shown = place.json("status")["problems"].to_string();
         shown.contains("m2").then_some(shown)
     });
-    assert!(told.is_some());
+    assert!(reported.is_some());
     place.run(6, "lun purge vm02 --yes");
     daemon.kill();
     std::fs::rename(place.path("aside"), place.path("m2")).unwrap();
     let daemon = place.start();
     assert_eq!(used(&place), 60 << 20);
-    assert!(!place.path("data/unfinished.json").exists());
+    assert!(!begun.exists());
     let log = daemon.stop();
     assert!(log.contains("was given back"), "{log}");
 }

@@ -98,6 +98,15 @@ impl Place {
         all.filter(|it| !it.contains("% free space")).collect()
     }
 
+    /// `status --check` finds nothing wrong, but for the room that this machine's own disk has.
+    pub(crate) fn is_well(&self) {
+        let output = self.run_with(&self.api(), &["status", "--check"], "");
+        let line = String::from_utf8_lossy(&output.stdout);
+        let is_room = line.contains("% free space") && line.contains("problems=1");
+        let code = if is_room { 1 } else { 0 };
+        text_of(&output, code, "status --check");
+    }
+
     /// The metrics as Prometheus gets them.
     pub(crate) fn metrics(&self) -> String {
         let status = self.json("status");
@@ -143,11 +152,11 @@ impl Place {
 }
 
 fn is_ready(socket: &UnixDatagram) {
-    let mut told = [0; 64];
+    let mut message = [0; 64];
     let len = socket
-        .recv(&mut told)
+        .recv(&mut message)
         .expect("the daemon says READY=1 within a minute");
-    assert_eq!(&told[..len], b"READY=1\n");
+    assert_eq!(&message[..len], b"READY=1\n");
 }
 
 impl Drop for Place {

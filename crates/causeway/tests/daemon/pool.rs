@@ -50,34 +50,34 @@ fn a_pool_is_checked_without_a_daemon_and_says_which_member_is_missing_or_old() 
         let all: Vec<String> = members.iter().map(|number| at(*number)).collect();
         place.run(code, &format!("pool check {}", all.join(" ")))
     };
-    let told = check(0, &[2, 0, 1]);
+    let output = check(0, &[2, 0, 1]);
     assert!(
-        told.contains("(span), event 7, 13 MiB of 24 MiB free, complete"),
-        "{told}"
+        output.contains("(span), event 7, 13 MiB of 24 MiB free, complete"),
+        "{output}"
     );
-    assert_eq!(told.matches(" present").count(), 3, "{told}");
-    let told = check(1, &[0, 2]);
-    assert!(told.contains("NOT COMPLETE"), "{told}");
-    assert!(told.contains("absent; its last event is 7"), "{told}");
-    assert!(told.contains("error[CWY4006]"), "{told}");
+    assert_eq!(output.matches(" present").count(), 3, "{output}");
+    let output = check(1, &[0, 2]);
+    assert!(output.contains("NOT COMPLETE"), "{output}");
+    assert!(output.contains("absent; its last event is 7"), "{output}");
+    assert!(output.contains("error[CWY4006]"), "{output}");
     // The first LUN lies on member 0 alone, the second on 0 and 1.
-    assert_eq!(told.matches("can be served").count(), 1, "{told}");
-    assert_eq!(told.matches("lacks a member").count(), 1, "{told}");
+    assert_eq!(output.matches("can be served").count(), 1, "{output}");
+    assert_eq!(output.matches("lacks a member").count(), 1, "{output}");
     make(&place, 1, 5);
-    let told = check(1, &[0, 1, 2]);
+    let output = check(1, &[0, 1, 2]);
     assert!(
-        told.contains("stale: it has event 5, and the pool expects 7"),
-        "{told}"
+        output.contains("stale: it has event 5, and the pool expects 7"),
+        "{output}"
     );
     place.write("m1", "something else");
-    let told = check(1, &[0, 1, 2]);
-    assert!(told.contains("it is no member of a pool"), "{told}");
-    let told = check(1, &[1]);
-    assert!(told.contains("error[CWY4007]"), "{told}");
+    let output = check(1, &[0, 1, 2]);
+    assert!(output.contains("it is no member of a pool"), "{output}");
+    let output = check(1, &[1]);
+    assert!(output.contains("error[CWY4007]"), "{output}");
 }
 
 #[test]
-fn of_two_superblocks_of_a_member_a_damaged_one_is_told_and_a_later_one_is_refused() {
+fn of_two_superblocks_of_a_member_a_damaged_one_is_reported_and_a_later_one_is_refused() {
     let place = Place::new("pool-check-copies");
     for number in 0..3 {
         make(&place, number, 7);
@@ -86,18 +86,21 @@ fn of_two_superblocks_of_a_member_a_damaged_one_is_told_and_a_later_one_is_refus
     let file = File::options().write(true).open(other).unwrap();
     file.write_all_at(b"CWPOOLMB and nothing more", offset_of(8))
         .unwrap();
-    let told = place.run(0, "pool check m0 m1 m2");
+    let output = place.run(0, "pool check m0 m1 m2");
     assert!(
-        told.contains("present; of its two superblocks one is left"),
-        "{told}"
+        output.contains("present; of its two superblocks one is left"),
+        "{output}"
     );
     let mut later = b"CWPOOLMB....\x14\0\0\0\x03\0\0\0".to_vec();
     let sum = crc32c(&later[12..]);
     later[8..12].copy_from_slice(&sum.to_le_bytes());
     file.write_all_at(&later, offset_of(8)).unwrap();
-    let told = place.run(1, "pool check m0 m1 m2");
-    assert!(told.contains("it has version 3 of the format"), "{told}");
-    assert!(told.contains("NOT COMPLETE"), "{told}");
+    let output = place.run(1, "pool check m0 m1 m2");
+    assert!(
+        output.contains("it has version 3 of the format"),
+        "{output}"
+    );
+    assert!(output.contains("NOT COMPLETE"), "{output}");
 }
 
 /// CRC-32C, bit by bit.
@@ -145,9 +148,9 @@ impl Used {
         let mut bytes = before.clone();
         change(&mut bytes);
         std::fs::write(path, bytes).unwrap();
-        let told = self.check(code);
+        let output = self.check(code);
         std::fs::write(path, before).unwrap();
-        told
+        output
     }
 }
 
@@ -159,11 +162,11 @@ fn later(bytes: &mut [u8], at: usize) {
 }
 
 #[test]
-fn a_directory_is_checked_with_its_file_and_with_what_its_luns_have_beside_them() {
+fn a_directory_is_checked_with_its_file_and_with_what_its_luns_have_next_to_them() {
     let used = Used::new("pool-check-directory");
-    let told = used.check(0);
+    let output = used.check(0);
     for words in ["it has a journal", "complete", "present", "can be served"] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(output.contains(words), "{words}: {output}");
     }
     let facts = used.place.json("pool check data/pool");
     assert_eq!(facts["journal"], true);
@@ -175,28 +178,34 @@ fn a_directory_is_checked_with_its_file_and_with_what_its_luns_have_beside_them(
         (&lun["checksums"], &lun["history"]),
         (&"good".into(), &"good".into())
     );
-    let (sums, history) = (used.file("sums"), used.file("changes"));
+    let (checksums, history) = (used.file("checksums"), used.file("changes"));
     // Of two copies one is enough; of none, or a later one, the daemon makes nothing.
-    let told = used.with(&sums, |bytes| bytes[100] ^= 1, 0);
-    assert!(told.contains("good, from the copy that is left"), "{told}");
+    let output = used.with(&checksums, |bytes| bytes[100] ^= 1, 0);
+    assert!(
+        output.contains("good, from the copy that is left"),
+        "{output}"
+    );
     let both = |bytes: &mut Vec<u8>| {
         bytes[100] ^= 1;
         bytes[4196] ^= 1;
     };
-    let told = used.with(&sums, both, 1);
-    assert!(told.contains("its checksums cannot be used"), "{told}");
-    assert!(told.contains("error[CWY4007]"), "{told}");
-    let told = used.with(&sums, |bytes| later(bytes, 4096), 1);
-    assert!(told.contains("ANOTHER VERSION: it has version 9"), "{told}");
-    let told = used.with(&sums, |bytes| bytes.truncate(0), 1);
-    assert!(told.contains("its checksums cannot be used"), "{told}");
+    let output = used.with(&checksums, both, 1);
+    assert!(output.contains("its checksums cannot be used"), "{output}");
+    assert!(output.contains("error[CWY4007]"), "{output}");
+    let output = used.with(&checksums, |bytes| later(bytes, 4096), 1);
+    assert!(
+        output.contains("ANOTHER VERSION: it has version 9"),
+        "{output}"
+    );
+    let output = used.with(&checksums, |bytes| bytes.truncate(0), 1);
+    assert!(output.contains("its checksums cannot be used"), "{output}");
     let newest = std::fs::read(&history).unwrap();
     let newest = newest
         .chunks(4096)
         .position(|it| it.starts_with(b"CWJHISTO"));
     let newest = newest.unwrap() * 4096;
-    let told = used.with(&history, |bytes| later(bytes, newest), 1);
-    assert!(told.contains("its history cannot be used"), "{told}");
+    let output = used.with(&history, |bytes| later(bytes, newest), 1);
+    assert!(output.contains("its history cannot be used"), "{output}");
     let gone = |bytes: &mut Vec<u8>| {
         for block in bytes
             .chunks_mut(4096)
@@ -205,12 +214,12 @@ fn a_directory_is_checked_with_its_file_and_with_what_its_luns_have_beside_them(
             block[300] ^= 1;
         }
     };
-    let told = used.with(&history, gone, 1);
-    assert!(told.contains("everything counts as changed"), "{told}");
-    assert!(told.contains("can be served"), "{told}");
+    let output = used.with(&history, gone, 1);
+    assert!(output.contains("everything counts as changed"), "{output}");
+    assert!(output.contains("can be served"), "{output}");
     std::fs::rename(used.file("lun"), used.file("away")).unwrap();
-    let told = used.check(1);
-    assert!(told.contains("its data is missing"), "{told}");
+    let output = used.check(1);
+    assert!(output.contains("its data is missing"), "{output}");
     std::fs::rename(used.file("away"), used.file("lun")).unwrap();
     used.check(0);
 }
@@ -227,12 +236,12 @@ fn a_file_of_a_pool_that_the_daemon_refuses_is_refused_with_the_same_words() {
         (&later, "it has schema 2, and this program reads schema 1"),
     ] {
         std::fs::write(&path, text).unwrap();
-        let told = used.check(1);
-        assert!(told.contains(words), "{told}");
-        assert!(told.contains("error[CWY4007]"), "{told}");
+        let output = used.check(1);
+        assert!(output.contains(words), "{output}");
+        assert!(output.contains("error[CWY4007]"), "{output}");
         assert!(
-            told.contains("nobody knows whether it has a journal"),
-            "{told}"
+            output.contains("nobody knows whether it has a journal"),
+            "{output}"
         );
         let daemon = used.place.start();
         let lun = used.place.json("lun show vm01");
@@ -244,12 +253,12 @@ fn a_file_of_a_pool_that_the_daemon_refuses_is_refused_with_the_same_words() {
     used.check(0);
     // A pool that never had a journal has none of it.
     std::fs::remove_file(&path).unwrap();
-    let told = used.check(0);
-    assert!(told.contains("it has no journal"), "{told}");
+    let output = used.check(0);
+    assert!(output.contains("it has no journal"), "{output}");
 }
 
 #[test]
-fn a_later_history_keeps_its_lun_offline_and_is_told_of_a_journal_that_one_copy_is_damaged() {
+fn a_later_history_keeps_its_lun_offline_and_is_reported_of_a_journal_that_one_copy_is_damaged() {
     let used = Used::new("pool-check-journal");
     let history = used.file("changes");
     let before = std::fs::read(&history).unwrap();
@@ -282,15 +291,19 @@ fn a_later_history_keeps_its_lun_offline_and_is_told_of_a_journal_that_one_copy_
         file.write_all_at(&[byte[0] ^ 1], at).unwrap();
     };
     flip(40);
-    let told = check(0);
+    let output = check(0);
     assert!(
-        told.contains("superblock: good, from the copy that is left: its checksum does not fit"),
-        "{told}"
+        output.contains("superblock: good, from the copy that is left: its checksum does not fit"),
+        "{output}"
     );
     // A checkpoint of the first ring.
     flip(2 * 4096 + 40);
-    let told = check(0);
-    assert_eq!(told.matches("the copy that is left").count(), 2, "{told}");
+    let output = check(0);
+    assert_eq!(
+        output.matches("the copy that is left").count(),
+        2,
+        "{output}"
+    );
     let facts = used.place.json("pool check data/journal");
     assert_eq!(facts["good"], true);
     let checkpoint = facts["rings"][0]["checkpoint"].as_str().unwrap();

@@ -30,14 +30,14 @@ fn destage_error(lun: &Value) -> Option<&str> {
 
 /// Does one thing with the LUN, from a byte on; `true` where that went well.
 fn does(portal: &str, what: &str) -> bool {
-    let told = qemu_io(portal, &[what.to_owned()]);
-    let good = told.contains("wrote ") || told.contains("read ") && !told.contains("failed");
-    assert!(good || told.contains("failed"), "{told}");
+    let output = qemu_io(portal, &[what.to_owned()]);
+    let good = output.contains("wrote ") || output.contains("read ") && !output.contains("failed");
+    assert!(good || output.contains("failed"), "{output}");
     good
 }
 
 /// The log of what became of block 2104.
-fn is_told_once(log: &str) {
+fn is_logged_once(log: &str) {
     let times = |text: &str| log.matches(text).count();
     assert!(times("CWY4009") > 0, "{log}");
     let mended = "8 blocks from 2104 on, which were not what was written, were written again";
@@ -46,7 +46,7 @@ fn is_told_once(log: &str) {
 }
 
 #[test]
-fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held_and_told_until_then()
+fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held_and_reported_until_then()
  {
     let place = with_journal("repair");
     written(&place, 0);
@@ -81,8 +81,8 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
             .run(0, "lun show vm01")
             .contains("write them as a whole")
     );
-    let told = problems(&place).join("\n");
-    assert!(told.contains("cannot be destaged"), "{told}");
+    let reported = problems(&place).join("\n");
+    assert!(reported.contains("cannot be destaged"), "{reported}");
     let metrics = place.metrics();
     assert!(
         metrics.contains("causeway_journal_destage_error_luns{pool=\"default\"} 1"),
@@ -117,5 +117,5 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
             .metrics()
             .contains("causeway_integrity_bad_blocks{lun=\"vm01\"} 0")
     );
-    is_told_once(&stops_well(daemon));
+    is_logged_once(&stops_well(daemon));
 }

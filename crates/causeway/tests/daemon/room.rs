@@ -20,15 +20,15 @@ fn pools_on_one_file_system_count_its_room_once() {
         .unwrap();
     // Each fits alone, by far, and both together do not.
     let size = (free / 10 * 7) >> 20 << 20;
-    let told = place.run(0, &format!("lun create a --size {size}"));
-    assert!(!told.contains("have no room"), "{told}");
+    let output = place.run(0, &format!("lun create a --size {size}"));
+    assert!(!output.contains("have no room"), "{output}");
     assert!(!notes(&place).contains("have no room"), "{}", notes(&place));
     let create = format!("lun create b --pool fast --size {size}");
     for command in [format!("{create} --dry-run"), create] {
-        let told = place.run(0, &command);
+        let output = place.run(0, &command);
         let shared = "are free, together with pool default on the same file system";
-        assert!(told.contains("have no room"), "{command}: {told}");
-        assert!(told.contains(shared), "{command}: {told}");
+        assert!(output.contains("have no room"), "{command}: {output}");
+        assert!(output.contains(shared), "{command}: {output}");
     }
     for (pool, other) in [("default", "fast"), ("fast", "default")] {
         let shown = place.json(&format!("pool show {pool}"));

@@ -26,7 +26,7 @@ fn ended(place: &Place) -> Value {
 }
 
 #[test]
-fn a_scrub_reads_all_of_a_lun_stops_when_told_and_goes_on_after_a_restart() {
+fn a_scrub_reads_all_of_a_lun_stops_when_reported_and_goes_on_after_a_restart() {
     let place = Place::new("scrub");
     let daemon = place.start();
     place.run(0, "lun create a --size 8G");
@@ -170,7 +170,7 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     load(&place, &served(&place), "");
-    // All of it goes home, and the map and the history with it.
+    // All of it is destaged, and the map and the history with it.
     for _ in 0..2_000 {
         if place.json("pool show default")["journal"]["pending_bytes"] == 0 {
             break;
@@ -180,8 +180,8 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     assert_eq!(whole["metadata"], Value::Null, "{whole}");
     assert_eq!(whole["map_pages"], 0, "{whole}");
     assert_eq!(whole["journal"]["damaged_checkpoints"], 0, "{whole}");
-    let told = place.json("status")["problems"].to_string();
-    assert!(!told.contains("vm01"), "{told}");
+    let reported = place.json("status")["problems"].to_string();
+    assert!(!reported.contains("vm01"), "{reported}");
     at_rest(&place, "data/pool");
     let spoilt = [
         // One of both checkpoints of the ring.
@@ -197,7 +197,7 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
         spoil(
             &place,
             "data/pool",
-            |name| name.ends_with(".sums"),
+            |name| name.ends_with(".checksums"),
             &[60, 4096 + 60],
         ),
         // The objects that are in force.
@@ -214,14 +214,14 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     let metadata = found["metadata"].to_string();
     assert!(metadata.contains("changed-block map"), "{found}");
     assert!(metadata.contains("objects-0000000002.json"), "{found}");
-    let told = place.json("status")["problems"].to_string();
+    let reported = place.json("status")["problems"].to_string();
     for part in [
         "damaged checkpoints",
         "damaged pages of the map",
         "changed-block map",
         "objects-0000000002.json",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     let page = place.run(0, "scrub status vm01");
     assert!(page.contains("changed-block map"), "{page}");
@@ -230,7 +230,7 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     assert!(metrics.contains(wanted), "{metrics}");
     for (path, held) in &spoilt {
         // What was mended from memory stays so.
-        if !path.to_str().unwrap().ends_with(".sums") {
+        if !path.to_str().unwrap().ends_with(".checksums") {
             std::fs::write(path, held).unwrap();
         }
     }

@@ -39,8 +39,8 @@ fn compete(place: &Place) -> [f64; 2] {
     let url = format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1");
     let words = format!("bench -b4K -r -w100 -o64 -d3 -W1 --destroy -R json {url}/0 {url}/1");
     let words: Vec<&str> = words.split(' ').collect();
-    let told = text_of(&place.run_with("", &words, ""), 0, "bench");
-    let report: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let output = text_of(&place.run_with("", &words, ""), 0, "bench");
+    let report: serde_json::Value = serde_json::from_str(&output).unwrap();
     // Each has a session of its own.
     [0, 1].map(|at| report["paths"][at]["ios"].as_f64().unwrap())
 }

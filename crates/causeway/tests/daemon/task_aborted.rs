@@ -6,15 +6,15 @@ use crate::mode_sense::CachingPage;
 use crate::place::Place;
 
 #[test]
-fn what_a_host_is_told_of_its_aborted_commands_is_set_shown_exported_and_kept() {
+fn what_a_host_is_reported_of_its_aborted_commands_is_set_shown_exported_and_kept() {
     let place = Place::new("task-aborted");
     let daemon = place.start();
     place.run(0, "lun create vm01 --size 1M --backend memory");
     let is = || place.json("lun show vm01")["task_aborted_status"].clone();
     assert_eq!(is(), "host");
     assert!(!place.run(0, "export").contains("task_aborted_status"));
-    let told = place.run(0, "lun set vm01 task_aborted_status=off");
-    assert!(told.contains("a host is not told"), "{told}");
+    let output = place.run(0, "lun set vm01 task_aborted_status=off");
+    assert!(output.contains("a host is not notified"), "{output}");
     assert_eq!(is(), "off");
     let export = place.run(0, "export");
     assert!(export.contains("task_aborted_status = \"off\""), "{export}");
@@ -38,7 +38,7 @@ fn what_a_host_is_told_of_its_aborted_commands_is_set_shown_exported_and_kept() 
 /// The host's side of the same, byte by byte.
 #[test]
 fn what_an_administrator_sets_is_what_hosts_find_at_once_and_after_a_start() {
-    let place = Place::new("task-aborted-told");
+    let place = Place::new("task-aborted-set");
     place.write("objects.toml", &objects(LUN));
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");

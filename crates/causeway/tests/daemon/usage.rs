@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
 
 /// Standard error of a command that must end with `code`.
-fn told(place: &Place, code: i32, line: &str) -> String {
+fn complaint(place: &Place, code: i32, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let output = place.run_with(&place.api(), &words, "");
     text_of(&output, code, line);
@@ -36,7 +36,7 @@ fn every_error_is_a_document_where_a_document_is_asked_for() {
         (2, "bench -R json -q", "CWY7001"),
         (2, "-o json bench -b4K", "CWY7001"),
     ] {
-        let text = told(&place, code, line);
+        let text = complaint(&place, code, line);
         let document: Value =
             serde_json::from_str(&text).unwrap_or_else(|why| panic!("{line}: {why}: {text}"));
         assert_eq!(document["code"], error, "{line}: {text}");
@@ -48,7 +48,7 @@ fn every_error_is_a_document_where_a_document_is_asked_for() {
         }
     }
     // People get the code, what is wrong, and a usage line that names only what is required.
-    let text = told(&place, 2, "lun create");
+    let text = complaint(&place, 2, "lun create");
     assert!(
         text.starts_with("error[CWY5009]: the following required arguments"),
         "{text}"
@@ -127,13 +127,13 @@ fn a_monitoring_system_reads_one_line_and_an_exit_code() {
 }
 
 #[test]
-fn a_file_that_is_not_utf_8_is_told_with_its_line() {
+fn a_file_that_is_not_utf_8_is_reported_with_its_line() {
     let place = Place::new("latin1");
     let node = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let mut bytes = b"# caf\xe9\n".to_vec();
     bytes.extend(node.as_bytes());
     std::fs::write(place.path("latin1.toml"), bytes).unwrap();
-    let text = told(&place, 2, "serve --config latin1.toml");
+    let text = complaint(&place, 2, "serve --config latin1.toml");
     assert!(
         text.contains("error[CWY1001]: latin1.toml:1: the byte E9h is not UTF-8"),
         "{text}"
@@ -144,7 +144,7 @@ fn a_file_that_is_not_utf_8_is_told_with_its_line() {
         b"schema = 1\n[[lun]]\nname = \"\xe4\"\n",
     )
     .unwrap();
-    let text = told(&place, 2, "apply -f objects.toml");
+    let text = complaint(&place, 2, "apply -f objects.toml");
     assert!(text.contains("objects.toml:3: the byte E4h"), "{text}");
 }
 
@@ -239,7 +239,7 @@ fn host(place: &Place, code: i32, words: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_host_without_a_grant_is_told_who_it_is_and_what_to_run_on_the_target() {
+fn a_host_without_a_grant_is_shown_who_it_is_and_what_to_run_on_the_target() {
     let place = Place::new("ungranted");
     let daemon = place.start();
     place.run(
@@ -266,7 +266,7 @@ fn a_host_without_a_grant_is_told_who_it_is_and_what_to_run_on_the_target() {
         refused[0]["reason"]
             .as_str()
             .unwrap()
-            .contains("discovery told of no target"),
+            .contains("discovery reported no target"),
         "{refused}"
     );
     // With portals of its own it is refused at the login, and a plan on which nobody gets in is a

@@ -106,16 +106,16 @@ impl Bench {
             &path,
         ];
         let output = Command::new("ip").args(words).output().await.unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        told.trim().parse().expect("the kernel counts")
+        let printed = String::from_utf8_lossy(&output.stdout);
+        printed.trim().parse().expect("the kernel counts")
     }
 
     /// The target's sessions, by the ISID of each: where they come from.
     fn sessions(&self) -> Vec<(String, String)> {
         let api = format!("unix:{}", self.0.bed().dir().join("api.sock").display());
         let output = causeway(&["--api", &api, "-o", "json", "session", "ls"]);
-        let told: Value = serde_json::from_slice(&output.stdout).expect("a document");
-        let all = told.as_array().expect("sessions").iter();
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        let all = answer.as_array().expect("sessions").iter();
         let word = |it: &Value| it.as_str().expect("text").to_owned();
         all.map(|it| (word(&it["keys"]["ISID"]), word(&it["from"])))
             .collect()
@@ -129,9 +129,9 @@ impl Load {
     /// The paths that it has now.
     fn paths(&self) -> Vec<Value> {
         let output = causeway(&["-o", "json", "path", "ls"]);
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let pid = self.0.id();
-        let all = told.as_array().into_iter().flatten();
+        let all = answer.as_array().into_iter().flatten();
         let own = all.filter(|it| it["pid"].as_u64() == pid.map(u64::from));
         own.flat_map(|it| it["paths"].as_array().cloned().unwrap_or_default())
             .collect()

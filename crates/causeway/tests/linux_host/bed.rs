@@ -113,13 +113,13 @@ impl Bed {
             .spawn()
             .expect("the daemon starts");
         self.daemon = Some(child);
-        let mut told = [0; 64];
-        let len = ready.recv(&mut told);
+        let mut message = [0; 64];
+        let len = ready.recv(&mut message);
         let len = len.unwrap_or_else(|_| panic!("it does not serve:\n{}", self.log()));
-        assert_eq!(&told[..len], b"READY=1\n");
+        assert_eq!(&message[..len], b"READY=1\n");
         // It tells again and again that it lives, and waits where nobody listens.
         let _listens = std::thread::Builder::new()
-            .spawn(move || while ready.recv(&mut told).is_ok() {})
+            .spawn(move || while ready.recv(&mut message).is_ok() {})
             .expect("a thread can be had");
     }
 

@@ -26,8 +26,8 @@ impl Image {
     /// The image, or why there is none.
     pub(crate) fn find() -> Result<Self, String> {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("linux-guest");
-        let told = std::fs::read_to_string(dir.join("accelerator"));
-        let accelerator = told
+        let text = std::fs::read_to_string(dir.join("accelerator"));
+        let accelerator = text
             .ok()
             .and_then(|it| Some(it.split_whitespace().nth(1)?.to_owned()));
         let made = dir.join("made-of").exists();

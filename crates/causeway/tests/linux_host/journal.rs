@@ -42,7 +42,8 @@ fn comes_back(bed: &Bed, map: &str) {
 
 #[test]
 #[ignore = "a minute: `make linux`"]
-fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block_that_was_home() {
+fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block_that_was_destaged()
+{
     let Some(mut bed) = Bed::with(JOURNAL) else {
         return;
     };
@@ -69,7 +70,7 @@ fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block
         load.stop(&bed.guest)
     );
 
-    // Nothing writes, and all of it comes home; then the file is removed, and the journal given up
+    // Nothing writes, and all of it is destaged; then the file is removed, and the journal given up
     // by the pool's name.
     bed.guest.run(&format!(
         "dd if=/dev/urandom of=/tmp/wanted bs=1M count=8 status=none && \
@@ -77,8 +78,8 @@ fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block
     ));
     std::fs::remove_file(bed.place.path("data/journal")).expect("it is there");
     wait_for_state(&bed, "offline");
-    let told = bed.place.json("journal discard default --dry-run");
-    assert_eq!(told["losses"], serde_json::Value::Null, "{told}");
+    let answer = bed.place.json("journal discard default --dry-run");
+    assert_eq!(answer["losses"], serde_json::Value::Null, "{answer}");
     // It waits until there is a path again.
     let reader = bed.guest.start(&format!(
         "dd if={disk} of=/tmp/found bs=1M count=8 iflag=direct status=none && \

@@ -37,8 +37,8 @@ fn the_printed_text_makes_one_disk_of_two_paths_and_a_dead_path_costs_five_secon
     assert!(bad("one-disk"));
     let map = bed.share_again("vm01");
     assert!(well("one-disk") && well("dead-path") && well("later-logins"));
-    let told = shown(&bed, &map);
-    assert_eq!(told.matches("active ready running").count(), 2, "{told}");
+    let paths = shown(&bed, &map);
+    assert_eq!(paths.matches("active ready running").count(), 2, "{paths}");
     let disk = format!("/dev/disk/by-id/dm-uuid-mpath-{map}");
     let page = bed.linux_text("vm01");
     assert!(page.contains(&disk), "{page}");
@@ -107,9 +107,9 @@ fn the_printed_lines_for_chap_make_both_sides_prove_themselves() {
     let sessions = sessions.as_array().expect("a list");
     assert_eq!(sessions.len(), 2, "{sessions:?}");
     for session in sessions {
-        let told = bed.place.json(&format!("session show {}", session["id"]));
-        assert_eq!(told["chap_user"], "guest", "{told}");
-        assert_eq!(told["mutual_chap"], true, "{told}");
+        let answer = bed.place.json(&format!("session show {}", session["id"]));
+        assert_eq!(answer["chap_user"], "guest", "{answer}");
+        assert_eq!(answer["mutual_chap"], true, "{answer}");
     }
     let load = Load::start(&bed.guest, &format!("/dev/mapper/{map}"), 8, 4);
     load.wait_for_writes(&bed.guest);

@@ -73,7 +73,7 @@ fn a_host_goes_on_at_once_when_another_resets_the_unit_and_ends_at_once_when_its
         println!("a reset by another host: {report:?}");
         assert!(report.longest < Duration::from_secs(2), "{report:?}");
     }
-    assert!(resets(&bed) > 0, "the host is told of a reset");
+    assert!(resets(&bed) > 0, "the host is notified of a reset");
 
     let load = Load::start(&bed.guest, &disk, 16, 8);
     load.wait_for_writes(&bed.guest);
@@ -94,8 +94,8 @@ fn a_host_goes_on_at_once_when_another_resets_the_unit_and_ends_at_once_when_its
     // meanwhile, and is to ask again.
     bed.place.run(0, "grant create guest vm01 --target vm01");
     let name = disk.trim_start_matches("/dev/");
-    let look = format!("echo 1 > /sys/block/{name}/device/rescan; {read}");
-    bed.guest.wait_until(&look, Duration::from_secs(20));
+    let inspect = format!("echo 1 > /sys/block/{name}/device/rescan; {read}");
+    bed.guest.wait_until(&inspect, Duration::from_secs(20));
     let sessions = bed.place.json("session ls");
     assert_eq!(sessions.as_array().map(Vec::len), Some(2), "{sessions}");
     bed.guest.run("iscsiadm -m node --logout");

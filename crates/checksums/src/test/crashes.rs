@@ -28,7 +28,7 @@ struct World {
     /// Each page's newest generation, in memory.
     pages: BTreeMap<u64, Page>,
     /// What was told as stable.
-    told: BTreeMap<u64, Page>,
+    reported: BTreeMap<u64, Page>,
     /// All that was ever handed to the disk.
     issued: BTreeMap<(u64, u64), Page>,
 }
@@ -61,7 +61,7 @@ impl World {
             superblock,
             tree,
             pages: BTreeMap::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             issued: BTreeMap::new(),
         }
     }
@@ -135,7 +135,7 @@ impl World {
         for index in written {
             let page = &self.pages[&index];
             self.tree.stable(index, page.generation);
-            self.told.insert(index, page.clone());
+            self.reported.insert(index, page.clone());
         }
         for node in nodes {
             self.tree.node_stable(node.place, node.generation);
@@ -171,22 +171,25 @@ impl World {
     }
 
     /// What is found is what was told, or was issued later.
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         self.pages.clear();
         for index in [0, 1, 700, FAN as u64, 2 * FAN as u64] {
-            let told = self
-                .told
+            let reported = self
+                .reported
                 .get(&index)
                 .map_or(Generation(0), |page| page.generation);
             match self.judge(index).unwrap() {
                 Found::Page(page) => {
-                    assert!(page.generation >= told, "{index}: {told:?} was told");
+                    assert!(
+                        page.generation >= reported,
+                        "{index}: {reported:?} was reported"
+                    );
                     assert_eq!(self.issued[&(index, page.generation.0)], page);
                     self.tree.stable(index, page.generation);
-                    self.told.insert(index, page.clone());
+                    self.reported.insert(index, page.clone());
                     self.pages.insert(index, page);
                 }
-                Found::Absent => assert_eq!(told, Generation(0), "{index} was told"),
+                Found::Absent => assert_eq!(reported, Generation(0), "{index} was reported"),
             }
         }
         self.superblock(false);
@@ -210,7 +213,7 @@ impl World {
 }
 
 #[test]
-fn a_crash_leaves_each_page_as_it_was_told_or_later() {
+fn a_crash_leaves_each_page_as_it_was_reported_or_later() {
     let mut crashes = 0;
     for seed in 0..600 {
         let mut world = World::new(seed);
@@ -225,12 +228,12 @@ fn a_crash_leaves_each_page_as_it_was_told_or_later() {
             world.crash();
             crashes += 1;
             assert_eq!(world.open(), []);
-            world.look();
+            world.inspect();
         }
         world.close();
         assert_eq!(world.open(), []);
         assert!(world.superblock.clean);
-        world.look();
+        world.inspect();
     }
     println!("{crashes} crashes");
 }
@@ -246,9 +249,9 @@ fn a_lost_write_of_a_page_is_known_by_the_page_above() {
             world.round(true, true);
         }
         // Whatever stood there before is there again: zeroes, or the version before the last.
-        let lost: Vec<u64> = world.told.keys().copied().collect();
+        let lost: Vec<u64> = world.reported.keys().copied().collect();
         let index = lost[usize::try_from(world.random.below(lost.len() as u64)).unwrap()];
-        let page = world.told[&index].clone();
+        let page = world.reported[&index].clone();
         let lose = |world: &mut World, place: Place, generation: Generation| {
             world.disk.insert(place.at(generation), vec![0; PAGE]);
         };

@@ -113,7 +113,7 @@ fn checksums_of_sectors_have_a_version_that_older_programs_refuse_and_room_for_a
 }
 
 #[test]
-fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
+fn a_later_version_is_refused_by_name_even_next_to_one_of_ours() {
     let mut later = superblock().write();
     later[12] = 3;
     formats::seal(&mut later);
@@ -121,8 +121,8 @@ fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     assert_eq!(Superblock::read(&later), Err(wanted));
     let ours = superblock().write();
     assert_eq!(Superblock::newest([&ours, &later]), Err(wanted));
-    let told = Damage::Version { found: 2, read: 1 }.to_string();
-    assert!(told.contains("version 2") && told.contains("reads version 1"));
+    let reported = Damage::Version { found: 2, read: 1 }.to_string();
+    assert!(reported.contains("version 2") && reported.contains("reads version 1"));
     let mut block = page(8).write(OF);
     block[12] = 2;
     formats::seal(&mut block);

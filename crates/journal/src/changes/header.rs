@@ -18,7 +18,7 @@ pub(super) const COUNTED_MAX: u64 = 1 << 62;
 /// A cut in one ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutPoint {
-    /// Which.
+    /// The cut's number, which grows with each.
     pub cut: u64,
     /// The number of its own record.
     pub sequence: Sequence,

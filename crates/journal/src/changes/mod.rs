@@ -2,8 +2,10 @@
 //! cuts, and which parts of it changed since which cut.
 //!
 //! ```text
-//!   a change is stable  --> its part of the volume gets the number of the newest cut      (in memory, at once)
-//!   records are to be given up --> header and pages that differ, to the older of two places each, then a sync
+//!   a change is stable  --> its part of the volume gets the number of the newest cut
+//!         (in memory, at once)
+//!   records are to be given up
+//!         --> header and pages that differ, to the older of two places each, then a sync
 //! ```
 //!
 //! A *cut* divides the changes of a volume into those before and those after it. A part (64 KiB) is
@@ -36,7 +38,7 @@ const HEADER_BLOCKS: u64 = 4;
 pub struct HistoryId {
     /// The journal that its numbers are of.
     pub journal: JournalId,
-    /// The volume.
+    /// The volume that the changes are of.
     pub volume: VolumeId,
     /// Which ring writes it.
     pub ring: u32,
@@ -121,7 +123,7 @@ impl History {
         })
     }
 
-    /// Whose it is.
+    /// Compared when a file is opened: a history of another volume is refused.
     #[must_use]
     pub const fn id(&self) -> HistoryId {
         self.id

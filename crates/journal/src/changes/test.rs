@@ -153,7 +153,7 @@ impl World {
 }
 
 #[test]
-fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
+fn what_changed_since_a_cut_is_reported_after_every_crash_and_numbers_go_on() {
     let (mut crashes, mut exact, mut asked) = (0, 0, 0);
     for seed in 1..=40_u64 {
         let mut world = World::new(seed);
@@ -200,7 +200,7 @@ fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
 }
 
 #[test]
-fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
+fn many_cuts_are_kept_apart_as_far_as_a_page_can_and_never_tell_too_little() {
     let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5).unwrap();
     for cut in 6..=1005 {
         history.mark(&((cut - 6) * PART_BYTES..(cut - 5) * PART_BYTES), cut - 1);
@@ -226,7 +226,7 @@ fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
 
 /// One ring's history may be years older than another's, whose cuts are its cuts as well.
 #[test]
-fn a_cut_of_any_number_is_told_after_another_opening() {
+fn a_cut_of_any_number_is_reported_after_another_opening() {
     for far in [1, 255, u64::from(u32::MAX) - 1, 1 << 32, 1 << 45] {
         let mut world = World::new(9);
         world.history.mark(&(0..1), 1000);

@@ -140,7 +140,7 @@ impl Disk {
             match replay.step() {
                 Step::Read { at, bytes } => {
                     let from = usize::try_from(at).expect("inside of the log");
-                    replay.fill(at, self.log[from..from + bytes].to_vec());
+                    replay.fill(at, Buf::copy_of(&self.log[from..from + bytes]));
                 }
                 Step::Found(batch) => found.push(batch),
                 Step::End => return (found, replay.into_ring()),

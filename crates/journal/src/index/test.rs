@@ -265,7 +265,7 @@ fn a_range_far_larger_than_the_log_takes_no_longer_than_the_log() {
 }
 
 #[test]
-fn what_lies_together_is_told_as_one_piece() {
+fn what_lies_together_is_reported_as_one_piece() {
     let mut index = Index::default();
     let slot = Slot(7);
     index.put(slot, 16..528, 1000);

@@ -158,7 +158,7 @@ impl Office {
 }
 
 #[test]
-fn who_waits_is_told_in_order_and_numbers_have_no_gap_over_crashes() {
+fn who_waits_is_reported_in_order_and_numbers_have_no_gap_over_crashes() {
     let (mut acknowledged, mut together) = (0, 0);
     for seed in 1..=200 {
         let mut office = Office::new(seed);

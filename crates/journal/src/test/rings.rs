@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
 #[test]
-fn what_was_told_as_stable_survives_every_crash_and_nothing_else_is_invented() {
+fn what_was_reported_as_stable_survives_every_crash_and_nothing_else_is_invented() {
     let (mut crashes, mut full, mut turns, mut torn, mut moved) = (0, 0, 0, 0, 0);
     for seed in 1..=1500 {
         let mut world = World::new(seed, 40 + seed % 60);
@@ -77,7 +77,7 @@ fn lies(world: &World, number: u64) -> (usize, usize, usize) {
 }
 
 #[test]
-fn batches_of_which_nothing_says_that_they_were_stable_are_told() {
+fn batches_of_which_nothing_says_that_they_were_stable_are_reported() {
     let mut sealed = 0;
     for seed in 1..=200 {
         let seal = seed % 2 == 0;
@@ -238,7 +238,7 @@ fn what_an_earlier_opening_gave_up_never_comes_back() {
 }
 
 #[test]
-fn after_a_failed_write_nothing_is_taken_or_told() {
+fn after_a_failed_write_nothing_is_taken_or_reported() {
     let mut world = World::new(9, 200);
     let mut ring = world.open();
     assert_eq!(
@@ -314,7 +314,7 @@ fn a_ring_larger_than_a_window_is_read_in_as_many_steps_as_it_has_windows() {
                 reads += 1;
                 assert!(reads < 40, "the same windows again and again");
                 let from = usize::try_from(at).unwrap();
-                replay.fill(at, world.log[from..from + bytes].to_vec());
+                replay.fill(at, Buf::copy_of(&world.log[from..from + bytes]));
             }
             Step::Found(batch) => {
                 assert_eq!(batch.place.number, next);
@@ -407,7 +407,7 @@ fn all_found(segment: &Segment, bytes: &[u8]) -> Vec<Found> {
 }
 
 #[test]
-fn damage_that_is_found_meanwhile_is_told_by_its_place_and_the_rest_is_read() {
+fn damage_that_is_found_meanwhile_is_reported_by_its_place_and_the_rest_is_read() {
     for seed in 1..=60 {
         let mut world = World::new(seed, 600);
         let mut ring = world.open();
@@ -462,7 +462,7 @@ fn damage_that_is_found_meanwhile_is_told_by_its_place_and_the_rest_is_read() {
 }
 
 #[test]
-fn what_moves_on_finds_room_in_a_ring_that_is_full() {
+fn what_is_relocated_finds_room_in_a_ring_that_is_full() {
     for seed in 1..=40 {
         let mut world = World::new(seed, 600);
         let mut ring = world.open();

@@ -13,7 +13,7 @@ fn later(block: &mut [u8]) {
 }
 
 #[test]
-fn a_later_superblock_or_checkpoint_is_refused_even_beside_one_of_ours() {
+fn a_later_superblock_or_checkpoint_is_refused_even_next_to_one_of_ours() {
     let bytes = 64 << 20;
     let superblock = Superblock {
         journal: OF.0,
@@ -103,7 +103,7 @@ fn a_batch_of_a_later_version_is_found_behind_a_torn_one() {
 }
 
 #[test]
-fn what_only_looks_like_a_later_version_is_a_torn_end_as_before() {
+fn what_only_resembles_a_later_version_is_a_torn_end_as_before() {
     for seed in 1..=200 {
         let (mut world, places) = ring_of(seed, 6);
         let last = places[5];

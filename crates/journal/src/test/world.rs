@@ -89,7 +89,7 @@ impl World {
             match replay.step() {
                 Step::Read { at, bytes } => {
                     let from = usize::try_from(at).unwrap();
-                    replay.fill(at, self.log[from..from + bytes].to_vec());
+                    replay.fill(at, Buf::copy_of(&self.log[from..from + bytes]));
                 }
                 Step::Found(batch) => found.push(batch),
                 Step::End => return (found, replay),

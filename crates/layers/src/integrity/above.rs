@@ -13,7 +13,7 @@ use std::sync::Arc;
 use units::Lba;
 
 /// Looks at the superblock at most, until it is not being written meanwhile.
-const LOOKS: u32 = 4;
+const ATTEMPTS: u32 = 4;
 
 impl Map {
     /// Compares what the file holds above the pages of checksums with what it must. Answers how
@@ -66,7 +66,7 @@ impl Map {
     }
 
     async fn has_superblock(self: &Arc<Self>, from: &MapFile) -> bool {
-        for _ in 0..LOOKS {
+        for _ in 0..ATTEMPTS {
             let before = lock(&self.rounds).at_rest();
             let count = lock(&self.superblock).count;
             let Ok(slots) = read_at(&from.core, &from.file, 0, 2 * PAGE).await else {

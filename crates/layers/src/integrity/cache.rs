@@ -32,7 +32,7 @@ enum Slot {
 }
 
 /// What the cache has of a page.
-pub(super) enum Look {
+pub(super) enum Lookup {
     /// The page.
     Here(Arc<Resident>),
     /// Somebody loads it: look again then.
@@ -54,7 +54,7 @@ impl Cache {
         self.shard_pages * SHARDS
     }
 
-    /// Pages that it has.
+    /// Pages of the map in memory now, over all shards.
     pub(super) fn pages(&self) -> usize {
         self.shards
             .iter()
@@ -78,9 +78,9 @@ impl Cache {
     }
 
     /// Looks at the page, if it is in memory: for a moment, because others wait for it.
-    pub(super) fn glance<T>(&self, index: u64, look: impl FnOnce(&Resident) -> T) -> Option<T> {
+    pub(super) fn glance<T>(&self, index: u64, lookup: impl FnOnce(&Resident) -> T) -> Option<T> {
         match lock(self.shard(index)).slots.get(&index) {
-            Some(Slot::Here(page)) => Some(look(page)),
+            Some(Slot::Here(page)) => Some(lookup(page)),
             Some(Slot::Loading(_)) | None => None,
         }
     }
@@ -88,30 +88,30 @@ impl Cache {
     /// The page, or a place for the answer of whoever loads it. Where it is missing, `make` says
     /// whether this caller loads it (and must then [put](Loading) it), has it at once, or has no
     /// need of it.
-    pub(super) fn look(
+    pub(super) fn lookup(
         &self,
         index: u64,
         make: impl FnOnce() -> Make,
-    ) -> (Look, Option<Loading<'_>>) {
+    ) -> (Lookup, Option<Loading<'_>>) {
         let mut shard = lock(self.shard(index));
         match shard.slots.get_mut(&index) {
-            Some(Slot::Here(page)) => (Look::Here(Arc::clone(page)), None),
+            Some(Slot::Here(page)) => (Lookup::Here(Arc::clone(page)), None),
             Some(Slot::Loading(waiting)) => {
                 let (wake, woken) = oneshot::channel();
                 waiting.push(wake);
-                (Look::Loading(woken), None)
+                (Lookup::Loading(woken), None)
             }
             None => match make() {
-                Make::None => (Look::Missing, None),
+                Make::None => (Lookup::Missing, None),
                 Make::At(page) => {
                     shard.make_room(self.shard_pages);
                     shard.slots.insert(index, Slot::Here(Arc::clone(&page)));
-                    (Look::Here(page), None)
+                    (Lookup::Here(page), None)
                 }
                 Make::Load => {
                     shard.slots.insert(index, Slot::Loading(Vec::new()));
                     (
-                        Look::Missing,
+                        Lookup::Missing,
                         Some(Loading {
                             cache: self,
                             index,

@@ -162,7 +162,7 @@ impl Inside {
         block: u64,
         origin: Origin,
     ) -> Result<Buf, IoError> {
-        if self.map.replaying.load(Ordering::Acquire) {
+        if self.map.state.replaying.load(Ordering::Acquire) {
             // The crash may have left any of its parts old or new; the journal writes those that it
             // knows of.
             let data = self

@@ -18,7 +18,7 @@ const PAGES_AT_ONCE: usize = 8;
 impl Map {
     /// Of so many blocks, those that are not blank.
     pub(super) fn summed(&self, all: u64) -> u64 {
-        let summed = self.summed.load(Ordering::Relaxed);
+        let summed = self.blank.summed.load(Ordering::Relaxed);
         u64::try_from(summed).unwrap_or(0).min(all)
     }
 
@@ -74,14 +74,14 @@ impl Inside {
         }
         drop(counted);
         let summed = i64::try_from(all - without).unwrap_or(i64::MAX);
-        map.summed.store(summed, Ordering::Relaxed);
+        map.blank.summed.store(summed, Ordering::Relaxed);
         // No block becomes blank again: what was counted goes to the file now, if it was not there.
         map.stable(&self.from).await?;
         if without == 0 && lock(&map.superblock).checksums() == all {
             lock(&map.superblock).blank = Blank::Zeroes;
-            map.superblock_is_new.store(true, Ordering::Release);
+            map.state.superblock_is_new.store(true, Ordering::Release);
             map.settle(&self.from).await?;
-            map.anything.store(false, Ordering::Relaxed);
+            map.blank.anything.store(false, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -154,7 +154,7 @@ impl IntegrityLane {
             }
             Ok(Ok(_)) => {
                 Answer::wait(
-                    async move { inside.second_look(blocks, origin).await.map(Done::Data) },
+                    async move { inside.second_read(blocks, origin).await.map(Done::Data) },
                 )
             }
             Ok(Err(error)) => Answer::ready(Err(error)),
@@ -164,7 +164,7 @@ impl IntegrityLane {
                         Ok(Done::Data(data))
                     }
                     Done::Data(_) | Done::Nothing | Done::Extents(_) => {
-                        inside.second_look(blocks, origin).await.map(Done::Data)
+                        inside.second_read(blocks, origin).await.map(Done::Data)
                     }
                 }
             }),
@@ -278,8 +278,8 @@ impl Inside {
         let data = if self.fits(&blocks, &data) {
             data
         } else {
-            let looked = self.second_look(blocks, origin).await;
-            looked.map_err(|error| within(error, range))?
+            let inspected = self.second_read(blocks, origin).await;
+            inspected.map_err(|error| within(error, range))?
         };
         if range == whole {
             return Ok(data);
@@ -291,12 +291,12 @@ impl Inside {
     }
 
     /// Reads while nobody can write: what does not fit now, is wrong.
-    async fn second_look(
+    async fn second_read(
         self: &Rc<Self>,
         blocks: Range<u64>,
         origin: Origin,
     ) -> Result<Buf, IoError> {
-        Tally::add(&self.map.tally.second_looks, 1);
+        Tally::add(&self.map.tally.second_reads, 1);
         let inside = Rc::clone(self);
         // A task of its own: what it repairs or adopts must not stop half-way.
         detach(&self.from.core, async move {

@@ -1,12 +1,12 @@
 //! The map of one volume, shared by its lanes on all cores: which pages are in memory, what is to
 //! be written, and what was seen.
 
-use super::cache::{Cache, Look, Make};
+use super::cache::{Cache, Lookup, Make};
 use super::due::Rounds;
 use super::map_file::read_pair;
 use super::page::{Changed, Checksums, Resident, lock};
 use super::unflushed::Unflushed;
-use super::{Counts, Finding, Options, Report};
+use super::{Counts, Finding, OnFinding, Options};
 use checksums::{
     Blank, Checksum, FAN, Found, Level, MapId, PAGE, Place, Salt, Superblock, Tree, judge,
 };
@@ -28,7 +28,7 @@ pub(super) struct Tally {
     pub(super) mismatches: AtomicU64,
     pub(super) repaired: AtomicU64,
     pub(super) adopted: AtomicU64,
-    pub(super) second_looks: AtomicU64,
+    pub(super) second_reads: AtomicU64,
     pub(super) page_reads: AtomicU64,
     pub(super) page_writes: AtomicU64,
     pub(super) pages_lost: AtomicU64,
@@ -41,25 +41,16 @@ impl Tally {
     }
 }
 
-/// The map of one volume.
-pub(super) struct Map {
-    pub(super) id: MapId,
-    pub(super) salt: Salt,
-    /// Bytes that one checksum covers.
-    pub(super) covered_bytes: usize,
-    /// Logical blocks that one checksum covers.
-    pub(super) per_checksum: u64,
-    /// A block without a checksum may hold anything.
+/// What blocks without a checksum may hold.
+pub(super) struct BlankBlocks {
+    /// Not zeroes alone: they were written before there were checksums.
     pub(super) anything: AtomicBool,
-    /// Blocks that are not blank, where those that are may hold anything.
+    /// Blocks that have a checksum, where those without may hold anything.
     pub(super) summed: AtomicI64,
-    /// The superblock says something new, and is to be written with the next pages above.
-    pub(super) superblock_is_new: AtomicBool,
-    pub(super) cache: Cache,
-    pub(super) tree: Mutex<Tree>,
-    pub(super) superblock: Mutex<Superblock>,
-    pub(super) rounds: Mutex<Rounds>,
-    pub(super) unflushed: Mutex<Unflushed>,
+}
+
+/// What may be written, and is to be written.
+pub(super) struct MapState {
     /// A write or sync of the map failed, or it was closed: nothing may be written any more.
     pub(super) broken: AtomicBool,
     /// There was no space for the last round.
@@ -69,11 +60,30 @@ pub(super) struct Map {
     /// Writes of parts of blocks that do not fit their checksums are adopted: the journal's replay
     /// is not over.
     pub(super) replaying: AtomicBool,
+    /// The superblock says something new, and is to be written with the next pages above.
+    pub(super) superblock_is_new: AtomicBool,
+}
+
+/// The map of one volume.
+pub(super) struct Map {
+    pub(super) id: MapId,
+    pub(super) salt: Salt,
+    /// Bytes that one checksum covers.
+    pub(super) covered_bytes: usize,
+    /// Logical blocks that one checksum covers.
+    pub(super) per_checksum: u64,
+    pub(super) blank: BlankBlocks,
+    pub(super) cache: Cache,
+    pub(super) tree: Mutex<Tree>,
+    pub(super) superblock: Mutex<Superblock>,
+    pub(super) rounds: Mutex<Rounds>,
+    pub(super) unflushed: Mutex<Unflushed>,
+    pub(super) state: MapState,
     /// Stable data needs no stable checksums: whoever stands above names it, after a crash, until
     /// the next flush.
     pub(super) covered: bool,
     pub(super) tally: Tally,
-    pub(super) report: Report,
+    pub(super) report: OnFinding,
     pub(super) repair: Option<Arc<dyn super::Repair>>,
     bad: Mutex<BTreeSet<u64>>,
 }
@@ -123,18 +133,22 @@ impl Map {
             salt: Salt::of(superblock.map),
             covered_bytes: superblock.covers.bytes() as usize,
             per_checksum: superblock.per_checksum(),
-            anything: AtomicBool::new(superblock.blank == Blank::Anything),
-            summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
-            superblock_is_new: AtomicBool::new(false),
+            blank: BlankBlocks {
+                anything: AtomicBool::new(superblock.blank == Blank::Anything),
+                summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
+            },
             cache: Cache::new(options.resident_bytes / PAGE),
             tree: Mutex::new(tree),
             superblock: Mutex::new(superblock),
             rounds: Mutex::default(),
             unflushed: Mutex::default(),
-            broken: AtomicBool::new(false),
-            full: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            replaying: AtomicBool::new(!clean),
+            state: MapState {
+                broken: AtomicBool::new(false),
+                full: AtomicBool::new(false),
+                closed: AtomicBool::new(false),
+                replaying: AtomicBool::new(!clean),
+                superblock_is_new: AtomicBool::new(false),
+            },
             covered: options.covered,
             tally: Tally::default(),
             report: options.report,
@@ -150,17 +164,19 @@ impl Map {
 
     /// What a block without a checksum holds.
     pub(super) fn blank(&self) -> Blank {
-        if self.anything.load(Ordering::Relaxed) {
+        if self.blank.anything.load(Ordering::Relaxed) {
             Blank::Anything
         } else {
             Blank::Zeroes
         }
     }
 
-    /// Sums of a page were set.
+    /// Checksums of a page were set.
     pub(super) fn changed(&self, page: &Arc<Resident>, changed: Changed) {
         if changed.filled != 0 && self.blank() == Blank::Anything {
-            self.summed.fetch_add(changed.filled, Ordering::Relaxed);
+            self.blank
+                .summed
+                .fetch_add(changed.filled, Ordering::Relaxed);
         }
         if changed.dirtied {
             self.dirtied(Arc::clone(page));
@@ -207,12 +223,12 @@ impl Map {
                     (true, false) => Make::None,
                 }
             };
-            match self.cache.look(index, make) {
-                (Look::Here(page), _) => return Ok(Some(page)),
-                (Look::Missing, None) => return Ok(None),
+            match self.cache.lookup(index, make) {
+                (Lookup::Here(page), _) => return Ok(Some(page)),
+                (Lookup::Missing, None) => return Ok(None),
                 // Whoever loads it may fail, or give up: the next look tells.
-                (Look::Loading(woken), _) => drop(woken.await),
-                (Look::Missing, Some(mut loading)) => {
+                (Lookup::Loading(woken), _) => drop(woken.await),
+                (Lookup::Missing, Some(mut loading)) => {
                     let slots = self.read_pair(core, file, index).await?;
                     loading.page = Some(self.judged(index, &slots));
                 }
@@ -333,17 +349,17 @@ impl Map {
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
+        self.state.broken.load(Ordering::Acquire)
     }
 
     /// There is no space for it, and what waits to be written is as much as may be kept in memory.
     pub(super) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Acquire) && self.dirty_pages() >= self.cache.pages_max()
+        self.state.full.load(Ordering::Acquire) && self.dirty_pages() >= self.cache.pages_max()
     }
 
     /// No block may be written any more.
     pub(super) fn refuses(&self) -> bool {
-        self.is_broken() || self.closed.load(Ordering::Acquire)
+        self.is_broken() || self.state.closed.load(Ordering::Acquire)
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -353,7 +369,7 @@ impl Map {
             mismatches: get(&tally.mismatches),
             repaired: get(&tally.repaired),
             adopted: get(&tally.adopted),
-            second_looks: get(&tally.second_looks),
+            second_reads: get(&tally.second_reads),
             page_reads: get(&tally.page_reads),
             page_writes: get(&tally.page_writes),
             pages_lost: get(&tally.pages_lost),

@@ -106,7 +106,7 @@ pub enum Finding {
 }
 
 /// Who gets findings, on whatever core they are made.
-pub type Report = Arc<dyn Fn(&Finding) + Send + Sync>;
+pub type OnFinding = Arc<dyn Fn(&Finding) + Send + Sync>;
 
 /// Another copy of the data, which a mirror has.
 pub trait Repair: Send + Sync {
@@ -127,7 +127,7 @@ pub struct Options {
     /// since the last flush, stable or not: then a stable write does not wait for its checksums.
     pub covered: bool,
     /// Who gets findings.
-    pub report: Report,
+    pub report: OnFinding,
     /// Where another copy is, if anywhere.
     pub repair: Option<Arc<dyn Repair>>,
 }
@@ -157,7 +157,7 @@ pub struct Counts {
     /// Checksums adopted from what was there: on request, after failed writes, and on a replay.
     pub adopted: u64,
     /// Reads that looked again, because a write was under way or because of a mismatch.
-    pub second_looks: u64,
+    pub second_reads: u64,
     /// Reads of the map, of one page each (8 KiB).
     pub page_reads: u64,
     /// Writes of the map, of one page each (4 KiB).
@@ -187,13 +187,13 @@ impl Integrity {
     /// its checksum is refused. Until then, which only a volume that was not closed cleanly begins
     /// with, it is taken.
     pub fn replayed(&self) {
-        self.map.replaying.store(false, Ordering::Release);
+        self.map.state.replaying.store(false, Ordering::Release);
     }
 
     /// It was not closed cleanly, and [`Integrity::replayed`] was not called yet.
     #[must_use]
     pub fn is_replaying(&self) -> bool {
-        self.map.replaying.load(Ordering::Acquire)
+        self.map.state.replaying.load(Ordering::Acquire)
     }
 
     /// Bytes that one checksum covers.

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use units::{BlockCount, BlockSize, Buf};
-use volume::{IoError, OpenError, Shape, Volume};
+use volume::{IoError, OpenError, OpenErrorKind, Shape, Volume};
 
 /// Pages that are read at once when many are looked at.
 const PAGES_AT_ONCE: usize = 32;
@@ -165,6 +165,7 @@ pub(super) async fn map_file(
 fn cannot(sidecar: &Sidecar, error: &io::Error) -> OpenError {
     if is_no_space(error) {
         return OpenError {
+            kind: OpenErrorKind::NoSpace,
             cause: format!("there is no space for the checksums in {sidecar}: {error}"),
             next_step:
                 "make room in the file system where they lie, and the LUN is online soon after"
@@ -172,6 +173,7 @@ fn cannot(sidecar: &Sidecar, error: &io::Error) -> OpenError {
         };
     }
     OpenError {
+        kind: OpenErrorKind::of_io(error),
         cause: format!("the checksums in {sidecar} cannot be used: {error}"),
         next_step:
             "bring the file back, or give the checksums up: causeway lun set NAME integrity=false"
@@ -181,6 +183,7 @@ fn cannot(sidecar: &Sidecar, error: &io::Error) -> OpenError {
 
 fn refused(sidecar: &Sidecar, why: &dyn std::fmt::Display) -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("the checksums in {sidecar} cannot be used: {why}"),
         next_step:
             "restore the file, or give the checksums up: causeway lun set NAME integrity=false"
@@ -190,6 +193,7 @@ fn refused(sidecar: &Sidecar, why: &dyn std::fmt::Display) -> OpenError {
 
 fn refused_version(sidecar: &Sidecar, version: Damage) -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Unsupported,
         cause: format!("the checksums in {sidecar} cannot be used: {version}"),
         next_step: "run the version of causeway that wrote them".to_owned(),
     }
@@ -321,6 +325,7 @@ impl Integrity {
             ..lock(&self.map.superblock).clone()
         };
         end_of_map(&larger).map_err(|why| OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: why,
             next_step: "stay below that, or give the checksums up: causeway lun set NAME \
                         integrity=false"
@@ -466,8 +471,8 @@ impl Integrity {
 
     /// The map is given up: nothing is written any more, to it or through it.
     pub fn give_up(&self) {
-        self.map.closed.store(true, Ordering::Release);
-        self.map.broken.store(true, Ordering::Release);
+        self.map.state.closed.store(true, Ordering::Release);
+        self.map.state.broken.store(true, Ordering::Release);
     }
 
     /// Writes everything, and that it is everything. Nothing can be written through the volume
@@ -478,9 +483,9 @@ impl Integrity {
     /// crash.
     pub async fn close(&self, core: &CoreHandle) -> Result<(), OpenError> {
         // Who holds blocks from here on finds it closed, and who holds some already is found.
-        self.map.closed.store(true, Ordering::Release);
+        self.map.state.closed.store(true, Ordering::Release);
         let closed = self.write_all(core).await;
-        self.map.broken.store(true, Ordering::Release);
+        self.map.state.broken.store(true, Ordering::Release);
         closed
     }
 

@@ -102,13 +102,13 @@ impl Map {
 
     fn end(self: &Arc<Self>, from: &MapFile, written: io::Result<()>) {
         let refused = written.as_ref().is_err_and(is_no_space);
-        let was_full = self.full.swap(refused, Ordering::AcqRel);
+        let was_full = self.state.full.swap(refused, Ordering::AcqRel);
         match written {
             Ok(()) if was_full => self.report_finding(&Finding::MapHasRoom),
             Err(error) if refused && !was_full => self.report_finding(&Finding::MapFull {
                 why: error.to_string(),
             }),
-            Err(error) if !refused && !self.broken.swap(true, Ordering::AcqRel) => {
+            Err(error) if !refused && !self.state.broken.swap(true, Ordering::AcqRel) => {
                 self.report_finding(&Finding::MapBroken {
                     why: error.to_string(),
                 });
@@ -201,7 +201,7 @@ impl Map {
             if superblock.count == number {
                 superblock.count -= 1;
             }
-            self.superblock_is_new.store(true, Ordering::Release);
+            self.state.superblock_is_new.store(true, Ordering::Release);
         }
         let mut pages = std::mem::take(&mut round.pages);
         if let Some(written) = begun.written {
@@ -283,7 +283,7 @@ impl Map {
     /// Writes the superblock where the regions have changed; always, where the map is closed by it.
     pub(super) async fn write_superblock(&self, from: &MapFile, close: bool) -> io::Result<()> {
         let roots = lock(&self.tree).roots_to_write();
-        let is_new = self.superblock_is_new.swap(false, Ordering::AcqRel);
+        let is_new = self.state.superblock_is_new.swap(false, Ordering::AcqRel);
         if roots.is_none() && !close && !is_new {
             return Ok(());
         }
@@ -291,7 +291,7 @@ impl Map {
             let mut superblock = lock(&self.superblock);
             superblock.count += 1;
             // Closed before the journal was replayed, it is as after the crash.
-            superblock.clean = close && !self.replaying.load(Ordering::Acquire);
+            superblock.clean = close && !self.state.replaying.load(Ordering::Acquire);
             superblock.regions = lock(&self.tree).roots();
             superblock.summed = match superblock.blank {
                 Blank::Anything => self.summed(superblock.checksums()),

@@ -86,11 +86,11 @@ impl Bucket {
 
 /// Names one that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Ticket(u64);
+pub struct LimitTicket(u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    ticket: Ticket,
+    ticket: LimitTicket,
     bytes: u64,
 }
 
@@ -151,7 +151,7 @@ impl Gate {
     }
 
     /// An operation comes: `None`: it may go; else it waits under this name.
-    pub fn arrive(&mut self, now: Now, class: Class, bytes: u64) -> Option<Ticket> {
+    pub fn arrive(&mut self, now: Now, class: Class, bytes: u64) -> Option<LimitTicket> {
         self.fill(now);
         let place = place(class);
         let first = self.queues.iter().take(place + 1).all(VecDeque::is_empty);
@@ -159,7 +159,7 @@ impl Gate {
             self.take(bytes);
             return None;
         }
-        let ticket = Ticket(self.tickets);
+        let ticket = LimitTicket(self.tickets);
         self.tickets += 1;
         let queue = self.queues.get_mut(place).expect("a queue for each class");
         queue.push_back(Waiting { ticket, bytes });
@@ -167,7 +167,7 @@ impl Gate {
     }
 
     /// The next one that may go now.
-    pub fn release(&mut self, now: Now) -> Option<Ticket> {
+    pub fn release(&mut self, now: Now) -> Option<LimitTicket> {
         self.fill(now);
         let first = *self.first()?;
         if !self.wait(first.bytes).is_zero() {
@@ -182,7 +182,7 @@ impl Gate {
 
     /// Who goes next, and when.
     #[must_use]
-    pub fn due(&self) -> Option<(Ticket, Now)> {
+    pub fn due(&self) -> Option<(LimitTicket, Now)> {
         let first = self.first()?;
         Some((first.ticket, self.at.after(self.wait(first.bytes))))
     }

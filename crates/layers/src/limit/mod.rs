@@ -12,7 +12,7 @@ mod gate;
 #[cfg(test)]
 mod test;
 
-pub use gate::{Gate, MOMENT, Rates, Ticket};
+pub use gate::{Gate, LimitTicket, MOMENT, Rates};
 
 use env::{CoreHandle, LocalFuture, call_all, detach};
 use std::cell::{Cell, RefCell};
@@ -42,11 +42,11 @@ struct State {
     gate: Gate,
     rates: Rates,
     /// Those that wait and have looked at least once.
-    wakers: BTreeMap<Ticket, Waker>,
+    wakers: BTreeMap<LimitTicket, Waker>,
     /// Those that may go and do not know it yet.
-    granted: BTreeSet<Ticket>,
+    granted: BTreeSet<LimitTicket>,
     /// Who has the timer, and for when.
-    armed: Option<(Ticket, Now)>,
+    armed: Option<(LimitTicket, Now)>,
     deferred: u64,
     waited: Duration,
 }
@@ -94,7 +94,7 @@ impl Limit {
         self.0.on.store(on, Ordering::Release);
         let id = self.0.id;
         call_all(core, move |core| {
-            if let Some(cell) = look_up(core, id) {
+            if let Some(cell) = lookup(core, id) {
                 cell.set(on);
             }
             Box::pin(async {}) as LocalFuture<()>
@@ -120,7 +120,7 @@ impl Limit {
     }
 }
 
-fn look_up(core: &CoreHandle, id: u64) -> Option<Rc<Cell<bool>>> {
+fn lookup(core: &CoreHandle, id: u64) -> Option<Rc<Cell<bool>>> {
     let on_core = core.locals().get::<OnCore>();
     on_core.0.borrow().get(&id).and_then(Weak::upgrade)
 }
@@ -151,7 +151,7 @@ impl State {
 
     /// `None`: `ticket` may go. Else it waits to be woken, and where it is first until then at the
     /// most.
-    fn look(&mut self, ticket: Ticket, now: Now, cx: &Context<'_>) -> Option<Option<Now>> {
+    fn poll(&mut self, ticket: LimitTicket, now: Now, cx: &Context<'_>) -> Option<Option<Now>> {
         self.wakers.remove(&ticket);
         if !self.granted.contains(&ticket) {
             self.go_on(now);
@@ -221,7 +221,7 @@ impl Lane for LimitLane {
 }
 
 impl LimitLane {
-    fn arrive(&self, class: Class, bytes: u64) -> Option<Ticket> {
+    fn arrive(&self, class: Class, bytes: u64) -> Option<LimitTicket> {
         let mut state = self.shared.lock();
         let now = self.core.now();
         // Those that may go by now go first.
@@ -233,12 +233,12 @@ impl LimitLane {
 }
 
 /// Waits until `ticket` may go. Where it is first it looks when it is due, else it is woken.
-async fn wait(core: &CoreHandle, shared: &Shared, ticket: Ticket) {
+async fn wait(core: &CoreHandle, shared: &Shared, ticket: LimitTicket) {
     let mut timer: Option<(Now, LocalFuture<()>)> = None;
     poll_fn(|cx| {
         loop {
-            let looked = shared.lock().look(ticket, core.now(), cx);
-            let Some(due) = looked else {
+            let polled = shared.lock().poll(ticket, core.now(), cx);
+            let Some(due) = polled else {
                 return Poll::Ready(());
             };
             let Some(at) = due else {

@@ -67,16 +67,16 @@ impl Gone {
 
 /// Those that wait, by class, in order of arrival: the model.
 #[derive(Default)]
-struct Queues([VecDeque<(Ticket, u64)>; 4]);
+struct Queues([VecDeque<(LimitTicket, u64)>; 4]);
 
 use std::collections::VecDeque;
 
 impl Queues {
-    fn first(&self) -> Option<&(Ticket, u64)> {
+    fn first(&self) -> Option<&(LimitTicket, u64)> {
         self.0.iter().find_map(VecDeque::front)
     }
 
-    fn pop(&mut self) -> Option<(Ticket, u64)> {
+    fn pop(&mut self) -> Option<(LimitTicket, u64)> {
         let queue = self.0.iter_mut().find(|queue| !queue.is_empty());
         queue.and_then(VecDeque::pop_front)
     }

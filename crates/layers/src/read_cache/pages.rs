@@ -2,7 +2,7 @@
 //! holds.
 //!
 //! ```text
-//!   page -> shard: a lock around frames and their policy     page -> stamp: changes begun, changes ended
+//!   page -> shard: a lock around frames and their policy   page -> stamp: changes begun and ended
 //! ```
 //!
 //! **Invariants.** I1: a page that is there holds what the volume below holds. I2: a change takes
@@ -27,7 +27,7 @@ const PAGE_COST: usize = 256;
 const STAMPS: usize = 4096;
 
 /// Pages in a row that lie in one shard.
-const STRETCH: u64 = 4 * RUN_PAGES;
+const SEGMENT: u64 = 4 * RUN_PAGES;
 
 /// The most shards.
 const SHARDS_MAX: usize = 64;
@@ -49,7 +49,7 @@ struct Counts {
     misses: AtomicU64,
 }
 
-/// The pages.
+/// The memory of a read cache: its shards, what was changed when, and what helped.
 pub struct Pages {
     shards: Box<[Mutex<Shard>]>,
     stamps: Box<[Stamp]>,
@@ -102,7 +102,7 @@ impl Pages {
 
     fn shard(&self, page: u64) -> MutexGuard<'_, Shard> {
         let count = u64::try_from(self.shards.len()).expect("a usize fits");
-        let spread = Spread::of(page / STRETCH) >> 16;
+        let spread = Spread::of(page / SEGMENT) >> 16;
         let place = usize::try_from(spread % count).expect("below the count");
         let shard = self.shards.get(place).expect("below the count");
         shard.lock().unwrap_or_else(PoisonError::into_inner)

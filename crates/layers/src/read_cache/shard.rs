@@ -9,8 +9,8 @@
 //! elsewhere, and it needs to know what was read only when it has to choose: it is told then.
 //!
 //! **Invariants.** I1: the policy knows exactly the pages that have a frame. I2: a page with its
-//! bit set in `touched` is in `untold`. I3: `untold` is no longer than twice as many pages as there
-//! may be, however seldom the policy chooses.
+//! bit set in `touched` is in `unreported`. I3: `unreported` is no longer than twice as many pages
+//! as there may be, however seldom the policy chooses.
 
 use super::frames::{Frame, Frames};
 use hashbrown::HashTable;
@@ -28,7 +28,7 @@ const RUN: usize = 8;
 pub(super) const RUN_PAGES: u64 = RUN as u64;
 
 /// Of how many pages the policy hears at most before it chooses one that leaves.
-const TOLD_MAX: usize = 64;
+const REPORTED_MAX: usize = 64;
 
 /// No frame.
 const NONE: Frame = Frame::MAX;
@@ -102,7 +102,7 @@ pub(super) struct Shard {
     policy: Policy,
     frames: Frames,
     /// Pages that were read since the policy was told.
-    untold: Vec<u64>,
+    unreported: Vec<u64>,
 }
 
 impl Shard {
@@ -121,7 +121,7 @@ impl Shard {
                 Leaving,
             ),
             frames,
-            untold: Vec::new(),
+            unreported: Vec::new(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Shard {
             let bit = 1 << within(page);
             if run.touched & bit == 0 {
                 run.touched |= bit;
-                self.untold.push(page);
+                self.unreported.push(page);
             }
             all.append_owned(self.frames.share(frame));
         }
@@ -210,11 +210,11 @@ impl Shard {
 
     /// Tells the policy what was read.
     fn tell(&mut self) {
-        if self.untold.len() > 2 * self.frames.max() {
-            self.forget_untold();
+        if self.unreported.len() > 2 * self.frames.max() {
+            self.forget_unreported();
         }
-        let kept = self.untold.len().saturating_sub(TOLD_MAX);
-        for page in self.untold.drain(kept..) {
+        let kept = self.unreported.len().saturating_sub(REPORTED_MAX);
+        for page in self.unreported.drain(kept..) {
             let number = page / RUN_PAGES;
             let found = self
                 .runs
@@ -229,8 +229,8 @@ impl Shard {
 
     /// Pages that have left are told of nowhere, and so add up where much more is read than is put
     /// in.
-    fn forget_untold(&mut self) {
-        self.untold.clear();
+    fn forget_unreported(&mut self) {
+        self.unreported.clear();
         for run in &mut self.runs {
             run.touched = 0;
         }
@@ -279,7 +279,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn what_the_policy_was_not_told_does_not_add_up_where_much_is_read_and_little_put_in() {
+    fn what_the_policy_was_not_reported_does_not_add_up_where_much_is_read_and_little_put_in() {
         let mut shard = Shard::new(512);
         let data = Buf::zeroes(PAGE);
         for page in 0..5_000 {
@@ -290,8 +290,8 @@ mod test {
                     shard.read(page..page + 1, &mut Buf::empty());
                 }
             }
-            let untold = shard.untold.len();
-            assert!(untold <= 3 * 512, "{untold} after {page} pages");
+            let unreported = shard.unreported.len();
+            assert!(unreported <= 3 * 512, "{unreported} after {page} pages");
         }
         assert!(shard.len() > 400);
     }

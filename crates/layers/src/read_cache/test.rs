@@ -33,7 +33,7 @@ struct Place {
 }
 
 /// What is there, by the cache or from below, is not older than what was acknowledged before.
-fn look(pages: &Pages, places: &[Place], at: u64, hits: &AtomicU64) {
+fn inspect(pages: &Pages, places: &[Place], at: u64, hits: &AtomicU64) {
     let place = &places[usize::try_from(at).unwrap()];
     let oldest = place.acknowledged.load(Ordering::SeqCst);
     let found = if let Some(page) = pages.get(at..at + 1) {
@@ -74,7 +74,7 @@ fn on_threads_a_page_is_never_older_than_what_was_acknowledged_when_it_was_asked
             scope.spawn(move || {
                 let mut draw = Draw::new(reader);
                 for _ in 0..40_000 {
-                    look(pages, places, draw.below(PLACES), hits);
+                    inspect(pages, places, draw.below(PLACES), hits);
                 }
             });
         }

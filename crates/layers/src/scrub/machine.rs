@@ -43,7 +43,7 @@ pub enum BadKind {
 /// Blocks that are bad.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bad {
-    /// Which.
+    /// Blocks of the LUN.
     pub range: LbaRange,
     /// What is wrong.
     pub kind: BadKind,
@@ -51,7 +51,7 @@ pub struct Bad {
 
 /// What a scrub has found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Report {
+pub struct ScrubReport {
     /// Blocks that cannot be read.
     pub unreadable: u64,
     /// Blocks that are not what was written.
@@ -62,7 +62,7 @@ pub struct Report {
     pub places: Vec<Bad>,
 }
 
-impl Report {
+impl ScrubReport {
     fn add(&mut self, bad: Bad) {
         let counter = match bad.kind {
             BadKind::Unreadable => &mut self.unreadable,
@@ -88,7 +88,7 @@ impl Report {
 
 /// How far a scrub is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct ScrubProgress {
     /// The next block.
     pub position: Lba,
     /// All blocks.
@@ -115,7 +115,7 @@ pub struct Machine {
     finest_to: Lba,
     busy: bool,
     retries: u32,
-    report: Report,
+    report: ScrubReport,
     sampled: Option<(Now, u64, Lba)>,
     rate: Option<f64>,
 }
@@ -129,7 +129,7 @@ impl Machine {
         blocks: BlockCount,
         [block_bytes, finest_bytes]: [u32; 2],
         position: Lba,
-        report: Report,
+        report: ScrubReport,
     ) -> Self {
         let block_bytes = u64::from(block_bytes);
         Self {
@@ -254,11 +254,11 @@ impl Machine {
 
     /// How far it is.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ScrubProgress {
         let left = (self.blocks.0 - self.position.0) * self.block_bytes;
         let rate = self.rate.unwrap_or(0.0);
         let seconds = left as f64 / rate;
-        Progress {
+        ScrubProgress {
             position: self.position,
             blocks: self.blocks,
             bytes_per_second: whole(rate),
@@ -271,7 +271,7 @@ impl Machine {
 
     /// What it has found so far.
     #[must_use]
-    pub const fn report(&self) -> &Report {
+    pub const fn report(&self) -> &ScrubReport {
         &self.report
     }
 }

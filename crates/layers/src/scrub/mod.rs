@@ -1,7 +1,7 @@
 //! Reading all of a volume, slowly, to find what has gone bad while a second copy may still be had.
 //!
 //! ```text
-//!   Machine: which blocks next, how long to rest, what was found  <-->  Job: reads them, class Scrub
+//!   Machine: which blocks next, how long to rest, what was found  <-->  Job: reads them
 //!                                   |
 //!                       Progress, kept now and then, so that a restart goes on
 //! ```
@@ -20,5 +20,5 @@ mod task;
 #[cfg(test)]
 mod test;
 
-pub use machine::{Bad, BadKind, Machine, Progress, Report};
+pub use machine::{Bad, BadKind, Machine, ScrubProgress, ScrubReport};
 pub use task::{Count, End, Job, Keep};

@@ -1,6 +1,6 @@
 //! The task that does what the machine says.
 
-use super::machine::{Machine, Progress, Report};
+use super::machine::{Machine, ScrubProgress, ScrubReport};
 use crate::integrity::IntegrityLane;
 use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ pub enum End {
 pub type Count = Box<dyn Fn() -> LocalFuture<u64>>;
 
 /// Keeps position and report where a restart finds them.
-pub type Keep = Box<dyn Fn(Progress, Report) -> LocalFuture<()>>;
+pub type Keep = Box<dyn Fn(ScrubProgress, ScrubReport) -> LocalFuture<()>>;
 
 /// A scrub.
 pub struct Job {
@@ -74,13 +74,13 @@ impl Job {
 
     /// How far it is.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ScrubProgress {
         self.machine.borrow().progress()
     }
 
     /// What it has found.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ScrubReport {
         self.machine.borrow().report().clone()
     }
 
@@ -111,7 +111,7 @@ impl Job {
                 break End::Finished;
             };
             let began = core.now();
-            let outcome = self.look(range).await;
+            let outcome = self.inspect(range).await;
             let took = core.now().since(began);
             let rest = self.machine.borrow_mut().answered(range, outcome, took);
             match rest {
@@ -141,7 +141,7 @@ impl Job {
         }
     }
 
-    async fn look(&self, range: LbaRange) -> Result<(), IoError> {
+    async fn inspect(&self, range: LbaRange) -> Result<(), IoError> {
         let origin = Origin {
             class: Class::Scrub,
             ..Origin::default()

@@ -45,7 +45,7 @@ fn every_bad_block_is_found_at_its_place_also_when_the_scrub_goes_on_later() {
     let sizes = [[4096; 2], [512; 2]];
     let stops = [0, 1, 6, 7, 64, 500, 998];
     for (stop, bytes) in stops.into_iter().flat_map(|it| sizes.map(|of| (it, of))) {
-        let mut machine = Machine::new(BlockCount(999), bytes, Lba(0), Report::default());
+        let mut machine = Machine::new(BlockCount(999), bytes, Lba(0), ScrubReport::default());
         walk(&mut machine, &bad, stop);
         let (position, report) = (machine.progress().position, machine.report().clone());
         let mut machine = Machine::new(BlockCount(999), bytes, position, report);
@@ -65,7 +65,12 @@ fn every_bad_block_is_found_at_its_place_also_when_the_scrub_goes_on_later() {
 
 #[test]
 fn it_rests_while_hosts_work_and_runs_when_they_do_not() {
-    let mut machine = Machine::new(BlockCount(1 << 20), [4096; 2], Lba(0), Report::default());
+    let mut machine = Machine::new(
+        BlockCount(1 << 20),
+        [4096; 2],
+        Lba(0),
+        ScrubReport::default(),
+    );
     let second = |n: u64| Now(n * 1_000_000_000);
     machine.sample(second(1), 0);
     machine.sample(second(2), 1000);
@@ -101,7 +106,7 @@ fn it_rests_while_hosts_work_and_runs_when_they_do_not() {
 
 #[test]
 fn a_volume_that_never_answers_ends_it_with_a_reason() {
-    let mut machine = Machine::new(BlockCount(8), [4096; 2], Lba(0), Report::default());
+    let mut machine = Machine::new(BlockCount(8), [4096; 2], Lba(0), ScrubReport::default());
     let piece = machine.next(BlockCount(8)).unwrap();
     let tries = (0..).find(|_| {
         machine
@@ -135,7 +140,7 @@ fn a_job_reads_everything_once_finds_the_fault_and_keeps_its_progress() {
             let kept = Rc::new(RefCell::new(Vec::new()));
             let (into, asked) = (Rc::clone(&kept), Rc::new(Cell::new(0)));
             let job = Job::new(
-                Machine::new(BlockCount(1000), [4096; 2], Lba(0), Report::default()),
+                Machine::new(BlockCount(1000), [4096; 2], Lba(0), ScrubReport::default()),
                 (lane, BlockCount(256)),
                 None,
                 Box::new(move || {

@@ -15,7 +15,7 @@ mod queue;
 #[cfg(test)]
 mod test;
 
-pub use queue::{Flow, HANGS_AFTER, Queue, Ticket};
+pub use queue::{Flow, HANGS_AFTER, Queue, ShareTicket};
 
 use crate::limit::{Deferred, cost};
 use env::{Answer, CoreHandle, detach};
@@ -53,9 +53,9 @@ struct State {
     queue: Queue,
     /// Volumes that were given shares.
     named: usize,
-    wakers: BTreeMap<Ticket, Waker>,
+    wakers: BTreeMap<ShareTicket, Waker>,
     /// Those that may go and do not know it yet.
-    granted: BTreeSet<Ticket>,
+    granted: BTreeSet<ShareTicket>,
     /// When something came or ended last.
     at: Now,
 }
@@ -77,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    fn grant(&mut self, ticket: Ticket) {
+    fn grant(&mut self, ticket: ShareTicket) {
         self.granted.insert(ticket);
         if let Some(waker) = self.wakers.remove(&ticket) {
             waker.wake();
@@ -239,7 +239,7 @@ impl Lane for ShareLane {
         let below = Rc::clone(&self.below);
         let arrived = core.now();
         detach(&self.core, async move {
-            poll_fn(|cx| share.0.pool.look(ticket, cx)).await;
+            poll_fn(|cx| share.0.pool.poll(ticket, cx)).await;
             let waited = u64::try_from(core.now().since(arrived).as_nanos());
             let waited = waited.unwrap_or(u64::MAX);
             share.0.waited_nanos.fetch_add(waited, Ordering::Relaxed);
@@ -253,7 +253,7 @@ impl Lane for ShareLane {
 
 impl Pool {
     /// `None`: it goes.
-    fn arrive(&self, flow: Flow, cost: u64, at: Now) -> Option<Ticket> {
+    fn arrive(&self, flow: Flow, cost: u64, at: Now) -> Option<ShareTicket> {
         let mut state = lock(&self.state);
         state.at = at;
         let ticket = state.queue.arrive(flow, cost, at)?;
@@ -262,7 +262,7 @@ impl Pool {
         Some(ticket)
     }
 
-    fn look(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<()> {
+    fn poll(&self, ticket: ShareTicket, cx: &Context<'_>) -> Poll<()> {
         let mut state = lock(&self.state);
         if state.granted.remove(&ticket) {
             state.wakers.remove(&ticket);

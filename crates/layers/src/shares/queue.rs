@@ -30,7 +30,7 @@ pub struct Flow(u64);
 
 /// Names an operation that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Ticket(u64);
+pub struct ShareTicket(u64);
 
 #[derive(Debug)]
 struct Known {
@@ -39,7 +39,7 @@ struct Known {
     end: u128,
     under_way: usize,
     /// Where each begins.
-    waiting: VecDeque<(u128, Ticket)>,
+    waiting: VecDeque<(u128, ShareTicket)>,
     /// When one of it ended last, or went while none was under way.
     moved: Now,
     hangs: bool,
@@ -134,8 +134,8 @@ impl Queue {
     }
 
     /// An operation of this cost has come; `None`: it goes.
-    pub fn arrive(&mut self, flow: Flow, cost: u64, at: Now) -> Option<Ticket> {
-        let (now, ticket) = (self.now, Ticket(self.number()));
+    pub fn arrive(&mut self, flow: Flow, cost: u64, at: Now) -> Option<ShareTicket> {
+        let (now, ticket) = (self.now, ShareTicket(self.number()));
         let known = self.flows.get_mut(&flow)?;
         let begin = now.max(known.end);
         known.end = begin + (u128::from(cost) * SCALE / u128::from(known.shares)).max(1);
@@ -163,7 +163,7 @@ impl Queue {
     }
 
     /// The first of a flow goes.
-    fn goes(&mut self, flow: Flow, at: Now) -> Option<Ticket> {
+    fn goes(&mut self, flow: Flow, at: Now) -> Option<ShareTicket> {
         let known = self.flows.get_mut(&flow)?;
         let (begin, ticket) = known.waiting.pop_front()?;
         self.first.remove(&(begin, flow));
@@ -183,14 +183,14 @@ impl Queue {
     }
 
     /// The next one that may go now; to be asked until there is none, after every change.
-    pub fn release(&mut self, at: Now) -> Option<Ticket> {
+    pub fn release(&mut self, at: Now) -> Option<ShareTicket> {
         if let Some(flow) = self.next() {
             return self.goes(flow, at);
         }
         if self.waiting == 0 || at.since(self.checked_at) < CHECK_EVERY {
             return None;
         }
-        self.look_for_stuck(at);
+        self.find_hanging(at);
         let flow = self.next()?;
         self.goes(flow, at)
     }
@@ -200,7 +200,7 @@ impl Queue {
         flows.find(|flow| self.may_go(*flow))
     }
 
-    fn look_for_stuck(&mut self, at: Now) {
+    fn find_hanging(&mut self, at: Now) {
         self.checked_at = at;
         for known in self.flows.values_mut().filter(|it| it.under_way > 0) {
             if !known.hangs && at.since(known.moved) >= HANGS_AFTER {
@@ -211,7 +211,7 @@ impl Queue {
     }
 
     /// The next one, whether it may go or not.
-    pub fn release_any(&mut self, at: Now) -> Option<Ticket> {
+    pub fn release_any(&mut self, at: Now) -> Option<ShareTicket> {
         let (_, flow) = *self.first.first()?;
         self.goes(flow, at)
     }

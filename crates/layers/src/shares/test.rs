@@ -14,7 +14,7 @@ use volume_test::plain::Plain;
 struct Model {
     flow: Flow,
     shares: u32,
-    waiting: VecDeque<(Ticket, u64)>,
+    waiting: VecDeque<(ShareTicket, u64)>,
     under_way: usize,
     /// What went of it while all flows had something waiting.
     went: u64,

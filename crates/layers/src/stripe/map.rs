@@ -15,7 +15,7 @@ use units::{BlockCount, Lba, LbaRange};
 /// Where a column begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// Which part.
+    /// Counted from 0, in the order of the volume's parts.
     pub part: usize,
     /// Its first block there.
     pub start: Lba,
@@ -49,7 +49,7 @@ pub struct Fragment {
 /// The blocks of a request on one part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Which part.
+    /// Counted from 0, in the order of the volume's parts.
     pub part: usize,
     /// Which blocks of it.
     pub range: LbaRange,
@@ -152,7 +152,7 @@ impl Map {
         self.unit
     }
 
-    /// The rows.
+    /// In the order of the volume's blocks, without a gap.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{
-    Done, Epoch, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape, Support,
-    Volume, VolumeEvent, VolumeEvents,
+    Done, Epoch, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, OpenErrorKind,
+    Shape, Support, Volume, VolumeEvent, VolumeEvents,
     pieces::{all, in_order, join},
 };
 
@@ -44,6 +44,7 @@ impl Stripe {
     /// The rule that they break.
     pub fn new(parts: Vec<Arc<dyn Volume>>, map: Map) -> Result<Arc<Self>, OpenError> {
         let refuse = |cause: &str| OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!("the parts make no volume: {cause}"),
             next_step: "use devices of one kind".to_owned(),
         };

@@ -221,7 +221,7 @@ fn a_stripe_conforms_alone_and_under_and_over_other_layers_with_both_block_sizes
 }
 
 #[test]
-fn a_failed_part_is_told_with_the_lowest_block_as_the_volume_counts() {
+fn a_failed_part_is_reported_with_the_lowest_block_as_the_volume_counts() {
     let world = World::new(1, WorldConfig::default());
     let node = world.node("node");
     let core = node.core(0);

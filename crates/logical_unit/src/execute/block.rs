@@ -15,12 +15,10 @@ const PIECE_BLOCKS_MAX: u64 = 1 << 16;
 /// Blocks that VERIFY reads at once.
 const VERIFY_PIECE_BLOCKS: u64 = 1 << 13;
 
-type Result<T> = std::result::Result<T, Refusal>;
-
 impl Task {
     /// The blocks of a CDB; `None` for none. The arrival check has seen that they are on the
     /// medium, but the unit may have shrunk since.
-    pub(super) fn blocks(&self, range: BlockRange) -> Result<Option<LbaRange>> {
+    pub(super) fn blocks(&self, range: BlockRange) -> Result<Option<LbaRange>, Refusal> {
         let count = self.unit().with_state(|state| state.block_count());
         match range.range().filter(|blocks| blocks.end().0 <= count.0) {
             None => Err(Sense::lba_out_of_range(range.lba.0).into()),
@@ -51,7 +49,7 @@ impl Task {
     }
 
     /// A plain read that nothing stands in the way of; `None` where it must wait first.
-    pub(super) fn try_read(&self, range: BlockRange) -> Option<Answer<Result<Buf>>> {
+    pub(super) fn try_read(&self, range: BlockRange) -> Option<Answer<Result<Buf, Refusal>>> {
         if self.is_ordered() {
             return None;
         }
@@ -84,7 +82,7 @@ impl Task {
         &self,
         range: BlockRange,
         data: &mut Buf,
-    ) -> Option<Answer<Result<Buf>>> {
+    ) -> Option<Answer<Result<Buf, Refusal>>> {
         if self.is_ordered() {
             return None;
         }
@@ -118,7 +116,7 @@ impl Task {
 
     /// Hands an operation without payload, on blocks that the task has been admitted to, to the
     /// lane: in pieces of what that takes at once of exactly this operation, one after the other.
-    pub(super) async fn submit_in_pieces(&self, op: Op) -> Result<()> {
+    pub(super) async fn submit_in_pieces(&self, op: Op) -> Result<(), Refusal> {
         let Some(whole) = op.range() else {
             return self.submit(op).await.map(drop);
         };
@@ -131,14 +129,14 @@ impl Task {
             if let Some(range) = part.range_mut() {
                 *range = piece;
             }
-            give_way(piece != whole).await;
+            yield_turn(piece != whole).await;
             self.submit(part).await?;
         }
         Ok(())
     }
 
     /// Reads blocks that the task has been admitted to.
-    pub(super) async fn read_blocks(&self, blocks: LbaRange) -> Result<Buf> {
+    pub(super) async fn read_blocks(&self, blocks: LbaRange) -> Result<Buf, Refusal> {
         let mut all = Buf::empty();
         for piece in pieces(blocks, self.piece_blocks()) {
             match self
@@ -161,7 +159,7 @@ impl Task {
         blocks: LbaRange,
         data: &Buf,
         durability: Durability,
-    ) -> Result<()> {
+    ) -> Result<(), Refusal> {
         let mut at = 0;
         for piece in pieces(blocks, self.piece_blocks()) {
             let bytes = self.bytes(piece);
@@ -177,7 +175,7 @@ impl Task {
         Ok(())
     }
 
-    pub(super) async fn read(&self, range: BlockRange) -> Result<Buf> {
+    pub(super) async fn read(&self, range: BlockRange) -> Result<Buf, Refusal> {
         let Some(blocks) = self.blocks(range)? else {
             return Ok(Buf::empty());
         };
@@ -191,7 +189,7 @@ impl Task {
         &self,
         range: BlockRange,
         data: &Buf,
-    ) -> Result<Option<LbaRange>> {
+    ) -> Result<Option<LbaRange>, Refusal> {
         let Some(blocks) = self.blocks(range)? else {
             return Ok(None);
         };
@@ -200,7 +198,7 @@ impl Task {
         Ok(LbaRange::new(blocks.start(), have).filter(|blocks| !blocks.is_empty()))
     }
 
-    pub(super) async fn write(&self, range: BlockRange, data: Buf) -> Result<Buf> {
+    pub(super) async fn write(&self, range: BlockRange, data: Buf) -> Result<Buf, Refusal> {
         let Some(blocks) = self.blocks_with_data(range, &data)? else {
             return Ok(Buf::empty());
         };
@@ -217,7 +215,7 @@ impl Task {
         range: BlockRange,
         check: ByteCheck,
         data: Buf,
-    ) -> Result<Buf> {
+    ) -> Result<Buf, Refusal> {
         let Some(blocks) = self.blocks_with_data(range, &data)? else {
             return Ok(Buf::empty());
         };
@@ -238,7 +236,7 @@ impl Task {
         range: BlockRange,
         check: ByteCheck,
         data: Buf,
-    ) -> Result<Buf> {
+    ) -> Result<Buf, Refusal> {
         let Some(blocks) = self.blocks(range)? else {
             return Ok(Buf::empty());
         };
@@ -246,7 +244,7 @@ impl Task {
         let block_bytes = self.block_bytes();
         let mut at = 0;
         for piece in pieces(blocks, self.piece_blocks().min(VERIFY_PIECE_BLOCKS)) {
-            give_way(piece != blocks).await;
+            yield_turn(piece != blocks).await;
             let medium = self.read_blocks(piece).await?;
             let expected = match check {
                 ByteCheck::Skip => continue,
@@ -270,7 +268,7 @@ impl Task {
         &self,
         range: BlockRange,
         immediate: bool,
-    ) -> Result<Buf> {
+    ) -> Result<Buf, Refusal> {
         self.blocks(range)?;
         self.admit(None).await?;
         if immediate {
@@ -286,7 +284,7 @@ impl Task {
 
     /// spec: SBC-3 5.8 "PRE-FETCH (10) command": there is no cache of ours to fill here, and
     /// CONDITION MET promises that all blocks fit.
-    pub(super) async fn pre_fetch(&self, range: BlockRange) -> Result<Buf> {
+    pub(super) async fn pre_fetch(&self, range: BlockRange) -> Result<Buf, Refusal> {
         self.blocks(range)?;
         self.admit(None).await?;
         Err(Refusal::Status(Status::ConditionMet))
@@ -295,7 +293,7 @@ impl Task {
 
 /// Lets others of this core work before a piece of a command that has several: a volume that
 /// answers at once would otherwise keep the core until the command's end.
-pub(super) async fn give_way(is_one_of_several: bool) {
+pub(super) async fn yield_turn(is_one_of_several: bool) {
     if is_one_of_several {
         env::yield_now().await;
     }
@@ -312,7 +310,7 @@ pub(super) fn pieces(blocks: LbaRange, most: u64) -> impl Iterator<Item = LbaRan
     })
 }
 
-pub(super) fn compare(medium: &Buf, expected: &Buf) -> Result<Buf> {
+pub(super) fn compare(medium: &Buf, expected: &Buf) -> Result<Buf, Refusal> {
     match medium.first_difference(expected) {
         Some(offset) => Err(Sense::miscompare(offset as u64).into()),
         None => Ok(Buf::empty()),
@@ -321,8 +319,8 @@ pub(super) fn compare(medium: &Buf, expected: &Buf) -> Result<Buf> {
 
 fn map(
     answer: Answer<IoResult>,
-    done: impl FnOnce(IoResult) -> Result<Buf> + 'static,
-) -> Answer<Result<Buf>> {
+    done: impl FnOnce(IoResult) -> Result<Buf, Refusal> + 'static,
+) -> Answer<Result<Buf, Refusal>> {
     match answer.now() {
         Ok(result) => Answer::ready(done(result)),
         Err(rest) => Answer::wait(async move { done(rest.await) }),

@@ -4,8 +4,8 @@
 //! reservation, and then what `scsi::admission` checks: fields, blocks, lengths, write protection.
 
 use super::Request;
-use crate::nexus::Nexus;
 use crate::outcome::Refusal;
+use crate::share::nexus::Nexus;
 use crate::state::UnitState;
 use scsi::admission::{self, WriteProtection};
 use scsi::alua::Denial;

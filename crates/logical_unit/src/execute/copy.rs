@@ -5,10 +5,10 @@
 //! piece is a read and a write of tasks of their own at those units, so reservations, holds and
 //! aborts bear on them as on the host's own commands.
 
-use super::block::{give_way, pieces};
+use super::block::{pieces, yield_turn};
 use super::check::protection;
-use crate::nexus::Nexus;
 use crate::outcome::Refusal;
+use crate::share::nexus::Nexus;
 use crate::task::Task;
 use scsi::cdb::BlockRange;
 use scsi::copy::{CopyOutcome, CopyTarget, ExtendedCopy, Segment, aborted};
@@ -100,7 +100,7 @@ impl Task {
         let to = inside(number, destination, segment.destination_lba, to_blocks)?;
         let mut at = to.start();
         for piece in pieces(from, PIECE_BYTES / u64::from(from_size.bytes())) {
-            give_way(piece != from).await;
+            yield_turn(piece != from).await;
             self.check_aborted()?;
             let bytes = piece.len().0 * u64::from(from_size.bytes());
             let blocks = BlockCount(bytes / u64::from(to_size.bytes()));

@@ -17,10 +17,11 @@ mod reserve;
 
 pub use provision::LBA_STATUS_STEPS_MAX;
 
-use crate::latency_trace::{Stopwatch, Transfer};
-use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
-use crate::task::{AbortedBy, Attribute, Task};
+use crate::share::control::AbortedBy;
+use crate::share::nexus::Nexus;
+use crate::task::{Attribute, Task};
+use crate::times::{Stopwatch, Transfer};
 use env::Answer;
 use scsi::cdb::BlockRange;
 use scsi::opcode::Attention;
@@ -141,7 +142,7 @@ impl Nexus {
 fn transfer(command: &Command) -> Option<Transfer> {
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "time is told of what moves data"
+        reason = "latency is reported of what moves data"
     )]
     match command {
         Command::Read(_) => Some(Transfer::Read),
@@ -157,7 +158,7 @@ pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
     }
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "every other command is told or waits"
+        reason = "every other command is reported or waits"
     )]
     let at_once = match &task.command {
         Command::Read(range) => task.try_read(*range),
@@ -245,7 +246,7 @@ impl Task {
         self.wait_for_order().await?;
         #[expect(
             clippy::wildcard_enum_match_arm,
-            reason = "what is not run here is told, or refused"
+            reason = "what is not run here is reported, or refused"
         )]
         match &self.command {
             Command::Read(range) => self.read(*range).await,
@@ -298,6 +299,16 @@ impl Task {
                     .unwrap_or_else(|| Err(report::not_here()))
             }
         }
+    }
+}
+
+impl Task {
+    /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer
+    /// where the host announced fewer. The answer is often there at once.
+    #[must_use]
+    pub fn run(self, data: Buf) -> Answer<Outcome> {
+        self.control.stopwatch().has_data(self.unit().core());
+        run(self, data)
     }
 }
 

@@ -1,6 +1,6 @@
 //! WRITE SAME, UNMAP, GET LBA STATUS.
 
-use super::block::{give_way, pieces};
+use super::block::{pieces, yield_turn};
 use crate::outcome::Refusal;
 use crate::task::Task;
 use scsi::Sense;
@@ -52,7 +52,7 @@ impl Task {
         let pattern = block.repeat_to(PATTERN_BYTES);
         let most = (PATTERN_BYTES / block_bytes) as u64;
         for piece in pieces(blocks, self.piece_blocks().min(most)) {
-            give_way(piece != blocks).await;
+            yield_turn(piece != blocks).await;
             self.write_blocks(piece, &pattern, durability).await?;
         }
         Ok(Buf::empty())
@@ -101,7 +101,7 @@ impl Task {
         let durability = self.durability(false);
         let zeroed = provisioning.reads_zero && !anchor;
         for (number, range) in ranges.into_iter().enumerate() {
-            give_way(number > 0).await;
+            yield_turn(number > 0).await;
             let op = unmap_op(range, zeroed, anchor, durability);
             self.submit_in_pieces(op).await?;
         }
@@ -143,7 +143,7 @@ impl Task {
             if descriptors.len() >= most || rest.is_empty() {
                 break;
             }
-            give_way(step > 0).await;
+            yield_turn(step > 0).await;
             let Done::Extents(extents) = self
                 .submit(Op::Extents {
                     range: rest,

@@ -1,7 +1,7 @@
 //! Commands that tell something and touch no block: all derived from this core's copy of the state.
 
 use super::cut;
-use crate::nexus::PortFacts;
+use crate::names::PortFacts;
 use crate::outcome::Refusal;
 use crate::task::Task;
 use scsi::alua::{self, AccessState, PortGroup};
@@ -17,17 +17,18 @@ use units::Buf;
 /// The one target port group that there is.
 const TARGET_PORT_GROUP: u16 = 1;
 
-type Result<T> = std::result::Result<T, Refusal>;
-
 /// A command that was sent to the wrong place.
 pub(super) fn not_here() -> Refusal {
     Sense::illegal_request(AdditionalSense::INVALID_COMMAND_OPERATION_CODE).into()
 }
 
 impl Task {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told is run")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not reported is run"
+    )]
     /// The answer of a command that needs neither medium nor waiting; `None` for the others.
-    pub(super) fn report(&self, command: &Command) -> Option<Result<Buf>> {
+    pub(super) fn report(&self, command: &Command) -> Option<Result<Buf, Refusal>> {
         let state = self.unit().state();
         let unit = &state.description;
         let (bytes, allocation_length) = match command {
@@ -55,13 +56,15 @@ impl Task {
         Some(bytes.map(|bytes| cut(bytes, allocation_length)))
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told is run")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not reported is run"
+    )]
     /// The second half: tables and pages.
-    fn report_tables(&self, command: &Command) -> Option<(Result<Vec<u8>>, u32)> {
+    fn report_tables(&self, command: &Command) -> Option<(Result<Vec<u8>, Refusal>, u32)> {
         let state = self.unit().state();
-        let reported = |bytes: std::result::Result<Vec<u8>, CdbError>| {
-            bytes.map_err(|error| Refusal::from(error.sense()))
-        };
+        let reported =
+            |bytes: Result<Vec<u8>, CdbError>| bytes.map_err(|error| Refusal::from(error.sense()));
         Some(match command {
             Command::ReportSupportedOperationCodes {
                 which,
@@ -163,7 +166,7 @@ impl Task {
         }
     }
 
-    fn inquiry(&self, page: Option<u8>) -> Result<Vec<u8>> {
+    fn inquiry(&self, page: Option<u8>) -> Result<Vec<u8>, Refusal> {
         let state = self.unit().state();
         match page {
             None => Ok(inquiry::standard(Peripheral::Disk, &state.description)),

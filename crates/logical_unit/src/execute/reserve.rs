@@ -1,13 +1,13 @@
 //! PERSISTENT RESERVE OUT, and RESERVE and RELEASE of SPC-2.
 //!
 //! Everything is held while a reservation changes: what was admitted before is over, or known to be
-//! stuck in the backend, and what is admitted later sees the new state, on every core.
+//! hanging in the backend, and what is admitted later sees the new state, on every core.
 
 use super::report::not_here;
 use crate::admission::HoldKind;
 use crate::change::{Effects, change, changes_are_over};
-use crate::core_unit::find;
 use crate::outcome::Refusal;
+use crate::share::find;
 use crate::store::Entry;
 use crate::task::Task;
 use env::call_all;

@@ -59,7 +59,7 @@ fn reported(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn one_that_the_backend_ends_before_its_session_looks_answers_for_itself() {
+fn one_that_the_backend_ends_before_its_session_polls_answers_for_itself() {
     for (seed, cdb, data) in [
         (1, read_10(0, 1), Vec::new()),
         (2, write_10(0, 1), filled(1, 1)),

@@ -16,8 +16,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut};
 use volume::{
-    Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape, Support, Volume,
-    VolumeEvent, VolumeEvents,
+    Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, OpenErrorKind, Shape,
+    Support, Volume, VolumeEvent, VolumeEvents,
 };
 
 pub(super) const BLOCKS: u64 = 64;
@@ -269,6 +269,7 @@ impl Bench {
     /// The same without its medium.
     pub(super) fn starts_without(&mut self, store: Store) {
         let away = OpenError {
+            kind: OpenErrorKind::Missing,
             cause: "its disk is away".to_owned(),
             next_step: "bring it back".to_owned(),
         };

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -145,7 +145,7 @@ fn a_hung_write_does_not_hold_up_other_blocks_or_a_reset() {
     assert_eq!(
         attention.response().status,
         Status::CheckCondition,
-        "the reset is told"
+        "the reset is reported"
     );
     let reserve = bench.start(
         &other,
@@ -232,7 +232,7 @@ fn a_task_aborted_between_its_start_and_its_first_step_leaves_the_task_set_once(
 }
 
 #[test]
-fn a_resize_is_adopted_by_every_core_and_every_host_is_told() {
+fn a_resize_is_adopted_by_every_core_and_every_host_is_reported() {
     let bench = Bench::new(8);
     let nexuses: Vec<_> = (0..4u16)
         .map(|core| bench.nexus(core, &format!("host{core}")))
@@ -411,7 +411,7 @@ fn a_cache_that_a_host_switched_off_for_good_is_off_when_the_disk_comes_after_th
 
 // spec: SPC-4 5.14 "Unit attention condition", SBC-3 6.5.5 "Caching mode page".
 #[test]
-fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host() {
+fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_reported_to_every_host() {
     let store: Arc<dyn crate::UnitStore> =
         Arc::new(crate::DirectoryStore::new("/state/units".into()));
     let bench = Bench::with_store(11, Arc::clone(&store));
@@ -535,6 +535,7 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
         slot.response()
     };
     set(Some(OpenError {
+        kind: OpenErrorKind::Missing,
         cause: "its disk is gone".to_owned(),
         next_step: "bring it back".to_owned(),
     }));
@@ -570,7 +571,7 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
 }
 
 #[test]
-fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them() {
+fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_reported_to_them() {
     let bench = Bench::new(31);
     let host = bench.nexus(2, "a");
     let run = |cdb: &[u8], tag, data: &[u8]| {
@@ -583,6 +584,7 @@ fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them(
     let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
     bench.run(async move {
         let why = OpenError {
+            kind: OpenErrorKind::Missing,
             cause: "its journal is gone".to_owned(),
             next_step: "bring it back".to_owned(),
         };
@@ -605,7 +607,7 @@ fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them(
 }
 
 #[test]
-fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
+fn stopping_the_unit_writes_its_cache_first_unless_reported_not_to() {
     let bench = Bench::new(12);
     let host = bench.nexus(0, "a");
     // Byte 4, and whether the medium is told to flush: stop, stop with NO_FLUSH, start, standby,
@@ -644,7 +646,8 @@ fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
 }
 
 #[test]
-fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_before_that_is_told() {
+fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_before_that_is_reported()
+{
     let bench = Bench::new(13);
     let (host, other) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
     bench.medium.hang();
@@ -756,7 +759,7 @@ fn write_same_of_zeroes_is_data_where_the_volume_can_write_no_zeroes() {
 
 /// What is cut on its way is not written as a whole.
 #[test]
-fn no_more_is_told_as_atomic_than_goes_to_the_volume_at_once() {
+fn no_more_is_reported_as_atomic_than_goes_to_the_volume_at_once() {
     let identity = crate::Identity {
         name: "vm01".to_owned(),
         serial: "0123456789abcdef".to_owned(),

@@ -99,7 +99,7 @@ fn a_registration_that_could_not_be_stored_does_not_come_back_past_a_later_one_w
     assert_eq!(stored(&store), Ok(Reservations::new()));
     let saves = store.saves();
     assert_eq!(register(&bench, &first, 7, false), Status::Good);
-    assert_eq!(store.saves(), saves, "nothing is in doubt any more");
+    assert_eq!(store.saves(), saves, "nothing is unsure any more");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
         ("mode-pages", "the stored mode pages cannot be used"),
     ];
     // Also where nobody has looked between.
-    let looked = [true, false].into_iter();
-    for ((name, reported), looked) in looked.flat_map(|it| places.map(|place| (place, it))) {
+    let inspected = [true, false].into_iter();
+    for ((name, reported), inspected) in inspected.flat_map(|it| places.map(|place| (place, it))) {
         let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
         let bench = Bench::with_store(24, Arc::clone(&store));
         let nexus = bench.nexus(0, "a");
@@ -180,7 +180,7 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
             let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
             bench.run(async move { unit.check_stored(&core).await })
         };
-        if looked {
+        if inspected {
             assert_eq!(check(&bench), Ok(()));
         }
         let file = format!("/state/units/vm01.{name}");
@@ -319,7 +319,7 @@ fn sense(done: &super::bench::Slot) -> (scsi::SenseKey, u8, u8) {
 }
 
 #[test]
-fn a_store_without_room_is_told_as_that_changes_nothing_and_works_again_when_there_is_some() {
+fn a_store_without_room_is_reported_as_that_changes_nothing_and_works_again_when_there_is_some() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
         let store = Arc::new(Uncertain::default());
         let bench = Bench::with_store(26, Arc::clone(&store) as Arc<dyn UnitStore>);

@@ -38,7 +38,10 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
     let config = parse(Path::new("/etc/causeway/node.toml"), GOOD).unwrap();
     assert_eq!(config.node_name, "san-a");
     assert_eq!(config.state_dir, Path::new("/etc/causeway/data"));
-    assert_eq!(config.pools[0].path(), Path::new("/etc/causeway/data/pool"));
+    assert_eq!(
+        config.pools[0].place.paths()[0],
+        Path::new("/etc/causeway/data/pool")
+    );
     let shown: Vec<String> = config.api.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
@@ -113,10 +116,10 @@ fn times_of_sessions_are_whole_seconds_within_bounds() {
         data: seconds(5),
     };
     assert_eq!(set, wanted);
-    let told = only_mistake(&format!("{GOOD}[session]\nlogin_seconds = 0\n"));
+    let reported = only_mistake(&format!("{GOOD}[session]\nlogin_seconds = 0\n"));
     assert!(
-        told.contains("session.login_seconds") && told.contains("0 is outside 1 to 300"),
-        "{told}"
+        reported.contains("session.login_seconds") && reported.contains("0 is outside 1 to 300"),
+        "{reported}"
     );
 }
 
@@ -259,10 +262,10 @@ fn every_wrong_value_is_named_by_line_and_key() {
 #[test]
 fn keys_of_later_versions_are_refused_and_said_to_be_so() {
     let text = GOOD.replace("name = \"san-a\"", "name = \"san-a\"\nsite = \"a\"");
-    let told = only_mistake(&text);
+    let reported = only_mistake(&text);
     assert!(
-        told.contains("node.site: not in this version yet"),
-        "{told}"
+        reported.contains("node.site: not in this version yet"),
+        "{reported}"
     );
 }
 
@@ -293,8 +296,8 @@ fn members_have_a_layout_and_stand_instead_of_a_path() {
             "stands already in pool",
         ),
     ] {
-        let told = only_mistake(&with(keys));
-        assert!(told.contains(message), "{told}");
+        let reported = only_mistake(&with(keys));
+        assert!(reported.contains(message), "{reported}");
     }
 }
 
@@ -315,8 +318,8 @@ fn a_journal_is_named_with_its_size_or_refused_with_the_reason() {
         ),
         ("journal = \"\"", "pool[0].journal: an empty path"),
     ] {
-        let told = only_mistake(&with(keys));
-        assert!(told.contains(message), "{told}");
+        let reported = only_mistake(&with(keys));
+        assert!(reported.contains(message), "{reported}");
     }
 }
 

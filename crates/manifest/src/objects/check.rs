@@ -1,9 +1,10 @@
 //! The rules that an object must keep by itself, whatever else exists.
 
-use super::model::{ONE_HOST_ANY, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
-use super::spec::{
-    BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
-};
+use super::backing::BackendSpec;
+use super::model::ONE_HOST_ANY;
+use super::sections::{SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
+use super::spec::{ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec};
+use super::storage::FIELDS;
 use crate::name::{check_object_name, check_target_address, normal_iscsi_name};
 use crate::problem::Fault;
 use crate::size::Size;
@@ -108,16 +109,12 @@ fn check_lun(lun: &LunSpec, faults: &mut Vec<Fault>) {
     if lun.pool.is_some() && lun.backend.is_some() {
         wrong("backend", "write either pool or backend".to_owned());
     }
-    if let Some(BackendSpec::Block(path)) = &lun.backend
-        && !path.is_absolute()
-    {
-        let shown = path.display();
-        wrong(
-            "backend",
-            format!("\"{shown}\" is no absolute path of a block device"),
-        );
+    if let Some(Err(rule)) = lun.backend.as_ref().map(BackendSpec::check) {
+        wrong("backend", rule);
     }
-    lun.storage().check(&lun.name, faults);
+    for field in FIELDS {
+        field.check(&lun.storage, &mut wrong);
+    }
 }
 
 /// A size that hosts can see is a whole number of logical blocks; one that is not is named with its

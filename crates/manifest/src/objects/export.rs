@@ -1,10 +1,8 @@
 //! From stored objects back to the form that `apply` reads: `export | apply` changes nothing.
 
 use super::model::{MAINTENANCE_GRACE_SECONDS, Objects};
-use super::spec::{
-    BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
-};
-use super::storage::StorageSpec;
+use super::spec::{ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec};
+use super::storage::{FIELDS, Storage};
 use crate::size::Size;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,9 +22,9 @@ pub fn export(objects: &Objects) -> ObjectSet {
             pool,
             backend,
             bytes_in_flight_max: lun.bytes_in_flight_max,
+            storage: lun.storage,
             ..LunSpec::new(name, lun.size)
         }
-        .with_storage(&StorageSpec::of(&lun.storage))
     });
     let target = objects.targets.iter().map(|(name, target)| TargetSpec {
         name: name.clone(),
@@ -125,41 +123,18 @@ fn write_lun(out: &mut String, lun: &LunSpec) {
         let _ = writeln!(out, "thin = {thin}");
     }
     write_text(out, "pool", lun.pool.as_deref());
-    match &lun.backend {
-        None => {}
-        Some(BackendSpec::Memory) => out.push_str("backend = \"memory\"\n"),
-        Some(BackendSpec::Block(path)) => {
-            let _ = writeln!(out, "backend = {{ block = {} }}", q_path(path));
-        }
+    if let Some(backend) = &lun.backend {
+        let _ = writeln!(out, "backend = {}", backend.to_toml(q_path));
     }
     write_in_flight(out, lun.bytes_in_flight_max);
-    write_storage(out, &lun.storage());
+    write_storage(out, &lun.storage);
 }
 
-fn write_storage(out: &mut String, storage: &StorageSpec) {
-    if let Some(mode) = storage.cache {
-        let _ = writeln!(out, "cache = \"{mode}\"");
-    }
-    if let Some(is) = storage.integrity {
-        let _ = writeln!(out, "integrity = {is}");
-    }
-    if let Some(bytes) = storage.read_cache {
-        let _ = writeln!(out, "read_cache = \"{bytes}\"");
-    }
-    if let Some(shares) = storage.shares {
-        let _ = writeln!(out, "shares = {shares}");
-    }
-    if let Some(is) = storage.task_aborted_status {
-        let _ = writeln!(out, "task_aborted_status = \"{is}\"");
-    }
-    if let Some(limit) = &storage.limit {
-        let mut keys = Vec::new();
-        keys.extend(limit.iops.map(|iops| format!("iops = {iops}")));
-        let bytes = limit.bytes_per_second;
-        keys.extend(bytes.map(|bytes| format!("bytes_per_second = \"{bytes}\"")));
-        let burst = limit.burst_seconds;
-        keys.extend(burst.map(|seconds| format!("burst_seconds = {seconds}")));
-        let _ = writeln!(out, "limit = {{ {} }}", keys.join(", "));
+fn write_storage(out: &mut String, storage: &Storage) {
+    for field in FIELDS {
+        if let Some(value) = field.toml(storage) {
+            let _ = writeln!(out, "{} = {value}", field.name());
+        }
     }
 }
 

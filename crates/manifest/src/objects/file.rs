@@ -1,14 +1,12 @@
 //! `objects.toml`: from text to wanted objects, with the line of every key.
 
+use super::backing::BackendSpec;
 use super::check::{LUN_ID_MAX, MAINTENANCE_GRACE_SECONDS_MAX, check_each};
 use super::export::STORED;
-use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
-use super::spec::{
-    BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
-};
-use super::storage::{
-    BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, SHARES_MAX, StorageSpec, TaskAbortedStatus,
-};
+use super::model::Redirect;
+use super::sections::{SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
+use super::spec::{ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec};
+use super::storage::{FIELDS, Storage};
 use crate::code::Code;
 use crate::problem::Fault;
 use crate::secret::Secret;
@@ -93,11 +91,8 @@ fn mistake(objects: &FileObjects, fault: &Fault) -> Mistake {
         line,
         key: format!("{} \"{}\", {}", fault.section, fault.object, fault.key),
         message: fault.message.clone(),
-        code: if fault.message == NOT_YET {
-            Code::ConfigNotYet
-        } else {
-            Code::ConfigValue
-        },
+        code: Code::ConfigValue,
+        is_absence: false,
     }
 }
 
@@ -157,12 +152,13 @@ impl Reader<'_> {
         let physical_block_size = number("physical_block_size");
         let thin = table.boolean("thin");
         let pool = table.text("pool").map(|pool| pool.value);
-        let backend = self.read_backend(table);
+        let backend = BackendSpec::read(table, self.base);
         let most = table.size("bytes_in_flight_max");
-        let storage = read_storage(table);
+        let mut storage = Storage::default();
+        for field in FIELDS {
+            field.read(table, &mut storage);
+        }
         table.finish(&["mirror", "format"]);
-        let storage = storage?;
-        let spec = LunSpec::new(&name?.value, size?.value);
         Some(LunSpec {
             block_size,
             physical_block_size,
@@ -170,23 +166,9 @@ impl Reader<'_> {
             pool,
             backend,
             bytes_in_flight_max: most.map(|most| most.value),
-            ..spec.with_storage(&storage)
+            storage,
+            ..LunSpec::new(&name?.value, size?.value)
         })
-    }
-
-    fn read_backend(&self, table: &Table<'_, '_>) -> Option<BackendSpec> {
-        let value = table.value("backend")?;
-        if value.as_str() == Some("memory") {
-            return Some(BackendSpec::Memory);
-        }
-        if value.is_table() {
-            let inside = table.table("backend")?;
-            let path = inside.required_text("block", "backend = { block = \"/dev/sdb\" }");
-            inside.finish(&[]);
-            return Some(BackendSpec::Block(self.base.join(path?.value)));
-        }
-        table.wrong("backend", "write \"memory\" or { block = \"/dev/...\" }");
-        None
     }
 
     fn read_host(&self, table: &Table<'_, '_>) -> Option<HostSpec> {
@@ -260,42 +242,6 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-/// The storage fields; `None` where one of them cannot be read: never the same LUN without it.
-fn read_storage(table: &Table<'_, '_>) -> Option<StorageSpec> {
-    let cache = table.text("cache").map(|text| {
-        let mode = text.value.parse::<CacheMode>();
-        mode.map_err(|rule| table.wrong("cache", rule)).ok()
-    });
-    let task_aborted_status = table.text("task_aborted_status").map(|text| {
-        let is = text.value.parse::<TaskAbortedStatus>();
-        is.map_err(|rule| table.wrong("task_aborted_status", rule))
-            .ok()
-    });
-    let has_limit = table.keys().any(|key| key == "limit");
-    let limit = table.table("limit").map(|inside| {
-        let limit = Limit {
-            iops: inside.integer("iops", 0, u64::MAX).map(|iops| iops.value),
-            bytes_per_second: inside.size("bytes_per_second").map(|bytes| bytes.value),
-            burst_seconds: inside
-                .integer("burst_seconds", 0, u64::from(BURST_SECONDS_MAX))
-                .map(|burst| u32::try_from(burst.value).expect("read with a small limit")),
-        };
-        inside.finish(&[]);
-        limit
-    });
-    let spec = StorageSpec {
-        cache: cache.flatten(),
-        integrity: table.boolean("integrity"),
-        read_cache: table.size("read_cache").map(|bytes| bytes.value),
-        limit,
-        shares: table
-            .integer("shares", 0, u64::from(SHARES_MAX))
-            .map(|shares| u32::try_from(shares.value).expect("read with a small limit")),
-        task_aborted_status: task_aborted_status.flatten(),
-    };
-    (!has_limit || spec.limit.is_some()).then_some(spec)
 }
 
 fn note(out: &mut FileObjects, section: &'static str, name: String, table: &Table<'_, '_>) {

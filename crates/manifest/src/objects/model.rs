@@ -1,23 +1,14 @@
 //! What is stored: every property of every object.
 
-use super::spec::BackendSpec;
+use super::backing::Backing;
 use super::storage::{CacheMode, Storage};
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What a LUN is called in files, paths and messages.
-pub const SECTION_LUN: &str = "lun";
-/// What a target is called in files, paths and messages.
-pub const SECTION_TARGET: &str = "target";
-/// What a host is called in files, paths and messages.
-pub const SECTION_HOST: &str = "host";
-/// What a grant is called in files, paths and messages.
-pub const SECTION_GRANT: &str = "grant";
 /// The initiator name that means every initiator.
 pub const ONE_HOST_ANY: &str = "*";
 
@@ -38,11 +29,11 @@ pub struct Objects {
     /// The grants of removed LUNs, for when they come back.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub removed_grants: BTreeMap<GrantKey, Grant>,
-    /// Targets.
+    /// By name; a renamed target keeps its `id`.
     pub targets: BTreeMap<String, Target>,
-    /// Hosts.
+    /// By name; a host is one or more initiators.
     pub hosts: BTreeMap<String, Host>,
-    /// Grants.
+    /// By host, target and LUN.
     pub grants: BTreeMap<GrantKey, Grant>,
     /// The identifier that the next target or host gets; none is used twice.
     #[serde(default)]
@@ -95,7 +86,7 @@ pub struct Lun {
     pub naa: String,
     /// The unit serial number: random, made once.
     pub serial: String,
-    /// Its size.
+    /// A whole number of logical blocks.
     pub size: Size,
     /// Bytes in a logical block.
     pub block_size: u32,
@@ -114,45 +105,11 @@ pub struct Lun {
 }
 
 impl Lun {
-    /// What a host was told is written and has not flushed is lost when power fails. Memory is lost
+    /// What was acknowledged and not flushed is lost when power fails. Memory is lost
     /// in any mode, and not meant.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
-        self.backing != Backing::Memory && self.storage.cache_mode() == CacheMode::Volatile
-    }
-}
-
-/// What holds a LUN's blocks.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum Backing {
-    /// Memory: gone when the daemon ends.
-    Memory,
-    /// A file in a pool's directory, named after the LUN's NAA identifier.
-    Pool(String),
-    /// A block device.
-    Block(PathBuf),
-}
-
-impl Backing {
-    /// As a wish: the pool, or what there is instead.
-    #[must_use]
-    pub fn to_spec(&self) -> (Option<String>, Option<BackendSpec>) {
-        match self {
-            Self::Memory => (None, Some(BackendSpec::Memory)),
-            Self::Pool(pool) => (Some(pool.clone()), None),
-            Self::Block(path) => (None, Some(BackendSpec::Block(path.clone()))),
-        }
-    }
-}
-
-impl fmt::Display for Backing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory => f.write_str("memory"),
-            Self::Pool(pool) => write!(f, "pool {pool}"),
-            Self::Block(path) => write!(f, "block {}", path.display()),
-        }
+        !self.backing.is_memory() && self.storage.cache_mode() == CacheMode::Volatile
     }
 }
 
@@ -237,7 +194,7 @@ pub struct Host {
 pub struct Chap {
     /// The user that the initiator names.
     pub user: String,
-    /// Its secret.
+    /// What the initiator proves that it knows; 12 bytes at least.
     #[serde(skip)]
     pub secret: Secret,
     /// How the target proves itself.
@@ -251,7 +208,7 @@ pub struct Chap {
 pub struct MutualChap {
     /// The user that the target names.
     pub user: String,
-    /// Its secret.
+    /// What we prove that we know; another one than the initiator's.
     #[serde(skip)]
     pub secret: Secret,
 }

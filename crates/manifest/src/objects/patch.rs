@@ -5,9 +5,9 @@
 //! what others changed meanwhile.
 
 use super::{
-    BackendSpec, CacheMode, Chap, ChapSpec, GrantKey, GrantSpec, Host, HostSpec, Limit, LunSpec,
-    ObjectSet, Objects, Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET,
-    SecretSpec, TargetSpec, TaskAbortedStatus,
+    BackendSpec, Chap, ChapSpec, GrantKey, GrantSpec, Host, HostSpec, Lun, LunSpec, ObjectSet,
+    Objects, Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec,
+    StoragePatch, TargetSpec,
 };
 use crate::code::Code;
 use crate::problem::Problem;
@@ -44,9 +44,10 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Pa
     Option::deserialize(from).map(Some)
 }
 
-/// What of a LUN shall change; absent stays.
+/// What of a LUN shall change; absent stays. `storage` reads whatever is left, and refuses what it
+/// does not know.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct LunPatch {
     size: Option<Size>,
     block_size: Option<u32>,
@@ -55,25 +56,8 @@ pub struct LunPatch {
     pool: Option<String>,
     backend: Option<BackendSpec>,
     bytes_in_flight_max: Option<Size>,
-    cache: Option<CacheMode>,
-    integrity: Option<bool>,
-    read_cache: Option<Size>,
-    #[serde(deserialize_with = "present")]
-    limit: Part<LimitPatch>,
-    shares: Option<u32>,
-    task_aborted_status: Option<TaskAbortedStatus>,
-}
-
-/// What of a limit shall change: absent stays, `null` lifts.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, Debug)]
-#[serde(deny_unknown_fields, default)]
-struct LimitPatch {
-    #[serde(deserialize_with = "present")]
-    iops: Part<u64>,
-    #[serde(deserialize_with = "present")]
-    bytes_per_second: Part<Size>,
-    #[serde(deserialize_with = "present")]
-    burst_seconds: Part<u32>,
+    #[serde(flatten)]
+    storage: StoragePatch,
 }
 
 /// What of a target shall change.
@@ -127,8 +111,7 @@ impl Patch {
         match &self.what {
             PatchOf::Lun(patch) => {
                 let known = current.luns.get(name).ok_or_else(|| absent(SECTION_LUN))?;
-                let (size, limit) = (known.size, known.storage.limit);
-                set.lun.push(patch.over(name, size, limit));
+                set.lun.push(patch.over(name, known));
             }
             PatchOf::Target(patch) => {
                 let known = current.targets.get(name);
@@ -170,40 +153,18 @@ impl Patch {
 }
 
 impl LunPatch {
-    fn over(&self, name: &str, size: Size, limit: Limit) -> LunSpec {
+    fn over(&self, name: &str, known: &Lun) -> LunSpec {
         LunSpec {
             name: name.to_owned(),
-            size: self.size.unwrap_or(size),
+            size: self.size.unwrap_or(known.size),
             block_size: self.block_size,
             physical_block_size: self.physical_block_size,
             thin: self.thin,
             pool: self.pool.clone(),
             backend: self.backend.clone(),
             bytes_in_flight_max: self.bytes_in_flight_max,
-            cache: self.cache,
-            integrity: self.integrity,
-            read_cache: self.read_cache,
-            limit: self
-                .limit
-                .map(|patch| patch.map_or_else(Limit::default, |it| it.over(limit))),
-            shares: self.shares,
-            task_aborted_status: self.task_aborted_status,
+            storage: self.storage.over(&known.storage),
         }
-    }
-}
-
-impl LimitPatch {
-    fn over(self, known: Limit) -> Limit {
-        let mut limit = Limit {
-            iops: self.iops.unwrap_or(known.iops),
-            bytes_per_second: self.bytes_per_second.unwrap_or(known.bytes_per_second),
-            burst_seconds: self.burst_seconds.unwrap_or(known.burst_seconds),
-        };
-        if limit.is_none() && self.burst_seconds.is_none() {
-            // What was lifted takes its bursts along.
-            limit.burst_seconds = None;
-        }
-        limit
     }
 }
 

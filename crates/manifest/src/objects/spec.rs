@@ -1,11 +1,11 @@
 //! What is wanted: the form of `objects.toml` and of the API's requests.
 
+use super::backing::BackendSpec;
 use super::model::Redirect;
-use super::storage::{CacheMode, Limit, StorageSpec, TaskAbortedStatus};
+use super::storage::Storage;
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Serialize, Serializer};
-use std::path::PathBuf;
 
 /// A set of wanted objects.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
@@ -14,24 +14,25 @@ pub struct ObjectSet {
     /// The LUNs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lun: Vec<LunSpec>,
-    /// The targets.
+    /// Each name once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target: Vec<TargetSpec>,
-    /// The hosts.
+    /// Each name once; each initiator in one host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<HostSpec>,
-    /// The grants.
+    /// Each triple of host, target and LUN once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grant: Vec<GrantSpec>,
 }
 
 /// A wanted LUN. What is absent gets its default in a new LUN and stays in an existing one.
+///
+/// A member that it does not have is refused by `storage`, which reads whatever is left.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
 pub struct LunSpec {
-    /// Its name.
+    /// 1 to 63 characters, unique among LUNs.
     pub name: String,
-    /// Its size.
+    /// A whole number of logical blocks, at least one.
     pub size: Size,
     /// Bytes in a logical block: 512 (the default) or 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,25 +53,9 @@ pub struct LunSpec {
     /// The most bytes that its commands may hold at a time, over all sessions; 0 lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
-    /// What acknowledged writes have behind them: the journal where its pool has one, else a flush
-    /// by the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheMode>,
-    /// Blocks are checked when they are read; needs a journal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub integrity: Option<bool>,
-    /// Memory for blocks that may be read again; 0 is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_cache: Option<Size>,
-    /// What it may use of a second; an empty one lifts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Limit>,
-    /// Its part of its pool where LUNs compete; 0 takes it away.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shares: Option<u32>,
-    /// Whether a host is told that another one has aborted its commands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_aborted_status: Option<TaskAbortedStatus>,
+    /// How its writes are kept and its blocks checked, and what it may use.
+    #[serde(flatten)]
+    pub storage: Storage,
 }
 
 impl LunSpec {
@@ -86,56 +71,16 @@ impl LunSpec {
             pool: None,
             backend: None,
             bytes_in_flight_max: None,
-            cache: None,
-            integrity: None,
-            read_cache: None,
-            limit: None,
-            shares: None,
-            task_aborted_status: None,
+            storage: Storage::default(),
         }
     }
-
-    /// Its storage fields.
-    #[must_use]
-    pub fn storage(&self) -> StorageSpec {
-        StorageSpec {
-            cache: self.cache,
-            integrity: self.integrity,
-            read_cache: self.read_cache,
-            limit: self.limit,
-            shares: self.shares,
-            task_aborted_status: self.task_aborted_status,
-        }
-    }
-
-    /// The same with these storage fields.
-    #[must_use]
-    pub fn with_storage(mut self, storage: &StorageSpec) -> Self {
-        self.cache = storage.cache;
-        self.integrity = storage.integrity;
-        self.read_cache = storage.read_cache;
-        self.limit = storage.limit;
-        self.shares = storage.shares;
-        self.task_aborted_status = storage.task_aborted_status;
-        self
-    }
-}
-
-/// What holds a LUN's blocks instead of a pool.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum BackendSpec {
-    /// Memory: gone when the daemon ends.
-    Memory,
-    /// A block device.
-    Block(PathBuf),
 }
 
 /// A wanted target.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSpec {
-    /// Its name.
+    /// 1 to 63 characters, unique among targets.
     pub name: String,
     /// Its iSCSI name; derived from the name where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +118,7 @@ impl TargetSpec {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
-    /// Its name.
+    /// 1 to 63 characters, unique among hosts.
     pub name: String,
     /// Its initiators' iSCSI names; `*` means every initiator.
     pub iqn: Vec<String>,
@@ -191,7 +136,7 @@ pub struct HostSpec {
 pub struct ChapSpec {
     /// The user that the initiator names.
     pub user: String,
-    /// Its secret.
+    /// A new one, or the one that the daemon has.
     pub secret: SecretSpec,
     /// The user that the target names, where the initiator asks for it to prove itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,8 +3,8 @@
 use super::{Action, Class, Section, SessionBrief, Surroundings, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
-    Backing, CacheMode, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
-    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, TaskAbortedStatus, VOLATILE_RISK,
+    CacheMode, FIELDS, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, VOLATILE_RISK,
 };
 use crate::problem::Fault;
 use crate::size::Size;
@@ -36,7 +36,7 @@ impl LunChanges {
         if was.size != is.size {
             self.resized.push(is.clone());
         }
-        match (was.storage.integrity, is.storage.integrity) {
+        match (was.storage.is_checked(), is.storage.is_checked()) {
             (false, true) => self.checked.push(is.clone()),
             (true, false) => self.unchecked.push(is.clone()),
             (true, true) | (false, false) => {}
@@ -79,7 +79,7 @@ pub fn lun_changes(before: &Objects, after: &Objects) -> LunChanges {
 pub(super) fn check_together(after: &Objects, faults: &mut Vec<Fault>) {
     let mut devices: BTreeMap<&std::path::Path, &String> = BTreeMap::new();
     for (name, lun) in after.luns.iter().chain(&after.removed) {
-        if let Backing::Block(path) = &lun.backing
+        if let Some(path) = lun.backing.device()
             && let Some(other) = devices.insert(path, name)
         {
             let rule = format!("LUN \"{other}\" has this device");
@@ -235,67 +235,17 @@ impl Steps<'_> {
         if was != is {
             let detail = is.map_or_else(
                 || "no limit of bytes in flight".to_owned(),
-                |most| format!("at most {} in flight", most.told()),
+                |most| format!("at most {} in flight", most.reported()),
             );
             self.made.push(live(Verb::Change, section, name, detail));
         }
     }
 
     fn storage(&mut self, name: &str, was: &Storage, is: &Storage) {
-        let (from, to) = (was.cache_mode(), is.cache_mode());
-        if from != to {
-            let mut detail = format!("cache from {from} to {to}");
-            let volatile = to == CacheMode::Volatile;
-            if volatile {
-                detail.push_str(&format!(": {VOLATILE_RISK}"));
-            }
-            let mut action = live(Verb::Change, Section::Lun, name, detail);
-            action.risks_data = volatile;
+        for changed in FIELDS.iter().filter_map(|field| field.changed(was, is)) {
+            let mut action = live(Verb::Change, Section::Lun, name, changed.detail);
+            action.risks_data = changed.risks_data;
             self.made.push(action);
-        } else if was.cache != is.cache {
-            self.push(
-                Verb::Change,
-                Section::Lun,
-                name,
-                format!("cache stays {to}"),
-            );
-        }
-        let mut change = |detail: String| self.push(Verb::Change, Section::Lun, name, detail);
-        if was.integrity != is.integrity {
-            change(if is.integrity {
-                "what is read is checked; what it holds has no checksums before it is written, read or scrubbed".to_owned()
-            } else {
-                "what is read is no longer checked, and its checksums are given up".to_owned()
-            });
-        }
-        if was.read_cache != is.read_cache {
-            change(match is.read_cache {
-                Some(bytes) => format!("read cache of {}", bytes.told()),
-                None => "no read cache".to_owned(),
-            });
-        }
-        if was.limit != is.limit {
-            change(format!("limit {}", is.limit));
-        }
-        if was.shares != is.shares {
-            change(is.shares.map_or_else(
-                || "no shares of its pool".to_owned(),
-                |shares| format!("{shares} shares of its pool"),
-            ));
-        }
-        if was.task_aborted_status != is.task_aborted_status {
-            change(match is.task_aborted_status {
-                TaskAbortedStatus::Host => {
-                    "hosts say whether they are told that another one has aborted their commands"
-                }
-                TaskAbortedStatus::On => {
-                    "a host is told that another one has aborted its commands, and cannot change that"
-                }
-                TaskAbortedStatus::Off => {
-                    "a host is not told that another one has aborted its commands: it waits for its own time-outs, 90 s and more with Linux"
-                }
-            }
-            .to_owned());
         }
     }
 
@@ -303,14 +253,14 @@ impl Steps<'_> {
         if was.size == is.size {
             return;
         }
-        let detail = format!("from {} to {}", was.size.told(), is.size.told());
+        let detail = format!("from {} to {}", was.size.reported(), is.size.reported());
         let seen = self.around.seen_larger.get(&was.naa);
         let seen = seen.filter(|seen| **seen > was.size);
         if is.size > was.size {
             let back = seen.map_or_else(String::new, |seen| {
                 format!(
                     ": what it held there when it had {} is there again",
-                    seen.told()
+                    seen.reported()
                 )
             });
             self.push(verb, Section::Lun, name, format!("grow {detail}{back}"));
@@ -318,9 +268,9 @@ impl Steps<'_> {
         }
         let had = seen.unwrap_or(&was.size);
         let cut = Size::from_bytes(had.bytes() - is.size.bytes());
-        let cut = cut.expect("less than a size").told();
+        let cut = cut.expect("less than a size").reported();
         let more = seen.map_or_else(String::new, |seen| {
-            format!(" (its pool has seen it with {})", seen.told())
+            format!(" (its pool has seen it with {})", seen.reported())
         });
         let detail = format!("shrink {detail}{more}: what its last {cut} hold is lost");
         let mut action = disruptive(verb, Section::Lun, name, detail, self.using_lun(name));
@@ -541,12 +491,11 @@ fn disruptive(
 
 /// A device keeps what is on it; everything else is gone.
 fn purged(name: &str, lun: &Lun) -> Action {
-    let (size, loses_data) = (lun.size.told(), !matches!(lun.backing, Backing::Block(_)));
-    let detail = match &lun.backing {
-        Backing::Block(path) => format!("{} keeps what is on it", path.display()),
-        Backing::Memory | Backing::Pool(_) => {
-            format!("its data is destroyed: a LUN of {size} in {}", lun.backing)
-        }
+    let (size, device) = (lun.size.reported(), lun.backing.device());
+    let loses_data = device.is_none();
+    let detail = match device {
+        Some(path) => format!("{} keeps what is on it", path.display()),
+        None => format!("its data is destroyed: a LUN of {size} in {}", lun.backing),
     };
     Action {
         loses_data,
@@ -555,7 +504,7 @@ fn purged(name: &str, lun: &Lun) -> Action {
 }
 
 fn describe_lun(lun: &Lun) -> String {
-    let (size, backing) = (lun.size.told(), &lun.backing);
+    let (size, backing) = (lun.size.reported(), &lun.backing);
     format!("{size}, {backing}, {}-byte blocks", lun.block_size)
 }
 

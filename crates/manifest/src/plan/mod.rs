@@ -2,7 +2,7 @@
 //! the real thing are one.
 //!
 //! ```text
-//!   Objects + Edit --wanted--> Objects after --compare--> actions, each with its class and its hits
+//!   Objects + Edit --wanted--> Objects after --compare--> actions, each with class and hits
 //! ```
 //!
 //! **Contract.** A plan is all or nothing. Each action says whether it works live, for new sessions
@@ -10,6 +10,7 @@
 //! unless forced ([`Plan::refusal`]).
 
 mod adopt;
+mod choice;
 mod compare;
 mod removed;
 mod rollback;
@@ -17,7 +18,7 @@ mod single;
 mod wanted;
 
 use crate::code::Code;
-use crate::objects::{ObjectSet, Objects, Patch, Redirect};
+use crate::objects::{CacheMode, ObjectSet, Objects, Patch, Redirect};
 use crate::problem::Problem;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -119,6 +120,8 @@ pub struct Surroundings {
     pub pools: Vec<String>,
     /// Those of them that have a journal.
     pub journals: Vec<String>,
+    /// Those that make stable whatever they acknowledge, without one.
+    pub stable: Vec<String>,
     /// The names of the node's portal groups.
     pub portal_groups: Vec<String>,
     /// The node's own addresses, each with its portal group.
@@ -127,6 +130,22 @@ pub struct Surroundings {
     pub sessions: Vec<SessionBrief>,
     /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large.
     pub seen_larger: BTreeMap<String, Size>,
+}
+
+impl Surroundings {
+    /// The pool has a journal.
+    pub(crate) fn has_journal(&self, pool: &str) -> bool {
+        self.journals.iter().any(|it| it == pool)
+    }
+
+    /// How a new LUN of this pool keeps its writes, where nobody says.
+    pub(crate) fn cache_of(&self, pool: &str) -> Option<CacheMode> {
+        if self.has_journal(pool) {
+            return Some(CacheMode::WriteBack);
+        }
+        let is_stable = self.stable.iter().any(|it| it == pool);
+        is_stable.then_some(CacheMode::WriteThrough)
+    }
 }
 
 /// The portal of this node where a redirect ends, which would send the initiator away again for
@@ -340,8 +359,11 @@ pub fn plan(
     } else {
         compare::compare(current, &after, around)
     };
-    if let Edit::Adopt { notices: told, .. } = edit {
-        notices.extend(told.iter().cloned());
+    if let Edit::Adopt {
+        notices: reported, ..
+    } = edit
+    {
+        notices.extend(reported.iter().cloned());
         for action in &mut actions {
             action.verb = Verb::Adopt;
             // What it is was chosen before.
@@ -379,8 +401,14 @@ fn new_identity(random: Random<'_>) -> (String, String) {
     random(&mut bytes);
     let hex = units::hex(&bytes);
     let (naa, serial) = hex.split_at(26);
-    let naa = format!("6{LOCAL_COMPANY}{}", &naa[..25]);
-    (naa, serial.to_owned())
+    (local_naa(&naa[..25]), serial.to_owned())
+}
+
+/// The identifier of a LUN with these 25 hexadecimal digits behind the locally administered company
+/// identifier.
+#[must_use]
+pub fn local_naa(digits: &str) -> String {
+    format!("6{LOCAL_COMPANY}{digits}")
 }
 
 const LOCAL_COMPANY: &str = "02ca5e";

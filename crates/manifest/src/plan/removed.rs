@@ -76,7 +76,7 @@ pub(super) fn lost(before: &Objects, edit: &Edit, after: &Objects) -> Vec<String
         // They are there, by other names.
         return Vec::new();
     }
-    let told = |(key, grant): (&GrantKey, &Grant)| {
+    let reported = |(key, grant): (&GrantKey, &Grant)| {
         let there = after.grants.contains_key(key) || after.removed_grants.contains_key(key);
         let lun = before.removed.get(&key.lun)?;
         let mut known = after.luns.values().chain(after.removed.values());
@@ -86,7 +86,7 @@ pub(super) fn lost(before: &Objects, edit: &Edit, after: &Objects) -> Vec<String
         }
         Some(why_lost(after, key, *grant))
     };
-    before.removed_grants.iter().filter_map(told).collect()
+    before.removed_grants.iter().filter_map(reported).collect()
 }
 
 fn why_lost(after: &Objects, key: &GrantKey, grant: Grant) -> String {

@@ -5,10 +5,10 @@
 //! come back. What differs from then is told.
 
 use super::adopt::free;
-use super::wanted::choose;
+use super::choice::choose;
 use super::{Surroundings, removed};
 use crate::code::Code;
-use crate::objects::{Backing, GrantKey, Lun, Objects, SECTION_LUN, SECTION_TARGET, check_place};
+use crate::objects::{GrantKey, Lun, Objects, SECTION_LUN, SECTION_TARGET, check_place};
 use crate::problem::{Fault, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ pub(super) fn roll_back(current: &Objects, then: &Objects) -> (Objects, Vec<Stri
         if lun.size != was.size {
             notices.push(format!(
                 "LUN {name} keeps its size of {}: it had {} then",
-                lun.size.told(),
-                was.size.told()
+                lun.size.reported(),
+                was.size.reported()
             ));
         }
         let lun = Lun {
@@ -97,14 +97,14 @@ pub(super) fn check(
         if serves && now.is_some_and(|now| now.storage == lun.storage) {
             continue;
         }
-        let Backing::Pool(pool) = &lun.backing else {
+        let Some(pool) = lun.backing.pool() else {
             continue;
         };
         if let Err(rule) = choose(Some(pool), &around.pools, "pool") {
             faults.push(Fault::new(SECTION_LUN, name, "pool", rule));
             continue;
         }
-        let place = Some((pool.as_str(), around.journals.contains(pool)));
+        let place = Some((pool, around.has_journal(pool)));
         let broken = check_place(&lun.storage, place).into_iter();
         faults.extend(broken.map(|(key, rule)| Fault::new(SECTION_LUN, name, key, rule)));
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::objects::{
     BackendSpec, Backing, CacheMode, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, Redirect,
-    SecretSpec, TargetSpec, VOLATILE_RISK, export,
+    SecretSpec, Storage, TargetSpec, VOLATILE_RISK, export,
 };
 use crate::secret::Secret;
 use crate::size::Size;
@@ -27,6 +27,7 @@ fn around() -> Surroundings {
     Surroundings {
         pools: vec!["default".to_owned()],
         journals: Vec::new(),
+        stable: Vec::new(),
         portal_groups: vec!["default".to_owned()],
         portals: vec![("default".to_owned(), "192.0.2.1:3260".parse().unwrap())],
         sessions: Vec::new(),
@@ -65,6 +66,14 @@ fn change(current: &Objects, spec: LunSpec, around: &Surroundings) -> Result<Pla
     plan(current, &edit, around, &mut counting())
 }
 
+/// Writes that are kept so.
+fn kept(cache: Option<CacheMode>) -> Storage {
+    Storage {
+        cache,
+        ..Storage::default()
+    }
+}
+
 #[test]
 fn a_lun_becomes_volatile_only_when_it_is_forced_and_the_risk_is_named() {
     let edit = Edit::Apply {
@@ -77,7 +86,7 @@ fn a_lun_becomes_volatile_only_when_it_is_forced_and_the_risk_is_named() {
         "as it always was"
     );
     let with = |cache| LunSpec {
-        cache: Some(cache),
+        storage: kept(Some(cache)),
         ..LunSpec::new("vm01", gib(1))
     };
     let safe = change(&made.after, with(CacheMode::WriteThrough), &around()).unwrap();
@@ -102,7 +111,7 @@ fn a_lun_is_made_volatile_only_when_it_is_forced_but_not_where_its_pool_has_noth
     };
     let set = |cache| ObjectSet {
         lun: vec![LunSpec {
-            cache,
+            storage: kept(cache),
             ..LunSpec::new("vm01", gib(1))
         }],
         ..ObjectSet::default()
@@ -120,15 +129,15 @@ fn a_lun_is_made_volatile_only_when_it_is_forced_but_not_where_its_pool_has_noth
         for edit in [Edit::Create(volatile), applied] {
             let refusal = made(&edit, &around).refusal().unwrap();
             assert_eq!(refusal.code, Code::WouldRiskData);
-            let told = &refusal.detail;
-            assert!(told.contains("create lun vm01"), "{told}");
-            assert!(told.contains(VOLATILE_RISK), "{told}");
+            let reported = &refusal.detail;
+            assert!(reported.contains("create lun vm01"), "{reported}");
+            assert!(reported.contains(VOLATILE_RISK), "{reported}");
         }
         for cache in [None, Some(CacheMode::WriteThrough)] {
             let made = made(&Edit::Create(set(cache)), &around);
             assert_eq!(made.refusal(), None, "{cache:?}");
-            let told = made.actions[0].to_string();
-            assert!(!told.contains("volatile"), "{told}");
+            let reported = made.actions[0].to_string();
+            assert!(!reported.contains("volatile"), "{reported}");
         }
     }
 }
@@ -137,7 +146,7 @@ fn a_lun_is_made_volatile_only_when_it_is_forced_but_not_where_its_pool_has_noth
 fn a_volatile_lun_that_comes_back_into_service_was_confirmed_before() {
     let volatile = Edit::Create(ObjectSet {
         lun: vec![LunSpec {
-            cache: Some(CacheMode::Volatile),
+            storage: kept(Some(CacheMode::Volatile)),
             ..LunSpec::new("vm01", gib(1))
         }],
         ..ObjectSet::default()
@@ -193,8 +202,8 @@ fn in_a_pool_with_a_journal_new_luns_are_write_back_and_those_without_stay_as_th
     let mode = |objects: &Objects| objects.luns["vm01"].storage.cache;
     assert_eq!(mode(&made.after), Some(CacheMode::WriteBack));
     let lost = change(&made.after, LunSpec::new("vm01", gib(2)), &around());
-    let told = lost.unwrap_err().to_string();
-    assert!(told.contains("has no journal"), "{told}");
+    let reported = lost.unwrap_err().to_string();
+    assert!(reported.contains("has no journal"), "{reported}");
     let old = plan(&Objects::default(), &edit, &around(), &mut counting()).unwrap();
     let kept = change(&old.after, LunSpec::new("vm01", gib(1)), &with_journal).unwrap();
     assert_eq!(mode(&kept.after), None);
@@ -236,7 +245,7 @@ fn stored() -> Objects {
     run(&Objects::default(), &apply(lab())).unwrap().after
 }
 
-fn told(plan: &Plan) -> Vec<String> {
+fn reported(plan: &Plan) -> Vec<String> {
     plan.actions.iter().map(ToString::to_string).collect()
 }
 
@@ -251,7 +260,7 @@ fn lun(name: &str) -> Subject {
 fn an_empty_node_gets_everything_with_numbers_in_order() {
     let plan = run(&Objects::default(), &apply(lab())).unwrap();
     assert_eq!(
-        told(&plan),
+        reported(&plan),
         [
             "create lun vm01: 1 GiB, pool default, 512-byte blocks",
             "create lun vm02: 2 GiB, pool default, 512-byte blocks",
@@ -274,7 +283,7 @@ fn applying_what_is_there_changes_nothing() {
     for prune in [false, true] {
         for set in [lab(), export(&now)] {
             let plan = run(&now, &Edit::Apply { set, prune }).unwrap();
-            assert_eq!(told(&plan), Vec::<String>::new());
+            assert_eq!(reported(&plan), Vec::<String>::new());
             assert_eq!(plan.after, now);
         }
     }
@@ -297,7 +306,7 @@ fn without_prune_nothing_goes_and_with_it_luns_keep_their_data() {
     )
     .unwrap();
     assert_eq!(
-        told(&plan),
+        reported(&plan),
         [
             "remove grant esx01:t1:vm02",
             "remove lun vm02: its data stays until `lun purge`; `lun restore` brings it and its grant back",
@@ -312,7 +321,7 @@ fn without_prune_nothing_goes_and_with_it_luns_keep_their_data() {
     let back = run(&plan.after, &apply(lab())).unwrap();
     assert_eq!(back.after, now);
     assert_eq!(lun_changes(&plan.after, &back.after).restored.len(), 1);
-    assert!(told(&back)[0].starts_with("restore lun vm02"));
+    assert!(reported(&back)[0].starts_with("restore lun vm02"));
 
     // Unless it was purged.
     let purged = run(&plan.after, &Edit::Purge("vm02".to_owned())).unwrap();
@@ -420,15 +429,15 @@ fn a_lun_that_its_pool_has_seen_larger_says_what_comes_back_and_what_more_is_los
         ..around()
     };
     let half = Size::from_bytes(512 << 20).unwrap();
-    let told = |size| told(&change(&now, LunSpec::new("vm01", size), &around).unwrap());
+    let reported = |size| reported(&change(&now, LunSpec::new("vm01", size), &around).unwrap());
     assert_eq!(
-        told(gib(4)),
+        reported(gib(4)),
         [
             "change lun vm01: grow from 1 GiB to 4 GiB: what it held there when it had 4 GiB is there again"
         ]
     );
     assert_eq!(
-        told(half),
+        reported(half),
         [
             "change lun vm01: shrink from 1 GiB to 512 MiB (its pool has seen it with 4 GiB): what its last 3.5 GiB hold is lost"
         ]
@@ -462,7 +471,7 @@ fn growing_and_granting_is_live_and_chap_is_for_new_sessions() {
     set.grant.push(grant("esx01", "vm03"));
     let plan = run_in_use(&now, &apply(set)).unwrap();
     assert_eq!(
-        told(&plan),
+        reported(&plan),
         [
             "change lun vm01: grow from 1 GiB to 5 GiB",
             "create lun vm03: 1 GiB, pool default, 512-byte blocks",
@@ -484,7 +493,7 @@ fn a_redirect_is_for_new_sessions_and_the_end_of_maintenance_is_live() {
     });
     let plan = run_in_use(&now, &apply(set)).unwrap();
     assert_eq!(
-        told(&plan),
+        reported(&plan),
         ["change target t1: logins go to 192.0.2.2:3260 for now [new sessions]"]
     );
     assert_eq!(plan.refusal(), None);
@@ -494,7 +503,7 @@ fn a_redirect_is_for_new_sessions_and_the_end_of_maintenance_is_live() {
     resting.target[0].maintenance = true;
     let resting = run(&moved, &apply(resting)).unwrap();
     assert_eq!(
-        told(&resting),
+        reported(&resting),
         [
             "change target t1: into maintenance, sessions are asked to log out and ended after 30 seconds"
         ]
@@ -502,7 +511,7 @@ fn a_redirect_is_for_new_sessions_and_the_end_of_maintenance_is_live() {
     // What a file leaves out is off.
     let back = run_in_use(&resting.after, &apply(lab())).unwrap();
     assert_eq!(
-        told(&back),
+        reported(&back),
         [
             "change target t1: logins are served here again [new sessions]",
             "change target t1: out of maintenance",
@@ -551,7 +560,10 @@ fn a_rename_changes_no_identity_and_hits_nobody() {
             to: "new".to_owned(),
         };
         let plan = run_in_use(&now, &edit).unwrap();
-        assert_eq!(told(&plan), [format!("rename {section} {from}: to new")]);
+        assert_eq!(
+            reported(&plan),
+            [format!("rename {section} {from}: to new")]
+        );
         assert_eq!(plan.refusal(), None);
         assert_eq!(lun_changes(&now, &plan.after), LunChanges::default());
         let numbers = |objects: &Objects| -> Vec<u16> {
@@ -698,7 +710,7 @@ fn a_redirect_that_leads_back_here_is_refused() {
 }
 
 #[test]
-fn creating_what_exists_and_setting_what_does_not_are_told_apart() {
+fn creating_what_exists_and_setting_what_does_not_are_kept_apart() {
     let now = stored();
     let one = |name: &str| ObjectSet {
         lun: vec![LunSpec::new(name, gib(1))],

@@ -1,15 +1,16 @@
 //! The objects as they will be: defaults filled in, references checked.
 
+use super::choice::choose;
 use super::{
     Edit, Random, Surroundings, adopt, leads_back, new_identity, removed, rollback, single,
 };
 use crate::code::Code;
-use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
+use crate::name::{derived_iqn, normal_iscsi_name};
 use crate::objects::{
-    BackendSpec, Backing, CacheMode, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec,
-    LUN_ID_MAX, Lun, LunSpec, MAINTENANCE_GRACE_SECONDS, MutualChap, NOT_YET, ObjectSet, Objects,
-    SAME_SECRET, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec, Storage,
-    Target, TargetSpec, check_each, check_place, check_whole_blocks,
+    Backing, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec, LUN_ID_MAX, Lun, LunSpec,
+    MAINTENANCE_GRACE_SECONDS, MutualChap, ObjectSet, Objects, SAME_SECRET, SECTION_GRANT,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec, Storage, Target, TargetSpec, check_each,
+    check_place, check_whole_blocks,
 };
 use crate::problem::{Fault, Problem};
 use crate::secret::Secret;
@@ -222,13 +223,11 @@ impl<'a> Wanted<'a> {
             let Some(backing) = self.backing(spec) else {
                 return Ok(());
             };
-            let mut storage = spec.storage().over(Storage::default());
-            if let Backing::Pool(pool) = &backing
-                && self.around.journals.contains(pool)
-            {
+            let mut storage = spec.storage.over(Storage::default());
+            if let Some(mode) = backing.pool().and_then(|pool| self.around.cache_of(pool)) {
                 // Written down, so that the LUN is not served without its journal should the pool
                 // lose it.
-                storage.cache.get_or_insert(CacheMode::WriteBack);
+                storage.cache.get_or_insert(mode);
             }
             let (naa, serial) = new_identity(random);
             let block_size = spec.block_size.unwrap_or(512);
@@ -248,10 +247,8 @@ impl<'a> Wanted<'a> {
             let rule = "it is less than the logical block";
             self.fault(SECTION_LUN, &spec.name, "physical_block_size", rule);
         }
-        let pool = match &lun.backing {
-            Backing::Pool(pool) => Some((pool.as_str(), self.around.journals.contains(pool))),
-            Backing::Memory | Backing::Block(_) => None,
-        };
+        let pool = lun.backing.pool();
+        let pool = pool.map(|pool| (pool, self.around.has_journal(pool)));
         for (key, rule) in check_place(&lun.storage, pool) {
             self.fault(SECTION_LUN, &spec.name, key, rule);
         }
@@ -264,10 +261,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn backing(&mut self, spec: &LunSpec) -> Option<Backing> {
-        match &spec.backend {
-            Some(BackendSpec::Memory) => return Some(Backing::Memory),
-            Some(BackendSpec::Block(path)) => return Some(Backing::Block(path.clone())),
-            None => {}
+        if let Some(backend) = &spec.backend {
+            return Some(backend.clone().into());
         }
         let pools = &self.around.pools;
         let pool = choose(spec.pool.as_deref(), pools, "pool");
@@ -498,23 +493,6 @@ impl Numbers {
     }
 }
 
-/// The named one, or the one called `default`, or the only one.
-pub(super) fn choose(named: Option<&str>, known: &[String], what: &str) -> Result<String, String> {
-    let Some(named) = named else {
-        return match known {
-            [only] => Ok(only.clone()),
-            [] => Err(format!("node.toml has no {what}")),
-            many if many.iter().any(|name| name == "default") => Ok("default".to_owned()),
-            many => Err(format!("say which {what}: {}", many.join(", "))),
-        };
-    };
-    if known.iter().any(|name| name == named) {
-        return Ok(named.to_owned());
-    }
-    let guess = did_you_mean(named, known.iter().map(String::as_str));
-    Err(format!("node.toml has no {what} \"{named}\"{guess}"))
-}
-
 /// The known LUN with what `spec` says, which can be its size only.
 fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
     let number = |key: &str, is: u32, wanted: Option<u32>, why: &str| match wanted {
@@ -542,8 +520,7 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
         return Err(immutable(spec, "thin", &is, &wanted, why));
     }
     let wanted = match (&spec.backend, &spec.pool) {
-        (Some(BackendSpec::Memory), _) => Some(Backing::Memory),
-        (Some(BackendSpec::Block(path)), _) => Some(Backing::Block(path.clone())),
+        (Some(backend), _) => Some(backend.clone().into()),
         (None, Some(pool)) => Some(Backing::Pool(pool.clone())),
         (None, None) => None,
     };
@@ -565,7 +542,7 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
             Some(most) => limit(Some(most)),
             None => known.bytes_in_flight_max,
         },
-        storage: spec.storage().over(known.storage),
+        storage: spec.storage.over(known.storage),
         ..known.clone()
     })
 }
@@ -593,11 +570,6 @@ fn invalid(faults: Vec<Fault>) -> Problem {
     } else {
         format!("{} rules are", faults.len())
     };
-    // What all faults are for want of is not the caller's mistake.
-    let code = if faults.iter().all(|fault| fault.message == NOT_YET) {
-        Code::ConfigNotYet
-    } else {
-        Code::InvalidObjects
-    };
-    Problem::new(code, format!("{many} broken; nothing was changed")).faults(faults)
+    let detail = format!("{many} broken; nothing was changed");
+    Problem::new(Code::InvalidObjects, detail).faults(faults)
 }

@@ -38,7 +38,7 @@ impl Disks {
         Self((0..3).map(of).collect())
     }
 
-    fn look(&self, present: &[usize]) -> Vec<Seen> {
+    fn inspect(&self, present: &[usize]) -> Vec<Seen> {
         let seen_of = |at: &usize| seen(&format!("/dev/{at}"), &self.0[*at]);
         present.iter().map(seen_of).collect()
     }
@@ -50,7 +50,7 @@ impl Disks {
         reaches: usize,
         change: impl FnOnce(&mut Superblock),
     ) -> Assembly {
-        let assembly = assemble(&self.look(present)).unwrap();
+        let assembly = assemble(&self.inspect(present)).unwrap();
         for (place, block) in assembly.next(change).into_iter().take(reaches) {
             assert_eq!(block.check(), Ok(()));
             self.0[present[place]] = block;
@@ -61,8 +61,8 @@ impl Disks {
     /// As a node that opens the pool: before it touches data, two events, and three to whoever
     /// lagged.
     fn open(&mut self, present: &[usize]) {
-        let found = assemble(&self.look(present)).unwrap().table.event;
-        while !(assemble(&self.look(present)).unwrap()).has_gone_on_since(found) {
+        let found = assemble(&self.inspect(present)).unwrap().table.event;
+        while !(assemble(&self.inspect(present)).unwrap()).has_gone_on_since(found) {
             self.write(present, present.len(), |_| ());
         }
     }
@@ -81,7 +81,7 @@ fn a_crash_at_any_write_leaves_a_pool_that_is_complete() {
             });
             // Whoever comes next finds old or new, in any order of the disks.
             for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
-                let after = assemble(&disks.look(&order)).unwrap();
+                let after = assemble(&disks.inspect(&order)).unwrap();
                 assert!(after.is_complete(), "{reaches}: {:?}", after.states);
                 assert_eq!(after.table.luns.len(), usize::from(reaches > 0));
             }
@@ -99,7 +99,7 @@ fn a_member_that_is_away_is_named_and_is_taken_back_when_it_comes() {
         block.resize(lun(1), 4 * CHUNK).unwrap();
         block.resize(lun(2), 12 * CHUNK).unwrap();
     });
-    let two = assemble(&disks.look(&[0, 2])).unwrap();
+    let two = assemble(&disks.inspect(&[0, 2])).unwrap();
     assert_eq!(two.states[1], State::Absent);
     assert!(!two.is_complete());
     assert_eq!(two.missing_for(lun(1)), []);
@@ -109,7 +109,7 @@ fn a_member_that_is_away_is_named_and_is_taken_back_when_it_comes() {
     for _ in 0..5 {
         disks.open(&[0, 2]);
     }
-    let three = assemble(&disks.look(&ALL)).unwrap();
+    let three = assemble(&disks.inspect(&ALL)).unwrap();
     assert!(three.is_complete(), "{:?}", three.states);
 }
 
@@ -122,12 +122,12 @@ fn an_old_copy_of_a_member_is_stale_and_never_used() {
         disks.open(&ALL);
         let mut mixed = disks.clone();
         mixed.0[1] = old.0[1].clone();
-        let found = assemble(&mixed.look(&ALL)).unwrap();
+        let found = assemble(&mixed.inspect(&ALL)).unwrap();
         assert_eq!(found.states[1], State::Stale { seen: 1, event: 3 });
         assert!(!found.is_complete());
         // Also where it is the majority that is old.
         mixed.0[2] = old.0[2].clone();
-        let found = assemble(&mixed.look(&ALL)).unwrap();
+        let found = assemble(&mixed.inspect(&ALL)).unwrap();
         assert_eq!(found.table.event, 5);
         assert!(matches!(found.states[2], State::Stale { .. }));
         // Used alone for a while, the copy is the one that went on; then the others are old.
@@ -140,7 +140,7 @@ fn an_old_copy_of_a_member_is_stale_and_never_used() {
             alone.0[1].clone(),
             disks.0[2].clone(),
         ]);
-        let found = assemble(&forked.look(&ALL)).unwrap();
+        let found = assemble(&forked.inspect(&ALL)).unwrap();
         assert_eq!(found.states[0], State::Diverged { seen: 0, event: 5 });
     }
 }
@@ -149,7 +149,7 @@ fn an_old_copy_of_a_member_is_stale_and_never_used() {
 fn what_is_seen_twice_or_has_shrunk_or_has_other_blocks_is_not_used() {
     let mut disks = Disks::new(STRIPE);
     disks.open(&ALL);
-    let mut all = disks.look(&[0, 1, 2, 1]);
+    let mut all = disks.inspect(&[0, 1, 2, 1]);
     let found = assemble(&all).unwrap();
     assert_eq!(found.states[1], State::Twice(1, 3));
     all.pop();
@@ -173,14 +173,14 @@ fn members_of_two_pools_or_of_none_are_refused() {
     for block in &mut other.0 {
         block.pool.0[0] ^= 1;
     }
-    let mut all = disks.look(&[0, 1]);
-    all.extend(other.look(&[2]));
+    let mut all = disks.inspect(&[0, 1]);
+    all.extend(other.inspect(&[2]));
     assert_eq!(assemble(&all), Err(Refused::SeveralPools(0, 2)));
     assert_eq!(assemble(&[missing("x")]), Err(Refused::NoMember));
     let mut forked = Disks::new(STRIPE);
     forked.0[1].resize(lun(3), CHUNK).unwrap();
     assert!(matches!(
-        assemble(&forked.look(&ALL)),
+        assemble(&forked.inspect(&ALL)),
         Err(Refused::Contradiction(..))
     ));
 }
@@ -206,7 +206,7 @@ struct Places {
 }
 
 impl Places {
-    fn look(&self, number: usize) -> Seen {
+    fn inspect(&self, number: usize) -> Seen {
         let [even, odd] = &self.cache;
         Seen {
             found: find(even, odd).map_err(Unreadable::Damaged),
@@ -235,7 +235,7 @@ impl Places {
 
 /// An opening whose write number `at` meets this; how many writes there were.
 fn opening(disks: &mut [Places], there: &[usize], at: usize, cut: Cut) -> usize {
-    let seen: Vec<Seen> = there.iter().map(|it| disks[*it].look(*it)).collect();
+    let seen: Vec<Seen> = there.iter().map(|it| disks[*it].inspect(*it)).collect();
     let mut assembly = assemble(&seen).unwrap();
     for (which, state) in there.iter().zip(&assembly.states) {
         let place = assembly.place_of(u16::try_from(*which).unwrap());
@@ -264,8 +264,8 @@ const CUTS: [Cut; 4] = [Cut::Nothing, Cut::Torn, Cut::Lie, Cut::Whole];
 
 /// All openings that are cut one after the other, to this depth, with a member away from some of
 /// them: nobody is lost.
-fn open_on(disks: &[Places], depth: usize, looks: &mut usize) {
-    *looks += 1;
+fn open_on(disks: &[Places], depth: usize, openings: &mut usize) {
+    *openings += 1;
     let writes = opening(&mut disks.to_vec(), &ALL, usize::MAX, Cut::Whole);
     assert!(writes <= 12, "{writes}");
     if depth == 0 {
@@ -277,25 +277,25 @@ fn open_on(disks: &[Places], depth: usize, looks: &mut usize) {
             let mut next = disks.to_vec();
             opening(&mut next, there, at, cut);
             if cut == Cut::Lie {
-                killed(&next, there, depth, looks);
+                killed(&next, there, depth, openings);
             }
             power_goes(&mut next);
-            open_on(&next, depth - 1, looks);
+            open_on(&next, depth - 1, openings);
         }
     }
 }
 
 /// The process that got the error is killed: the next opening finds what is not on the disk, and
 /// may be cut off as well.
-fn killed(disks: &[Places], there: &[usize], depth: usize, looks: &mut usize) {
+fn killed(disks: &[Places], there: &[usize], depth: usize, openings: &mut usize) {
     let mut whole = disks.to_vec();
     let all = opening(&mut whole, there, usize::MAX, Cut::Whole);
-    open_on(&whole, depth - 1, looks);
+    open_on(&whole, depth - 1, openings);
     for at in 0..all {
         let mut torn = disks.to_vec();
         opening(&mut torn, there, at, Cut::Torn);
         power_goes(&mut torn);
-        open_on(&torn, 0, looks);
+        open_on(&torn, 0, openings);
     }
 }
 
@@ -318,7 +318,7 @@ fn openings_that_power_cuts_end_one_after_the_other_lose_no_member() {
         disks.push(places);
     }
     opening(&mut disks, &ALL, usize::MAX, Cut::Whole);
-    let mut looks = 0;
-    open_on(&disks, 2, &mut looks);
-    assert!(looks > 10_000, "{looks}");
+    let mut openings = 0;
+    open_on(&disks, 2, &mut openings);
+    assert!(openings > 10_000, "{openings}");
 }

@@ -3,8 +3,8 @@
 use super::{STRIPE, lun, pool};
 use crate::LunId;
 use crate::fuzz;
+use crate::run::Run;
 use crate::superblock::{AREA_BYTES, Layout, MEMBERS_MAX, Superblock, find, offset_of};
-use crate::table::Run;
 use formats::{Damage, crc32c_of};
 use proptest::prelude::*;
 
@@ -49,18 +49,18 @@ fn records_stand_behind_the_luns_and_without_them_a_superblock_is_what_it_was() 
 }
 
 #[test]
-fn what_stands_beside_a_lun_is_hidden_from_earlier_programs_also_where_no_record_is_left() {
+fn what_stands_next_to_a_lun_is_hidden_from_earlier_programs_also_where_no_record_is_left() {
     let mut block = sample(5);
     let bare = block.encode().unwrap();
-    let sums = LunId([0x86; 16]);
-    block.resize(sums, 1).unwrap();
-    assert!(sums.is_beside().is_some() && block.records.is_empty());
+    let checksums = LunId([0x86; 16]);
+    block.resize(checksums, 1).unwrap();
+    assert!(checksums.as_sidecar().is_some() && block.records.is_empty());
     let bytes = block.encode().unwrap();
     assert_eq!((bare[16], bytes[16]), (1, 2), "version");
     assert_eq!(bytes[bytes.len() - 8..], [0; 8], "no records");
     assert_eq!(Superblock::decode(&bytes), Ok(block.clone()));
     // One that says it has records, and has none, is none of ours.
-    block.release(sums);
+    block.release(checksums);
     let mut reported = block.encode().unwrap();
     reported[16] = 2;
     reported.extend([0; 8]);
@@ -137,7 +137,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
 }
 
 #[test]
-fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
+fn a_later_version_is_refused_by_name_even_next_to_one_of_ours() {
     let ours = sample(4).encode().unwrap();
     let mut later = sample(5).encode().unwrap();
     later[16] = 3;

@@ -98,32 +98,32 @@ fn a_lun_lies_in_one_run_where_that_is_possible_and_says_which_members_it_needs(
 }
 
 #[test]
-fn what_grows_beside_a_lun_has_its_new_chunks_only_when_they_have_come() {
+fn what_grows_next_to_a_lun_has_its_new_chunks_only_when_they_have_come() {
     let mut block = pool(Layout::Span, &[10, 10]);
-    let (sums, coming) = (lun(0x82), lun(0xA2));
-    block.resize(sums, 2 * CHUNK).unwrap();
+    let (checksums, coming) = (lun(0x82), lun(0xA2));
+    block.resize(checksums, 2 * CHUNK).unwrap();
     block.resize(lun(3), 3 * CHUNK).unwrap();
-    let before = block.extents(sums);
+    let before = block.extents(checksums);
     block.resize(coming, 4 * CHUNK).unwrap();
     let new = block.extents(coming).unwrap();
     assert_eq!(
-        block.extents(sums),
+        block.extents(checksums),
         before,
         "they may hold what somebody else wrote until they are zeroes"
     );
-    block.join(coming, sums);
+    block.join(coming, checksums);
     assert_eq!(
-        block.extents(sums).unwrap(),
+        block.extents(checksums).unwrap(),
         [before.unwrap(), new].concat(),
         "behind what it had"
     );
     assert_eq!((block.bytes_of(coming), block.check()), (None, Ok(())));
-    block.join(coming, sums);
-    assert_eq!(block.bytes_of(sums), Some(6 * CHUNK), "nothing came");
+    block.join(coming, checksums);
+    assert_eq!(block.bytes_of(checksums), Some(6 * CHUNK), "nothing came");
     // What meets is one run.
     block.release(lun(3));
     block.resize(coming, CHUNK).unwrap();
-    block.join(coming, sums);
-    assert_eq!(block.bytes_of(sums), Some(7 * CHUNK));
+    block.join(coming, checksums);
+    assert_eq!(block.bytes_of(checksums), Some(7 * CHUNK));
     assert_eq!(block.check(), Ok(()));
 }

@@ -16,7 +16,7 @@ use std::rc::Weak;
 pub(super) struct Older {
     /// The newest generation that a pool has seen.
     pub(super) newest: u64,
-    /// The pool.
+    /// The name of that pool, for the message.
     pub(super) pool: String,
 }
 
@@ -93,16 +93,16 @@ impl Controller {
     /// LUNs that are served smaller than their pools have seen them, for `status`.
     pub(super) fn seen_larger(&self, objects: &Objects) -> Vec<String> {
         let seen = self.engine.seen_larger();
-        let told = |(name, lun): (&String, &Lun)| {
+        let reported = |(name, lun): (&String, &Lun)| {
             let seen = seen.get(&lun.naa)?;
             Some(format!(
                 "LUN {name} has {}, and {} has seen it with {}: what is beyond is not served and stays; causeway lun resize {name} --size {seen} gives it back",
-                lun.size.told(),
+                lun.size.reported(),
                 lun.backing,
-                seen.told()
+                seen.reported()
             ))
         };
-        objects.luns.iter().filter_map(told).collect()
+        objects.luns.iter().filter_map(reported).collect()
     }
 
     /// The objects that are in force are meant, although the pools have seen newer ones: they
@@ -191,23 +191,23 @@ impl Controller {
 fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<String> {
     let is_larger = record.lun.size > lun.size;
     let is_smaller = record.lun.size < lun.size;
-    let (here, there) = (lun.size.told(), record.lun.size.told());
-    let mut told = Vec::new();
+    let (here, there) = (lun.size.reported(), record.lun.size.reported());
+    let mut reported = Vec::new();
     if is_larger {
-        told.push(format!(
+        reported.push(format!(
             "it has grown from {here} to {there} since: it has {here}, what is beyond stays in its pool and is not served"
         ));
     } else if is_smaller {
-        told.push(format!(
+        reported.push(format!(
             "it was cut from {here} to {there} since: it has {here} again, and nobody knows what the end holds"
         ));
     }
     if record.name != *name {
-        told.push(format!("it was called {} since: it is {name}", record.name));
+        reported.push(format!("it was called {} since: it is {name}", record.name));
     }
     match (is_removed, record.removed) {
-        (false, true) => told.push("it was deleted since: it is in service".to_owned()),
-        (true, false) => told.push("it was restored since: it is deleted".to_owned()),
+        (false, true) => reported.push("it was deleted since: it is in service".to_owned()),
+        (true, false) => reported.push("it was restored since: it is deleted".to_owned()),
         (true, true) | (false, false) => {}
     }
     let same = Lun {
@@ -215,9 +215,9 @@ fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<
         ..record.lun.clone()
     };
     if same != *lun {
-        told.push("its fields were changed since: they are as they were".to_owned());
+        reported.push("its fields were changed since: they are as they were".to_owned());
     }
-    (!told.is_empty()).then(|| told.join("; "))
+    (!reported.is_empty()).then(|| reported.join("; "))
 }
 
 /// Nothing newer is given up without a question.

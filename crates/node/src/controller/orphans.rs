@@ -14,7 +14,8 @@ const NAMED_MAX: usize = 5;
 
 /// That there are some, for `status`.
 pub(super) fn problem(orphans: &[Orphan]) -> Option<String> {
-    let named = orphans.iter().take(NAMED_MAX).map(Orphan::shown);
+    let orphans: Vec<&Orphan> = orphans.iter().filter(|it| !it.is_foreign).collect();
+    let named = orphans.iter().take(NAMED_MAX).map(|it| it.shown());
     let named = named.collect::<Vec<&str>>().join(", ");
     let more = match orphans.len().checked_sub(NAMED_MAX) {
         None | Some(0) => String::new(),
@@ -99,8 +100,8 @@ impl Controller {
         let pools = &self.config.pools;
         let pool = pools.iter().find(|pool| pool.name == orphan.pool);
         let journal = pool.is_some_and(|pool| pool.journal.is_some());
-        if lun.storage.integrity && !(journal && orphan.has_checksums) {
-            lun.storage.integrity = false;
+        if lun.storage.is_checked() && !(journal && orphan.has_checksums) {
+            lun.storage.integrity = None;
             notices.push(format!(
                 "LUN {name} is no longer checked: its checksums are not there, or the pool has no journal; causeway lun set {name} integrity=true begins anew"
             ));
@@ -111,6 +112,9 @@ impl Controller {
                 "LUN {name} is write-through: pool {} has no journal",
                 orphan.pool
             ));
+        }
+        if lun.storage.cache.is_none() && pool.is_some_and(|pool| pool.place.is_stable()) {
+            lun.storage.cache = Some(CacheMode::WriteThrough);
         }
         if known.is_some_and(|record| record.removed) {
             notices.push(format!(
@@ -167,7 +171,8 @@ fn chosen<'a>(
         return Err(Problem::new(Code::BadRequest, detail));
     }
     if request.all {
-        return Ok(all.iter().collect());
+        // What was never a LUN is adopted where it is named.
+        return Ok(all.iter().filter(|it| !it.is_foreign).collect());
     }
     if request.name.is_some() && request.files.len() > 1 {
         let detail = "one name is for one LUN";

@@ -2,7 +2,9 @@
 
 use super::Controller;
 use manifest::code::Code;
-use manifest::facts::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
+use manifest::facts::{
+    HealthSeverity, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
+};
 use manifest::journal::{JournalOutcome, JournalRequest, LunJournal};
 use manifest::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
@@ -212,7 +214,7 @@ impl Controller {
         self.engine.refusals().await
     }
 
-    /// The targets.
+    /// By name, with the portals where each is served now.
     pub async fn targets(&self) -> Vec<TargetView> {
         let portals = self.engine.portals().await;
         let sessions = self.engine.sessions().await;
@@ -253,7 +255,7 @@ impl Controller {
         found.ok_or_else(|| Problem::not_found(SECTION_TARGET, name))
     }
 
-    /// The hosts.
+    /// By name, with the sessions of each; secrets are not in it.
     pub async fn hosts(&self) -> Vec<HostView> {
         let sessions = self.engine.sessions().await;
         let objects = self.objects();
@@ -286,7 +288,7 @@ impl Controller {
         found.ok_or_else(|| Problem::not_found(SECTION_HOST, name))
     }
 
-    /// The grants.
+    /// By host, target and LUN.
     #[must_use]
     pub fn grants(&self) -> Vec<GrantView> {
         let objects = self.objects();
@@ -346,6 +348,12 @@ impl Controller {
     }
 }
 
+/// What the storage below a pool says of itself, where it is that bad.
+fn health(pool: &PoolFacts, severity: HealthSeverity) -> Option<String> {
+    let health = pool.health.as_ref().filter(|it| it.severity == severity)?;
+    Some(format!("pool {}: {health}", pool.name))
+}
+
 /// What of the pools needs a look.
 fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
     let mut problems = Vec::new();
@@ -353,6 +361,7 @@ fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
         if let Some(problem) = &pool.problem {
             problems.push(format!("pool {}: {problem}", pool.name));
         }
+        problems.extend(health(pool, HealthSeverity::Error));
         problems.extend(super::room::filling(pool));
         let journal = pool.journal.iter();
         problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
@@ -366,6 +375,7 @@ fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<Str
         let notes = pool.notes.iter();
         let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
         notes
+            .chain(health(pool, HealthSeverity::Warning))
             .chain(super::room::overcommitted(pool))
             .chain(super::room::given_away(pool))
             .collect::<Vec<String>>()
@@ -379,7 +389,7 @@ fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String>
     let luns = objects.luns.iter();
     let problems = |(name, lun): (&String, &Lun)| {
         let facts = facts.get(&lun.naa);
-        let checked = facts.and_then(|it| it.checksums.as_ref()?.problem());
+        let checked = facts.and_then(|it| it.layers.checksums.as_ref()?.problem());
         let all = match facts.and_then(|it| it.scrub.as_ref()) {
             Some(scrub) => scrub.problems(checked),
             None => checked.into_iter().collect(),
@@ -393,16 +403,16 @@ fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String>
 /// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is
 /// lost in any mode.
 fn volatile(objects: &Objects) -> Vec<String> {
-    let told = |wished: bool, how: &str| {
+    let note = |wished: bool, how: &str| {
         let luns = objects.luns.iter();
         let these =
             luns.filter(|(_, lun)| lun.is_volatile() && lun.storage.cache.is_some() == wished);
         named(these.map(|(name, _)| name.as_str()), how)
     };
-    let by_default = told(false, "by default (there was no journal)");
+    let by_default = note(false, "by default (there was no journal)");
     by_default
         .into_iter()
-        .chain(told(true, "as asked for"))
+        .chain(note(true, "as asked for"))
         .collect()
 }
 
@@ -467,16 +477,8 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
             .map(ToString::to_string)
             .collect(),
         bytes_in_flight_max: lun.bytes_in_flight_max,
-        cache: lun.storage.cache_mode(),
-        integrity: lun.storage.integrity,
-        read_cache: lun.storage.read_cache,
-        limit: lun.storage.limit,
-        limited: facts.and_then(|facts| facts.limited),
-        shares: lun.storage.shares,
-        task_aborted_status: lun.storage.task_aborted_status,
-        shared: facts.and_then(|facts| facts.shared),
-        cached: facts.and_then(|facts| facts.cached),
-        checksums: facts.and_then(|facts| facts.checksums.clone()),
+        storage: lun.storage.in_force(),
+        layers: facts.map(|facts| facts.layers.clone()).unwrap_or_default(),
         journal: None,
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),

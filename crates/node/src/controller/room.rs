@@ -2,7 +2,7 @@
 
 use super::Controller;
 use manifest::facts::{PoolFacts, PoolState};
-use manifest::objects::{Backing, Objects};
+use manifest::objects::Objects;
 use manifest::size::rounded;
 use manifest::time::about;
 use manifest::view::MemoryView;
@@ -83,8 +83,8 @@ pub(super) fn overcommitted(pool: &PoolFacts) -> Option<String> {
 fn provisioned(objects: &Objects) -> BTreeMap<&str, u64> {
     let mut out = BTreeMap::new();
     for lun in objects.luns.values().chain(objects.removed.values()) {
-        if let Backing::Pool(pool) = &lun.backing {
-            let sum: &mut u64 = out.entry(pool.as_str()).or_default();
+        if let Some(pool) = lun.backing.pool() {
+            let sum: &mut u64 = out.entry(pool).or_default();
             *sum = sum.saturating_add(lun.size.bytes());
         }
     }

@@ -15,13 +15,13 @@ pub struct Sample {
     pub generation: u64,
     /// The LUNs in service, by name.
     pub luns: BTreeMap<String, LunFacts>,
-    /// Sessions.
+    /// Of all cores.
     pub sessions: Vec<SessionFacts>,
     /// What memory may be taken.
     pub memory: MemoryView,
     /// The pools, with their journals.
     pub pools: Vec<PoolFacts>,
-    /// The cores.
+    /// By number: load, and what drives each.
     pub cores: Vec<CoreFacts>,
     /// Sessions that went to other cores.
     pub moves: MoveFacts,
@@ -29,7 +29,7 @@ pub struct Sample {
     pub digests: DigestFacts,
     /// Logins by result.
     pub logins: Vec<LoginFacts>,
-    /// The objects.
+    /// Those of `generation`: what was asked for, beside how it is.
     pub objects: Rc<Objects>,
 }
 

@@ -29,17 +29,17 @@ impl Controller {
     pub(super) async fn keep_spares(&self, store: &Store) {
         let missing = store.keep_spares().await.err();
         let dir = self.config.state_dir.display();
-        let told = missing.map(|error| {
+        let reported = missing.map(|error| {
             format!(
                 "state_dir {dir}: {error}: changes are refused but for a few that make room (lun delete, lun purge, a smaller size)"
             )
         });
-        if let Some(problem) = &told
+        if let Some(problem) = &reported
             && self.no_spares.borrow().is_none()
         {
             tracing::warn!("{problem}");
         }
-        *self.no_spares.borrow_mut() = told;
+        *self.no_spares.borrow_mut() = reported;
     }
 
     /// What of it is missing, for `status`.

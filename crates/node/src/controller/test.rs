@@ -135,7 +135,7 @@ fn what_disturbs_a_session_needs_force() {
     };
     let refused = bench.edit(prune(), How::default()).unwrap_err();
     assert_eq!((refused.code, refused.hits.len()), (Code::InUse, 1));
-    let told = bench
+    let reported = bench
         .edit(
             prune(),
             How {
@@ -144,7 +144,7 @@ fn what_disturbs_a_session_needs_force() {
             },
         )
         .unwrap();
-    assert!(told.refusal.unwrap().contains("session 4"));
+    assert!(reported.refusal.unwrap().contains("session 4"));
     let forced = bench
         .edit(
             prune(),
@@ -175,13 +175,13 @@ fn a_missing_backing_shows_as_offline_and_keeps_its_place() {
 }
 
 #[test]
-fn a_volatile_lun_is_told_by_default_or_as_asked_for_and_the_two_are_not_mixed_up() {
+fn a_volatile_lun_is_reported_by_default_or_as_asked_for_and_the_two_are_not_mixed_up() {
     let bench = Bench::new();
     let mut set = lab();
     let mut asked = LunSpec::new("asked", Size::from_bytes(1 << 30).unwrap());
-    asked.cache = Some(CacheMode::Volatile);
+    asked.storage.cache = Some(CacheMode::Volatile);
     let mut through = LunSpec::new("through", Size::from_bytes(1 << 30).unwrap());
-    through.cache = Some(CacheMode::WriteThrough);
+    through.storage.cache = Some(CacheMode::WriteThrough);
     set.lun.extend([asked, through]);
     let confirmed = How {
         dry_run: false,
@@ -193,9 +193,9 @@ fn a_volatile_lun_is_told_by_default_or_as_asked_for_and_the_two_are_not_mixed_u
     let controller = Rc::clone(&bench.controller);
     let notes = bench.ask(async move { controller.status().await.notes });
     let begin = |note: &String| note.split(':').next().unwrap_or_default().to_owned();
-    let told: Vec<String> = notes.iter().map(begin).collect();
+    let reported: Vec<String> = notes.iter().map(begin).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "cache = \"volatile\" by default (there was no journal) in LUN l",
             "cache = \"volatile\" as asked for in LUN asked",
@@ -233,9 +233,9 @@ fn a_journal_that_is_missing_is_named_in_status() {
     let controller = Rc::clone(&bench.controller);
     let status = bench.ask(async move { controller.status().await });
     assert_eq!(status.health, Health::Degraded);
-    let told = "the journal of pool default cannot be used: it is away";
+    let reported = "the journal of pool default cannot be used: it is away";
     assert!(
-        status.problems.iter().any(|it| it.starts_with(told)),
+        status.problems.iter().any(|it| it.starts_with(reported)),
         "{status:?}"
     );
 }

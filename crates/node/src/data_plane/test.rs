@@ -88,10 +88,10 @@ fn a_power_cut_during_an_apply_leaves_every_stored_lun_online() {
             Size::from_bytes(1 << 20).unwrap(),
         ));
         let done = Rc::new(Cell::new(false));
-        let (told, running) = (Rc::clone(&done), Rc::clone(&controller));
+        let (reported, running) = (Rc::clone(&done), Rc::clone(&controller));
         node.core(0).spawn(Box::pin(async move {
             running.edit(&apply(set), How::default()).await.unwrap();
-            told.set(true);
+            reported.set(true);
         }));
         let moved = (0..steps).all(|_| world.step());
         let acknowledged = done.get();
@@ -153,7 +153,7 @@ fn a_removed_lun_comes_back_with_its_file_and_a_purged_one_does_not() {
 }
 
 #[test]
-fn what_a_lun_takes_in_its_pool_is_told_and_a_rename_reaches_its_unit() {
+fn what_a_lun_takes_in_its_pool_is_reported_and_a_rename_reaches_its_unit() {
     let world = World::new(14, WorldConfig::default());
     let node = world.node("a");
     let engine = Node::new(node.core(0), config(), Box::new(Vec::new));
@@ -189,7 +189,7 @@ fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_mad
     let mut set = lab();
     set.lun[0].size = Size::from_bytes(64 << 20).unwrap();
     set.lun[0].thin = Some(false);
-    set.lun[0].integrity = Some(true);
+    set.lun[0].storage.integrity = Some(true);
     // 64 MiB have 17 pages of checksums, each at two places, two pages above them, and two
     // superblocks.
     let map_bytes = (17 + 2 + 1) * 8192_u64;
@@ -212,7 +212,7 @@ fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_mad
         let all = world.block_on(&node, LIMIT, listed).unwrap().unwrap();
         let map = all
             .iter()
-            .find(|it| it.name.extension().is_some_and(|it| it == "sums"));
+            .find(|it| it.name.extension().is_some_and(|it| it == "checksums"));
         map.unwrap().allocated
     };
     assert!(allocated(&world) >= map_bytes, "{}", allocated(&world));
@@ -269,14 +269,14 @@ pub(crate) fn wait(world: &World, node: &env::sim::Node, time: Duration) {
 #[test]
 fn a_lun_that_could_not_be_opened_is_online_soon_after_it_can_be() {
     const TIME: Duration = Duration::from_secs(15);
-    for (kind, stops) in [("lun", false), ("sums", false), ("lun", true)] {
+    for (kind, stops) in [("lun", false), ("checksums", false), ("lun", true)] {
         // A journal that was closed is away, and its LUNs are not tried at all.
         let begun = if stops { begin } else { begin_journaled };
         let world = World::new(16, WorldConfig::default());
         let node = world.node("a");
         let controller = begun(&world, &node);
         let mut set = lab();
-        set.lun[0].integrity = Some(!stops);
+        set.lun[0].storage.integrity = Some(!stops);
         edit(&world, &node, &controller, apply(set)).unwrap();
         drop(controller);
         node.crash();
@@ -313,15 +313,15 @@ fn a_try_that_waited_long_for_its_turn_is_followed_by_the_next_as_soon_as_any_ot
     let node = world.node("a");
     let controller = begin_journaled(&world, &node);
     let mut set = lab();
-    set.lun[0].integrity = Some(true);
+    set.lun[0].storage.integrity = Some(true);
     edit(&world, &node, &controller, apply(set)).unwrap();
     drop(controller);
     node.crash();
     node.restart();
-    assert_eq!(move_all(&world, &node, "sums", ("/c/pool", "/c")), 1);
+    assert_eq!(move_all(&world, &node, "checksums", ("/c/pool", "/c")), 1);
     let (controller, engine) =
         begin_with(&world, &node, crate::journal::monitor_test::with_journal);
-    // As one that carries a journal home, or makes a large LUN.
+    // As one that destages a journal, or makes a large LUN.
     let core = node.core(0);
     node.core(0).spawn(Box::pin(async move {
         let _turn = engine.0.turn.lock().await;
@@ -329,7 +329,7 @@ fn a_try_that_waited_long_for_its_turn_is_followed_by_the_next_as_soon_as_any_ot
     }));
     wait(&world, &node, HELD + Duration::from_secs(5));
     assert_eq!(states(&world, &node, &controller)[0].1, "offline");
-    assert_eq!(move_all(&world, &node, "sums", ("/c", "/c/pool")), 1);
+    assert_eq!(move_all(&world, &node, "checksums", ("/c", "/c/pool")), 1);
     wait(&world, &node, Duration::from_secs(15));
     assert_eq!(states(&world, &node, &controller)[0].1, "online");
 }
@@ -361,7 +361,7 @@ fn a_lun_that_is_offline_keeps_its_size_and_says_why() {
     }
     // What does not change its size is taken.
     let mut set = lab();
-    set.lun[0].read_cache = Some(Size::from_bytes(1 << 20).unwrap());
+    set.lun[0].storage.read_cache = Some(Size::from_bytes(1 << 20).unwrap());
     edit(&world, &node, &controller, apply(set)).unwrap();
     assert_eq!(move_all(&world, &node, "lun", ("/c", "/c/pool")), 1);
     wait(&world, &node, Duration::from_secs(15));
@@ -385,9 +385,9 @@ fn submit(world: &World, node: &env::sim::Node, engine: &Node, op: Op) -> volume
 fn a_lun_that_a_change_cannot_open_again_is_offline_everywhere_and_comes_back() {
     let range = LbaRange::new(Lba(0), BlockCount(8)).unwrap();
     let changes: [fn(&mut manifest::objects::LunSpec); 3] = [
-        |lun| lun.read_cache = Some(Size::from_bytes(1 << 20).unwrap()),
+        |lun| lun.storage.read_cache = Some(Size::from_bytes(1 << 20).unwrap()),
         |lun| lun.size = Size::from_bytes(1 << 19).unwrap(),
-        |lun| lun.integrity = Some(true),
+        |lun| lun.storage.integrity = Some(true),
     ];
     for (number, change) in changes.iter().enumerate() {
         let config = crate::journal::monitor_test::with_journal;
@@ -473,11 +473,11 @@ fn a_lun_whose_stored_reservations_are_back_is_online_soon_after() {
         };
         let (state, reason) = lun();
         assert_eq!(state, "offline");
-        let told = [
+        let reported = [
             "the stored reservations cannot be used",
             "comes online by itself",
         ];
-        assert!(told.iter().all(|it| reason.contains(it)), "{reason}");
+        assert!(reported.iter().all(|it| reason.contains(it)), "{reason}");
         put("units", scsi::reservation::Reservations::new().to_bytes());
         wait(&world, &node, Duration::from_secs(15));
         if away {
@@ -523,7 +523,7 @@ fn a_lun_that_comes_back_while_it_gets_checksums_has_them_afterwards() {
         assert_eq!(states(&world, &node, &controller)[0].1, "offline", "{back}");
         let before = controller.objects();
         let mut after = Objects::clone(&before);
-        after.luns.get_mut("l").unwrap().storage.integrity = true;
+        after.luns.get_mut("l").unwrap().storage.integrity = Some(true);
         let changes = Rc::new(manifest::plan::lun_changes(&before, &after));
         let prepared = engine.prepare(Rc::clone(&changes));
         world.block_on(&node, LIMIT, prepared).unwrap().unwrap();
@@ -540,9 +540,9 @@ fn a_lun_that_comes_back_while_it_gets_checksums_has_them_afterwards() {
         let facts = world.block_on(&node, LIMIT, engine.luns()).unwrap();
         let (_, lun) = facts.into_iter().next().unwrap();
         assert_eq!(lun.state, manifest::facts::LunState::Online, "{back}");
-        assert_eq!(lun.checksums.is_some(), adopted, "{back}");
-        let sums = move_all(&world, &node, "sums", ("/c/pool", "/c"));
-        assert_eq!(sums, usize::from(adopted), "{back}");
+        assert_eq!(lun.layers.checksums.is_some(), adopted, "{back}");
+        let checksums = move_all(&world, &node, "checksums", ("/c/pool", "/c"));
+        assert_eq!(checksums, usize::from(adopted), "{back}");
     }
 }
 
@@ -559,23 +559,61 @@ fn checksums_are_not_made_where_the_pools_file_system_is_not_mounted() {
     wait(&world, &node, Duration::from_secs(5));
     assert_eq!(states(&world, &node, &controller)[0].1, "offline");
     let mut set = lab();
-    set.lun[0].integrity = Some(true);
+    set.lun[0].storage.integrity = Some(true);
     let refused = edit(&world, &node, &controller, apply(set)).unwrap_err();
     assert_eq!(refused.code, Code::PoolMissing, "{refused}");
     assert_eq!(left_of_luns(&world, &node), [""; 0]);
 }
 
+/// Two pools: `default` in /c/pool, `p1` in /c/p1.
+fn two_pools() -> Config {
+    let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
+                listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n[[pool]]\n\
+                name = \"p1\"\npath = \"p1\"\n[api]\nlisten = [\"unix:api.sock\"]\n";
+    manifest::config::parse(Path::new("/c/node.toml"), text).unwrap()
+}
+
+#[test]
+fn a_pool_whose_directory_hangs_at_the_start_holds_up_no_other_and_comes_back() {
+    let world = World::new(28, WorldConfig::default());
+    let node = world.node("a");
+    let (controller, engine) = begin_with(&world, &node, two_pools);
+    let mut set = lab();
+    set.lun[0].pool = Some("default".to_owned());
+    let size = Size::from_bytes(1 << 20).unwrap();
+    let mut other = manifest::objects::LunSpec::new("m", size);
+    other.pool = Some("p1".to_owned());
+    set.lun.push(other);
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    drop((controller, engine));
+    node.crash();
+    node.restart();
+    node.disk().hang_directory(Path::new("/c/pool"));
+    let engine = Node::new(node.core(0), two_pools(), Box::new(Vec::new));
+    let begun = Controller::start(node.core(0), two_pools(), Rc::new(engine.clone()));
+    let soon = Duration::from_secs(30);
+    let controller = world
+        .block_on(&node, soon, begun)
+        .expect("the start hangs")
+        .unwrap();
+    let states = || {
+        let all = states(&world, &node, &controller);
+        all.into_iter()
+            .map(|(_, state, _)| state)
+            .collect::<Vec<_>>()
+    };
+    wait(&world, &node, Duration::from_secs(60));
+    assert_eq!(states(), ["offline", "online"]);
+    node.disk().release();
+    wait(&world, &node, Duration::from_secs(60));
+    assert_eq!(states(), ["online", "online"]);
+}
+
 #[test]
 fn a_pool_whose_directory_hangs_holds_up_no_change_of_another() {
-    let two = || {
-        let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
-                    listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n[[pool]]\n\
-                    name = \"p1\"\npath = \"p1\"\n[api]\nlisten = [\"unix:api.sock\"]\n";
-        manifest::config::parse(Path::new("/c/node.toml"), text).unwrap()
-    };
     let world = World::new(27, WorldConfig::default());
     let node = world.node("a");
-    let (controller, _) = begin_with(&world, &node, two);
+    let (controller, _) = begin_with(&world, &node, two_pools);
     let mut set = lab();
     set.lun[0].pool = Some("default".to_owned());
     edit(&world, &node, &controller, apply(set.clone())).unwrap();
@@ -609,12 +647,15 @@ fn a_pool_whose_directory_hangs_holds_up_no_change_of_another() {
         let status = world.block_on(&node, LIMIT, async move { asked.status().await });
         status.unwrap().problems.join("\n")
     };
-    let told = problems();
-    assert!(told.contains("pool default does not answer"), "{told}");
+    let reported = problems();
+    assert!(
+        reported.contains("pool default does not answer"),
+        "{reported}"
+    );
     node.disk().release();
     wait(&world, &node, Duration::from_secs(30));
-    let told = problems();
-    assert!(!told.contains("does not answer"), "{told}");
+    let reported = problems();
+    assert!(!reported.contains("does not answer"), "{reported}");
     soon(with("p", "default")).unwrap();
 }
 
@@ -749,12 +790,12 @@ fn a_file_that_hangs_at_the_start_leaves_its_lun_offline_until_it_answers() {
 /// superblock of its checksums.
 #[test]
 fn luns_on_a_full_file_system_that_copies_on_write_are_online_soon_after_there_is_room() {
-    for kind in ["journal", ".sums"] {
+    for kind in ["journal", ".checksums"] {
         let world = World::new(17, WorldConfig::default());
         let node = world.node("a");
         let controller = begin_journaled(&world, &node);
         let mut set = lab();
-        set.lun[0].integrity = Some(true);
+        set.lun[0].storage.integrity = Some(true);
         edit(&world, &node, &controller, apply(set)).unwrap();
         let mut files = left_of_luns(&world, &node);
         files.push("../journal".to_owned());

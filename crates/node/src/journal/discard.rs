@@ -1,8 +1,9 @@
 //! What an administrator may ask of a pool's journal: to open it anew, and to give it up.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
 use crate::journal::journals;
-use crate::journal::opening::{self, PoolJournal};
+use crate::journal::opening;
+use crate::journal::pool_journal::PoolJournal;
 use crate::lun::layers::journal_id;
 use manifest::code::Code;
 use manifest::config::Pool;
@@ -10,7 +11,7 @@ use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalStat
 use manifest::problem::Problem;
 use std::rc::Rc;
 use units::text::counted;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 use write_back::survey;
 
 fn unusable(error: &OpenError) -> Problem {
@@ -70,6 +71,7 @@ impl Inner {
     pub(crate) async fn reopen(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
         if let PoolJournal::Open(_) = self.journals.of(&pool.name) {
             let why = OpenError {
+                kind: OpenErrorKind::Other,
                 cause: "its journal is being opened anew".to_owned(),
                 next_step: "wait a moment".to_owned(),
             };
@@ -84,9 +86,10 @@ impl Inner {
 
     /// What each LUN of the pool loses at the most, and why not all of that is known.
     async fn losses(&self, pool: &Pool) -> (Vec<JournalLoss>, Option<String>) {
-        let looked = match &pool.journal {
+        let inspected = match &pool.journal {
             Some(path) => survey(&self.core, path).await,
             None => Err(OpenError {
+                kind: OpenErrorKind::Refused,
                 cause: "node.toml does not name it".to_owned(),
                 next_step: String::new(),
             }),
@@ -96,10 +99,10 @@ impl Inner {
             changes: None,
             bytes: None,
         };
-        let held = match looked {
+        let held = match inspected {
             Ok((_, survey)) => survey,
             // Nobody can read it any more, and this process knows that nothing in it was needed.
-            Err(_) if self.journals.was_at_home(&pool.name) => return (Vec::new(), None),
+            Err(_) if self.journals.was_destaged(&pool.name) => return (Vec::new(), None),
             Err(error) => {
                 let luns = self.luns_of(&pool.name);
                 let names = luns.iter().map(|lun| self.lun_of(journal_id(lun)));
@@ -124,7 +127,7 @@ impl Inner {
         if request.confirm.as_deref() != Some(pool.name.as_str()) {
             let (name, luns) = (&pool.name, outcome.losses.len());
             let detail = match luns {
-                0 => format!("the journal of pool {name} holds nothing that is not at home"),
+                0 => format!("the journal of pool {name} holds nothing that is not destaged"),
                 luns => format!(
                     "the journal of pool {name} holds, or may hold, writes of {}",
                     counted(luns as u64, "LUN")
@@ -133,6 +136,7 @@ impl Inner {
             return Err(Problem::new(Code::WouldLoseWrites, detail));
         }
         let why = OpenError {
+            kind: OpenErrorKind::Other,
             cause: "its journal is being given up".to_owned(),
             next_step: "wait a moment".to_owned(),
         };

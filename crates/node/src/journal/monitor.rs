@@ -3,34 +3,35 @@
 //! ```text
 //!   open --its file or device is gone--> LUNs offline, all that can be is destaged --> missing
 //!   open --a write failed--> failed (reads go on) --gone, or somebody asks--> missing
-//!   open --no space for a write--> failed (reads go on) --gone, there is space, or somebody asks--> missing
-//!   missing --it appears, was never made, or somebody asks--> opened, checked, LUNs online --> open
+//!   open --no space for a write--> failed (reads go on)
+//!         --gone, there is space, or somebody asks--> missing
+//!   missing --it appears, was never made, or somebody asks--> opened, checked, LUNs online
+//!         --> open
 //! ```
 //!
 //! **Contract.** What is known to be stable in a journal must be there when it is opened again
 //! (`journal_record.rs`): else it stays missing, whatever it says itself. Nothing is given up
 //! unless somebody asks for that by the pool's name.
 
-use crate::data_plane::Inner;
-use crate::journal::journals::all_at_home;
+use crate::inner::Inner;
+use crate::journal::all::all_destaged;
 use crate::journal::news::News;
-use crate::journal::opening::{self, PoolJournal};
-use crate::pool::members;
-use crate::pool::space;
+use crate::journal::opening;
+use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
 use env::file::is_there;
 use futures_util::future::{Either, select};
 use manifest::config::Pool;
-use manifest::objects::{Backing, Lun};
+use manifest::objects::Lun;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 use write_back::{Journal, VolumeId};
 
 /// How often it looks.
-const LOOK: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long what a journal holds may be destaged before its LUNs do without.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
@@ -52,20 +53,21 @@ pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
                 tell(&node, &name, volume, &news);
             }
         }
-        core.sleep_until(core.now().after(LOOK)).await;
+        core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
         let Some(node) = node.upgrade() else { return };
         let mut pools = node.config.pools.iter();
         let Some(pool) = pools.find(|pool| pool.name == name) else {
             return;
         };
-        members::look_at(&node, &pool.name).await;
-        node.follow_directory(pool).await;
-        space::watch(&node, pool).await;
+        let opened = node.pools().get(&name).cloned();
+        if let Some(opened) = opened {
+            opened.watch().await;
+        }
         let Some(path) = &pool.journal else { continue };
         match node.journals.of(&pool.name) {
             PoolJournal::None => {}
-            PoolJournal::Open(journal) => look_at_open(&node, pool, &journal).await,
-            PoolJournal::Missing(_) => look_for(&node, pool, path).await,
+            PoolJournal::Open(journal) => inspect_open(&node, pool, &journal).await,
+            PoolJournal::Missing(_) => find_missing(&node, pool, path).await,
         }
     }
 }
@@ -74,12 +76,12 @@ pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
 fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
     let lun = node.lun_of(volume);
     match news {
-        News::Stuck(why) => tracing::error!(
+        News::DestageError(why) => tracing::error!(
             pool,
             lun,
             "what the journal holds of it cannot be destaged, and stays there: {why}"
         ),
-        News::GoesHome => tracing::info!(
+        News::Destages => tracing::info!(
             pool,
             lun,
             "what the journal holds of it can be destaged again"
@@ -105,10 +107,10 @@ fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
 
 /// A journal whose file was removed, or whose device was pulled, takes nothing more: what it
 /// acknowledged would be lost with the program.
-async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
+async fn inspect_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     if journal.is_in_place(&node.core).await {
         node.follow(&pool.name, journal).await;
-        look_for_space(node, pool, journal).await;
+        find_space(node, pool, journal).await;
         return;
     }
     let _turn = node.turn.lock().await;
@@ -121,6 +123,7 @@ async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
         "the journal {path} is gone from its place: its LUNs go offline, and what it holds is destaged"
     );
     let why = OpenError {
+        kind: OpenErrorKind::Missing,
         cause: format!("the journal {path} is gone from its place"),
         next_step: "bring it back: its LUNs then go online by themselves; or give it up: causeway journal discard"
             .to_owned(),
@@ -134,7 +137,7 @@ fn is_open_still(node: &Inner, pool: &Pool, journal: &Arc<Journal>) -> bool {
 
 /// A journal whose file or device had no space for a write is opened anew when there is some. Until
 /// then it stays as it is: what it has can be read.
-async fn look_for_space(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
+async fn find_space(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     let (core, name) = (&node.core, pool.name.as_str());
     let status = journal.status(core).await;
     if !status.iter().any(|ring| ring.full) || !node.journals.is_due(name, core.now()) {
@@ -163,7 +166,7 @@ async fn look_for_space(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
 }
 
 /// A journal that was away is opened as soon as it is there.
-async fn look_for(node: &Rc<Inner>, pool: &Pool, path: &Path) {
+async fn find_missing(node: &Rc<Inner>, pool: &Pool, path: &Path) {
     if !is_there(&*node.core.files(), path).await && opening::was_made(node, pool).await {
         node.journals.saw_away(&pool.name);
         return;
@@ -195,13 +198,13 @@ impl Inner {
     pub(crate) fn luns_of(&self, pool: &str) -> Vec<Lun> {
         let objects = self.objects.borrow();
         let luns = objects.luns.values();
-        luns.filter(|lun| matches!(&lun.backing, Backing::Pool(name) if name == pool))
+        luns.filter(|lun| lun.backing.pool() == Some(pool))
             .cloned()
             .collect()
     }
 
-    /// Takes a pool's LUNs offline and closes its journal; `drain`: after what it holds was carried
-    /// home, if that can be done in time.
+    /// Takes a pool's LUNs offline and closes its journal; `drain`: after what it holds was
+    /// destaged, if that can be done in time.
     pub(crate) async fn take_away(&self, pool: &Pool, why: OpenError, drain: Option<Duration>) {
         for lun in self.luns_of(&pool.name) {
             self.rest_scrub(&lun.naa).await;
@@ -223,10 +226,10 @@ impl Inner {
             }
         }
         self.write_down(&pool.name, &journal).await;
-        let at_home = all_at_home(&journal.status(&self.core).await);
+        let destaged = all_destaged(&journal.status(&self.core).await);
         self.journals.lose(&pool.name, why, Some(journal));
-        if at_home {
-            self.journals.set_at_home(&pool.name);
+        if destaged {
+            self.journals.set_destaged(&pool.name);
         }
     }
 
@@ -258,6 +261,7 @@ impl Inner {
             return Ok(());
         }
         Err(OpenError {
+            kind: OpenErrorKind::Hung,
             cause: "something is still under way in the journal as it was open before".to_owned(),
             next_step: "look for a disk that does not answer; else restart the daemon".to_owned(),
         })

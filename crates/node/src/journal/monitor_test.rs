@@ -123,7 +123,7 @@ impl Bench {
 
     fn run<T: 'static>(&self, job: impl Future<Output = T> + 'static) -> T {
         let ended = self.world.block_on(&self.machine, LIMIT, job);
-        ended.unwrap_or_else(|stuck| panic!("{stuck:?} after {:?}", self.story))
+        ended.unwrap_or_else(|hung| panic!("{hung:?} after {:?}", self.story))
     }
 
     fn core(&self) -> CoreHandle {

@@ -8,9 +8,9 @@ use write_back::{RingStatus, VolumeId};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// What the journal holds of it cannot be destaged.
-    Stuck(String),
+    DestageError(String),
     /// It can be again.
-    GoesHome,
+    Destages,
     /// Acknowledged data of it is damaged in the journal: so many sectors of 512 bytes by now, the
     /// first of them here.
     Lost { sectors: u64, first: u64 },
@@ -21,32 +21,32 @@ pub(crate) enum News {
 /// What was known when a journal was looked at last.
 #[derive(Default)]
 pub(crate) struct Known {
-    stuck: BTreeMap<VolumeId, String>,
+    errors: BTreeMap<VolumeId, String>,
     lost: BTreeMap<VolumeId, u64>,
 }
 
 impl Known {
     /// Looks again.
-    pub(crate) fn look(&mut self, rings: &[RingStatus]) -> Vec<(VolumeId, News)> {
-        let stuck = rings
+    pub(crate) fn update(&mut self, rings: &[RingStatus]) -> Vec<(VolumeId, News)> {
+        let errors = rings
             .iter()
             .flat_map(|ring| ring.destage_errors.iter().cloned());
-        let stuck: BTreeMap<VolumeId, String> = stuck.collect();
+        let errors: BTreeMap<VolumeId, String> = errors.collect();
         let mut lost: BTreeMap<VolumeId, u64> = BTreeMap::new();
         for (volume, sectors) in rings.iter().flat_map(|ring| &ring.lost_sectors) {
             *lost.entry(*volume).or_default() += sectors;
         }
-        let mut news = self.of_stuck(&stuck);
+        let mut news = self.of_errors(&errors);
         news.extend(self.of_lost(&lost, rings));
-        (self.stuck, self.lost) = (stuck, lost);
+        (self.errors, self.lost) = (errors, lost);
         news
     }
 
-    fn of_stuck(&self, now: &BTreeMap<VolumeId, String>) -> Vec<(VolumeId, News)> {
-        let new = now.iter().filter(|(lun, _)| !self.stuck.contains_key(lun));
-        let new = new.map(|(lun, why)| (*lun, News::Stuck(why.clone())));
-        let gone = self.stuck.keys().filter(|lun| !now.contains_key(lun));
-        new.chain(gone.map(|lun| (*lun, News::GoesHome))).collect()
+    fn of_errors(&self, now: &BTreeMap<VolumeId, String>) -> Vec<(VolumeId, News)> {
+        let new = now.iter().filter(|(lun, _)| !self.errors.contains_key(lun));
+        let new = new.map(|(lun, why)| (*lun, News::DestageError(why.clone())));
+        let gone = self.errors.keys().filter(|lun| !now.contains_key(lun));
+        new.chain(gone.map(|lun| (*lun, News::Destages))).collect()
     }
 
     fn of_lost(
@@ -73,8 +73,8 @@ impl Known {
 mod test {
     use super::*;
 
-    fn rings(stuck: &[u64], lost: &[(u64, u64, u64)]) -> [RingStatus; 2] {
-        let stuck = stuck
+    fn rings(errors: &[u64], lost: &[(u64, u64, u64)]) -> [RingStatus; 2] {
+        let errors = errors
             .iter()
             .map(|lun| (VolumeId(*lun), format!("why {lun}")));
         let mut lossy = RingStatus::default();
@@ -82,36 +82,39 @@ mod test {
             lossy.lost.push((VolumeId(*lun), *from..*to));
             *lossy.lost_sectors.entry(VolumeId(*lun)).or_default() += to - from;
         }
-        let stuck = RingStatus {
-            destage_errors: stuck.collect(),
+        let errors = RingStatus {
+            destage_errors: errors.collect(),
             ..RingStatus::default()
         };
-        [stuck, lossy]
+        [errors, lossy]
     }
 
     #[test]
-    fn what_cannot_be_destaged_is_told_once_and_so_is_its_end() {
+    fn what_cannot_be_destaged_is_reported_once_and_so_is_its_end() {
         let mut known = Known::default();
-        let stuck = |lun: u64| (VolumeId(lun), News::Stuck(format!("why {lun}")));
-        assert_eq!(known.look(&rings(&[1], &[])), [stuck(1)]);
-        assert_eq!(known.look(&rings(&[1], &[])), []);
-        assert_eq!(known.look(&rings(&[1, 2], &[])), [stuck(2)]);
+        let errors = |lun: u64| (VolumeId(lun), News::DestageError(format!("why {lun}")));
+        assert_eq!(known.update(&rings(&[1], &[])), [errors(1)]);
+        assert_eq!(known.update(&rings(&[1], &[])), []);
+        assert_eq!(known.update(&rings(&[1, 2], &[])), [errors(2)]);
         assert_eq!(
-            known.look(&rings(&[], &[])),
-            [(VolumeId(1), News::GoesHome), (VolumeId(2), News::GoesHome)]
+            known.update(&rings(&[], &[])),
+            [(VolumeId(1), News::Destages), (VolumeId(2), News::Destages)]
         );
     }
 
     #[test]
-    fn damage_in_the_log_is_told_when_there_is_more_of_it_and_when_there_is_none_any_more() {
+    fn damage_in_the_log_is_reported_when_there_is_more_of_it_and_when_there_is_none_any_more() {
         let mut known = Known::default();
         let lost = |sectors: u64, first: u64| (VolumeId(7), News::Lost { sectors, first });
-        assert_eq!(known.look(&rings(&[], &[(7, 16, 24)])), [lost(8, 16)]);
-        assert_eq!(known.look(&rings(&[], &[(7, 16, 24)])), []);
+        assert_eq!(known.update(&rings(&[], &[(7, 16, 24)])), [lost(8, 16)]);
+        assert_eq!(known.update(&rings(&[], &[(7, 16, 24)])), []);
         let more = [(7, 80, 96), (7, 16, 24)];
-        assert_eq!(known.look(&rings(&[], &more)), [lost(24, 16)]);
+        assert_eq!(known.update(&rings(&[], &more)), [lost(24, 16)]);
         // Some of it was written again: nothing that an administrator has to know.
-        assert_eq!(known.look(&rings(&[], &[(7, 80, 96)])), []);
-        assert_eq!(known.look(&rings(&[], &[])), [(VolumeId(7), News::Mended)]);
+        assert_eq!(known.update(&rings(&[], &[(7, 80, 96)])), []);
+        assert_eq!(
+            known.update(&rings(&[], &[])),
+            [(VolumeId(7), News::Mended)]
+        );
     }
 }

@@ -4,99 +4,36 @@
 //! members say it in their superblocks. So a journal that is missing is known to be missing, and
 //! another pool's is not taken for it.
 
-use crate::data_plane::Inner;
-use crate::pool::members::{MemberPool, unknown};
-use crate::pool::pool_file::{FILE, PoolFile};
+use crate::backend::door::{KeepsJournal, Pool, PoolIdentity};
+use crate::backend::pools::unknown;
+use crate::inner::Inner;
+use crate::journal::pool_journal::PoolJournal;
 use ::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
-use env::{CoreHandle, durable};
+use env::durable;
 use futures_util::future::{Either, select};
-use manifest::config::{Place, Pool};
+use manifest::config;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use units::Now;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// Bytes of a ring below which another ring helps nobody.
 const RING_BYTES_MIN: u64 = 64 << 20;
 
-/// What a pool has for the writes of its LUNs.
-#[derive(Clone)]
-pub(crate) enum PoolJournal {
-    /// No journal: LUNs stand on their files alone.
-    None,
-    /// It is open.
-    Open(Arc<Journal>),
-    /// It has one that cannot be used, so that its LUNs cannot be served.
-    Missing(OpenError),
+/// The pool behind the door.
+fn owner(node: &Inner, pool: &config::Pool) -> Result<Rc<dyn Pool>, OpenError> {
+    let found = node.pools().get(&pool.name).cloned();
+    found.ok_or_else(|| unknown(&pool.name))
 }
 
-/// Where it is kept whether a pool has a journal.
-enum Home<'a> {
-    /// In a file of its directory.
-    Directory(&'a Path),
-    /// On its members.
-    Members(Rc<MemberPool>),
-}
-
-impl Home<'_> {
-    fn of<'a>(node: &Inner, pool: &'a Pool) -> Result<Home<'a>, OpenError> {
-        match &pool.place {
-            Place::Path(directory) => Ok(Home::Directory(directory)),
-            Place::Members { .. } => {
-                let members = node.member_pools().get(&pool.name).cloned();
-                members
-                    .map(Home::Members)
-                    .ok_or_else(|| unknown(&pool.name))
-            }
-        }
-    }
-
-    /// The pool's number, and whether it has a journal; `None`: neither is known yet.
-    async fn known(&self, core: &CoreHandle) -> Result<Option<([u8; 16], bool)>, OpenError> {
-        match self {
-            Self::Members(members) => members.number().map(Some),
-            Self::Directory(directory) => {
-                let path = directory.join(FILE);
-                let Some(file) = PoolFile::read(core, &path).await? else {
-                    return Ok(None);
-                };
-                Ok(Some((file.number(&path)?, file.journal)))
-            }
-        }
-    }
-
-    /// The pool's number, which is made where there is none.
-    async fn number(&self, core: &CoreHandle) -> Result<[u8; 16], OpenError> {
-        match self {
-            Self::Members(members) => Ok(members.number()?.0),
-            Self::Directory(directory) => {
-                let path = directory.join(FILE);
-                let file = match PoolFile::read(core, &path).await? {
-                    Some(file) => file,
-                    None => new_file(core, &path).await?,
-                };
-                file.number(&path)
-            }
-        }
-    }
-
-    /// Says whether the pool has a journal, durably.
-    async fn set(&self, core: &CoreHandle, has: bool) -> Result<(), OpenError> {
-        match self {
-            Self::Members(members) => members.set_journal(core, has).await,
-            Self::Directory(directory) => {
-                let path = directory.join(FILE);
-                let mut file = match PoolFile::read(core, &path).await? {
-                    Some(file) => file,
-                    None => new_file(core, &path).await?,
-                };
-                file.journal = has;
-                file.write(core, &path).await
-            }
-        }
-    }
+/// Where its journal is known, where it may have one.
+fn journals(owner: &dyn Pool) -> Result<&dyn KeepsJournal, OpenError> {
+    owner.journals().ok_or_else(|| OpenError {
+        kind: OpenErrorKind::Unsupported,
+        cause: "the pool makes stable whatever it acknowledges, and has no journal".to_owned(),
+        next_step: "take journal out of its table in node.toml".to_owned(),
+    })
 }
 
 /// Opens the journals of all pools, and makes those that are new.
@@ -114,8 +51,8 @@ pub(crate) async fn open_all(node: &Inner) {
     }
 }
 
-/// Logs what was found in it. What is damaged in it the keeper tells.
-pub(crate) fn tell(pool: &Pool, journal: &Journal) {
+/// Logs what was found in it. What is damaged in it the monitor reports.
+pub(crate) fn tell(pool: &config::Pool, journal: &Journal) {
     let (pool, path) = (pool.name.as_str(), journal.path().display());
     if journal.replayed() > 0 {
         let batches = journal.replayed();
@@ -129,30 +66,37 @@ pub(crate) fn tell(pool: &Pool, journal: &Journal) {
 
 /// The pool's journal was made once, or that is not known: one that is not there is to be waited
 /// for, and not to be made.
-pub(crate) async fn was_made(node: &Inner, pool: &Pool) -> bool {
-    let known = match Home::of(node, pool) {
-        Ok(home) => home.known(&node.core).await,
+pub(crate) async fn was_made(node: &Inner, pool: &config::Pool) -> bool {
+    let known = match owner(node, pool) {
+        Ok(owner) => match owner.journals() {
+            Some(journals) => journals.identity().await,
+            None => Ok(None),
+        },
         Err(error) => Err(error),
     };
-    known.map_or(true, |known| known.is_some_and(|(_, has)| has))
+    known.map_or(true, |known| known.is_some_and(|it| it.has_journal))
 }
 
 /// Opens a pool's journal, and makes it where it is new.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(crate) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenError> {
-    if let Some(why) = node.directories.missing(&pool.name) {
+pub(crate) async fn open(node: &Inner, pool: &config::Pool) -> Result<PoolJournal, OpenError> {
+    let (core, owner) = (&node.core, owner(node, pool)?);
+    if let Some(why) = owner.missing() {
         return Err(why);
     }
-    let (core, home) = (&node.core, Home::of(node, pool)?);
-    let known = home.known(core).await?;
-    let has = known.is_some_and(|(_, has)| has);
+    if owner.journals().is_none() && pool.journal.is_none() {
+        return Ok(PoolJournal::None);
+    }
+    let owner = journals(&*owner)?;
+    let has = owner.identity().await?.is_some_and(|it| it.has_journal);
     let Some(journal) = &pool.journal else {
         if !has {
             return Ok(PoolJournal::None);
         }
         return Err(OpenError {
+            kind: OpenErrorKind::Refused,
             cause: format!(
                 "pool {} has a journal, and node.toml names none: it may hold writes that were acknowledged",
                 pool.name
@@ -160,12 +104,12 @@ pub(crate) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenE
             next_step: "name the journal in node.toml again".to_owned(),
         });
     };
-    let number = home.number(core).await?;
+    let number = owner.number().await?;
     if !has {
         make(node, pool, journal, number).await?;
-        home.set(core, true).await?;
+        owner.set_journal(true).await?;
     }
-    let accept = node.accept(&pool.name, number).await;
+    let accept = node.accept(&pool.name, number).await?;
     let opened = Journal::open_if(core, journal, number, accept).await?;
     node.write_down(&pool.name, &opened).await;
     Ok(PoolJournal::Open(opened))
@@ -176,29 +120,39 @@ pub(crate) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenE
 ///
 /// # Errors
 /// Why that cannot be done.
-pub(crate) async fn discard(node: &Inner, pool: &Pool) -> Result<(), OpenError> {
-    let (core, home) = (&node.core, Home::of(node, pool)?);
-    let known = home.known(core).await?;
-    let Some((number, true)) = known else {
+pub(crate) async fn discard(node: &Inner, pool: &config::Pool) -> Result<(), OpenError> {
+    let (core, owner) = (&node.core, owner(node, pool)?);
+    let owner = owner.journals();
+    let known = match owner {
+        Some(owner) => owner.identity().await?.filter(|it| it.has_journal),
+        None => None,
+    };
+    let Some((owner, PoolIdentity { number, .. })) = owner.zip(known) else {
         return Err(OpenError {
+            kind: OpenErrorKind::Refused,
             cause: format!("pool {} has no journal yet", pool.name),
             next_step: "name one in node.toml, and restart".to_owned(),
         });
     };
     let Some(journal) = &pool.journal else {
         node.forget(&pool.name).await?;
-        return home.set(core, false).await;
+        return owner.set_journal(false).await;
     };
     // What is not this pool's is not overwritten, whatever was confirmed.
     is_journal_of(core, journal, number).await?;
     // One that finds no space for the new one has none: it is made as soon as there is some.
-    home.set(core, false).await?;
+    owner.set_journal(false).await?;
     make_anew(node, pool, journal, number).await?;
-    home.set(core, true).await
+    owner.set_journal(true).await
 }
 
 /// Makes the journal, unless that was done and only not written down.
-async fn make(node: &Inner, pool: &Pool, path: &Path, number: [u8; 16]) -> Result<(), OpenError> {
+async fn make(
+    node: &Inner,
+    pool: &config::Pool,
+    path: &Path,
+    number: [u8; 16],
+) -> Result<(), OpenError> {
     if is_journal_of(&node.core, path, number).await? {
         return Ok(());
     }
@@ -207,7 +161,7 @@ async fn make(node: &Inner, pool: &Pool, path: &Path, number: [u8; 16]) -> Resul
 
 async fn make_anew(
     node: &Inner,
-    pool: &Pool,
+    pool: &config::Pool,
     path: &Path,
     number: [u8; 16],
 ) -> Result<(), OpenError> {
@@ -233,6 +187,7 @@ async fn make_anew(
         .map_err(|error| match error {
             CreateError::System(error) => cannot(path, &error),
             CreateError::TooSmall { .. } => OpenError {
+                kind: OpenErrorKind::Unsupported,
                 cause: format!("{}: {error}", path.display()),
                 next_step: "name a larger device, or raise journal_size".to_owned(),
             },
@@ -241,17 +196,10 @@ async fn make_anew(
 
 fn cannot(path: &Path, error: &io::Error) -> OpenError {
     OpenError {
+        kind: OpenErrorKind::of_io(error),
         cause: format!("the journal {} cannot be made: {error}", path.display()),
         next_step: "check the disk, its free space and its permissions".to_owned(),
     }
-}
-
-pub(crate) async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError> {
-    let mut number = [0; 16];
-    core.fill_random(&mut number);
-    let file = PoolFile::of(number);
-    file.write(core, path).await?;
-    Ok(file)
 }
 
 /// Destages what it holds, if that can be done in time, and ends it. What stays in it is found

@@ -9,20 +9,23 @@
 //!
 //! What this does not tell: a copy that was made after the last of these moments, put in its place
 //! after a crash. Everything else outside the journal that could tell it (the numbers in histories,
-//! the generations of maps of checksums, what lies at home) is written later still.
+//! the generations of maps of checksums, what was destaged) is written later still.
 
-use crate::data_plane::Inner;
-use crate::pool::unsaved;
-use env::durable::{make_dir, read_file, remove_file, replace_file};
+use crate::inner::Inner;
+use crate::journal::known_record::KIND;
+use crate::journal::known_record::Record;
+use crate::journal::known_record::parse;
+use crate::pool::late;
+use crate::state::record::{self, Matters};
+use env::durable::{make_dir, remove_file, replace_file};
 use manifest::document;
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use units::hex;
-use volume::OpenError;
-use write_back::{Accept, Journal, RingFound, RingStatus};
+use volume::{OpenError, OpenErrorKind};
+use write_back::{Accept, Journal};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
@@ -30,77 +33,8 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// How old the record may be of a journal that is written.
 const RECORD_AGE: Duration = Duration::from_secs(10);
 
-/// The kind of the file, as its first line says.
-const KIND: &str = "journal";
-
 /// The directory in the state directory.
 const DIRECTORY: &str = "journals";
-
-/// What a pool's journal must be.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Record {
-    /// The pool's number: a name may be given to another one.
-    pool: String,
-    journal: String,
-    rings: Vec<RingRecord>,
-}
-
-/// What one of its rings must have.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-struct RingRecord {
-    /// How often it was opened.
-    openings: u64,
-    /// The last batch that was stable.
-    stable: u64,
-}
-
-impl Record {
-    fn of(journal: &Journal, rings: &[RingStatus]) -> Self {
-        let ring = |ring: &RingStatus| RingRecord {
-            openings: ring.openings,
-            stable: ring.stable,
-        };
-        Self {
-            pool: hex(&journal.pool()),
-            journal: hex(&journal.number().0),
-            rings: rings.iter().map(ring).collect(),
-        }
-    }
-
-    /// Why a ring is none of the journal that was known, if it is not.
-    fn lacks(&self, found: &RingFound) -> Option<String> {
-        let number = hex(&found.journal);
-        if number != self.journal {
-            return Some(format!(
-                "it is journal {number} of this pool, and journal {} was used last: it was given up, and may be of long ago",
-                self.journal
-            ));
-        }
-        let ring = usize::try_from(found.ring).ok();
-        let known = ring.and_then(|ring| self.rings.get(ring))?;
-        let RingFound { ring, .. } = found;
-        if found.stable < known.stable {
-            return Some(format!(
-                "ring {ring} of the journal ends with batch {}, and batch {} was stable in it: it lost what it had acknowledged, or \
-                 is an older copy",
-                found.stable, known.stable
-            ));
-        }
-        (found.openings < known.openings).then(|| {
-            format!(
-                "ring {ring} of the journal counts {} openings, and {} are known: it is an older copy",
-                found.openings, known.openings
-            )
-        })
-    }
-}
-
-fn parse(text: &[u8]) -> Result<Record, String> {
-    let body = document::read(KIND, text)?;
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
-}
 
 impl Inner {
     fn record_file(&self, pool: &str) -> PathBuf {
@@ -109,52 +43,43 @@ impl Inner {
     }
 
     /// What decides whether a journal is taken for that of a pool with this number.
-    pub(crate) async fn accept(&self, pool: &str, number: [u8; 16]) -> Accept {
+    ///
+    /// # Errors
+    /// What is known of it is there, and cannot be read.
+    pub(crate) async fn accept(&self, pool: &str, number: [u8; 16]) -> Result<Accept, OpenError> {
         let file = self.record_file(pool);
         let record = match self.journals.record(pool) {
             Some(record) => Some(record),
-            None => self.read_record(pool, &file).await,
+            None => self.read_record(pool, &file).await?,
         };
         let record = record.filter(|record| record.pool == hex(&number));
-        Arc::new(
-            move |found| match record.as_ref().and_then(|it| it.lacks(found)) {
+        Ok(Arc::new(move |found| {
+            match record.as_ref().and_then(|it| it.lacks(found)) {
                 None => Ok(()),
-                Some(cause) => Err(OpenError {
-                    cause,
+                Some(lack) => Err(OpenError {
+                    kind: OpenErrorKind::Refused,
+                    cause: lack.to_string(),
                     next_step: format!(
                         "bring the right one back; or give up what it held: causeway journal discard; or, if all disks of the pool were put back \
                      to the same moment, remove {}, and restart",
                         file.display()
                     ),
                 }),
-            },
-        )
+            }
+        }))
     }
 
-    async fn read_record(&self, pool: &str, file: &Path) -> Option<Record> {
-        let text = match read_file(&*self.core.files(), file, RECORD_BYTES_MAX).await {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                let file = file.display();
-                tracing::warn!(
-                    pool,
-                    "{file}: {error}: an older copy of its journal would be taken for it"
-                );
-                return None;
-            }
-        };
-        match parse(&text) {
-            Ok(record) => Some(record),
-            Err(why) => {
-                let file = file.display();
-                tracing::warn!(
-                    pool,
-                    "{file}: {why}: an older copy of its journal would be taken for it"
-                );
-                None
-            }
-        }
+    async fn read_record(&self, pool: &str, file: &Path) -> Result<Option<Record>, OpenError> {
+        let lost = format!("pool {pool}: an older copy of its journal would be taken for it");
+        let give_up = format!(
+            "if the journal of pool {pool} is surely the newest, move {} elsewhere; or give up what it held: causeway journal \
+             discard",
+            file.display()
+        );
+        let (lost, give_up) = (&lost, &give_up);
+        let files = self.core.files();
+        let matters = Matters { lost, give_up };
+        record::read(&*files, (file, RECORD_BYTES_MAX), parse, matters).await
     }
 
     /// Writes down what is stable in a pool's journal, where that is more than what stands there;
@@ -178,12 +103,12 @@ impl Inner {
         let file = self.record_file(pool);
         let written = self.write_record(&file, &record).await;
         let file = file.display();
-        self.unkept.note(
-            unsaved::Record::Journal(pool.to_owned()),
+        self.unsaved.note(
+            late::Record::Journal(pool.to_owned()),
             format_args!(
                 "pool {pool}: what is known of its journal cannot be kept in {file}, and after a restart an older copy may be taken for it"
             ),
-            written.map_err(|error| error.to_string()),
+            written.map_err(|error| late::not_taken(&error)),
         );
     }
 
@@ -200,6 +125,7 @@ impl Inner {
         self.journals.set_record(pool, None);
         let removed = remove_file(&*self.core.files(), &file).await;
         removed.map_err(|error| OpenError {
+            kind: OpenErrorKind::of_io(&error),
             cause: format!("{} cannot be removed: {error}", file.display()),
             next_step: "look at the permissions of state_dir".to_owned(),
         })
@@ -209,6 +135,8 @@ impl Inner {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::journal::known_record::{Lack, RingRecord};
+    use write_back::RingFound;
 
     fn record() -> Record {
         let ring = |openings, stable| RingRecord { openings, stable };
@@ -231,14 +159,23 @@ mod test {
         for good in [found(2, 0, 3, 50), found(2, 1, 3, 7), found(2, 0, 9, 60)] {
             assert_eq!(lacks(good), None);
         }
-        for (bad, words) in [
-            (found(2, 0, 3, 49), "batch 49, and batch 50 was stable"),
-            (found(2, 1, 2, 7), "counts 2 openings, and 3 are known"),
-            (found(4, 1, 3, 7), "it was given up"),
-        ] {
-            let told = lacks(bad).unwrap_or_default();
-            assert!(told.contains(words), "{told}");
-        }
+        let batches = Lack::Batches {
+            ring: 0,
+            found: 49,
+            known: 50,
+        };
+        assert_eq!(lacks(found(2, 0, 3, 49)), Some(batches));
+        let openings = Lack::Openings {
+            ring: 1,
+            found: 2,
+            known: 3,
+        };
+        assert_eq!(lacks(found(2, 1, 2, 7)), Some(openings));
+        let other = Lack::Journal {
+            number: hex(&[4; 16]),
+            last: hex(&[2; 16]),
+        };
+        assert_eq!(lacks(found(4, 1, 3, 7)), Some(other));
     }
 
     #[test]

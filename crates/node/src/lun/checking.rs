@@ -5,10 +5,10 @@
 //! leaves the old or the new, and a map that was not followed is never trusted: one that nobody
 //! wants is removed when its LUN is opened, and another one is made each time.
 
-use crate::data_plane::Inner;
-use crate::data_plane::backing_failed;
-use crate::journal::opening::PoolJournal;
+use crate::inner::Inner;
+use crate::journal::pool_journal::PoolJournal;
 use crate::lun::checksums;
+use crate::lun::failed::backing_failed;
 use manifest::objects::Lun;
 use manifest::problem::Problem;
 use std::rc::Rc;
@@ -17,8 +17,8 @@ use volume::OpenError;
 impl Inner {
     /// Has a LUN checked from now on; one that is offline, when it comes online.
     pub(crate) async fn check(self: &Rc<Self>, lun: &Lun) -> Result<(), Problem> {
-        let members = self.member_pools();
-        let ground = (&self.config, &*members);
+        let pools = self.pools();
+        let ground = (&self.config, &*pools);
         checksums::create_later(&self.core, ground, lun).await?;
         let Some(unit) = self.unit(&lun.naa) else {
             return Ok(());
@@ -35,7 +35,7 @@ impl Inner {
     /// What [`Inner::check`] did is not wanted after all.
     pub(crate) async fn stop_checking_again(self: &Rc<Self>, lun: &Lun) {
         let mut unwanted = lun.clone();
-        unwanted.storage.integrity = false;
+        unwanted.storage.integrity = None;
         if let Err(error) = self.stop_checking(&unwanted).await {
             let lun = self.name_of(lun);
             tracing::warn!(lun, "it is still checked, until a restart: {error}");
@@ -55,8 +55,8 @@ impl Inner {
             self.go_on_scrubbing(&lun.naa).await;
             stopped?;
         }
-        let members = self.member_pools();
-        checksums::retire(&self.core, (&self.config, &members), lun).await?;
+        let pools = self.pools();
+        checksums::retire(&self.core, (&self.config, &pools), lun).await?;
         let journal = self.journal_of(lun);
         if online.is_none() && matches!(journal, PoolJournal::Open(_)) {
             self.renew(lun, &journal).await;

@@ -3,15 +3,13 @@
 //! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have
 //! left between old and new are named by the pool's journal, before anything is read.
 
+use crate::backend::pools::Ground;
 use crate::lun::sidecar;
-use crate::lun::unit::Ground;
-use ::members::BesideLun;
-use ::sidecar::Sidecar;
+use ::sidecar::{Sidecar, SidecarKind};
 use env::{Access, CoreHandle, Create, FileOp, OpenHow, durable};
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use manifest::code::Code;
-use manifest::facts::ChecksumFacts;
-use manifest::objects::Lun;
+use manifest::objects::{ChecksumFacts, Lun};
 use manifest::problem::Problem;
 use manifest::scrub::{BadBlocks, Damage};
 use std::io;
@@ -19,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
-use volume::{OpenError, UnverifiedBlocks, Volume};
+use volume::{OpenError, OpenErrorKind, UnverifiedBlocks, Volume};
 
 /// Places of damage that are told in the log one by one; after that, each time there are twice as
 /// many.
-const TOLD_MAX: u64 = 32;
+const REPORTED_MAX: u64 = 32;
 
 /// Places that `lun show` names.
 const PLACES_MAX: usize = 16;
@@ -38,6 +36,7 @@ fn number(lun: &Lun) -> [u8; 16] {
 
 fn no_pool() -> OpenError {
     OpenError {
+        kind: OpenErrorKind::Refused,
         cause: "checksums need a file in a pool, and the LUN has none".to_owned(),
         next_step: "bring the pool back into node.toml and restart".to_owned(),
     }
@@ -59,7 +58,7 @@ pub(crate) async fn create_later(
     lun: &Lun,
 ) -> Result<(), Problem> {
     let retired = retire(core, ground, lun).await;
-    retired.map_err(|error| crate::data_plane::backing_failed(&error))?;
+    retired.map_err(|error| crate::lun::failed::backing_failed(&error))?;
     make(core, ground, lun, Blank::Anything).await
 }
 
@@ -70,21 +69,15 @@ pub(crate) async fn retire(
     ground: Ground<'_>,
     lun: &Lun,
 ) -> Result<(), OpenError> {
-    sidecar::give_up(core, ground, lun, BesideLun::Sums).await
+    sidecar::give_up(core, ground, lun, SidecarKind::Checksums).await
 }
 
 /// The map that a LUN of this size has; `None` for one that is in no pool. `is_new`: it is to be
 /// made.
-async fn map_of(
-    core: &CoreHandle,
-    ground: Ground<'_>,
-    lun: &Lun,
-    blank: Blank,
-    is_new: bool,
-) -> Option<MapSpec> {
+async fn map_of(ground: Ground<'_>, lun: &Lun, blank: Blank, is_new: bool) -> Option<MapSpec> {
     let bytes = map_bytes(lun);
-    let beside = sidecar::stand(core, ground, (lun, BesideLun::Sums), bytes, is_new).await?;
-    Some(spec(lun, beside, blank))
+    let sidecar = sidecar::stand(ground, (lun, SidecarKind::Checksums), bytes, is_new).await?;
+    Some(spec(lun, sidecar, blank))
 }
 
 fn spec(lun: &Lun, sidecar: Sidecar, blank: Blank) -> MapSpec {
@@ -108,12 +101,12 @@ fn map_bytes(lun: &Lun) -> u64 {
 /// Has room for a LUN that becomes as large as this one says.
 pub(crate) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Result<(), Problem> {
     let bytes = map_bytes(lun);
-    let grown = sidecar::grow(core, ground, (lun, BesideLun::Sums), bytes).await;
-    grown.map_err(|error| crate::lun::unit::of_members(&error))?;
-    if !lun.storage.integrity {
+    let grown = sidecar::grow(ground, (lun, SidecarKind::Checksums), bytes).await;
+    grown.map_err(|error| crate::lun::failed::of_pool(&error))?;
+    if !lun.storage.is_checked() {
         return Ok(());
     }
-    let place = sidecar::stand(core, ground, (lun, BesideLun::Sums), bytes, false).await;
+    let place = sidecar::stand(ground, (lun, SidecarKind::Checksums), bytes, false).await;
     let Some(Sidecar::File(path)) = place else {
         return Ok(());
     };
@@ -149,8 +142,8 @@ async fn make(
     lun: &Lun,
     blank: Blank,
 ) -> Result<(), Problem> {
-    let spec = map_of(core, ground, lun, blank, true).await;
-    let spec = spec.ok_or_else(|| crate::data_plane::backing_failed(&no_pool()))?;
+    let spec = map_of(ground, lun, blank, true).await;
+    let spec = spec.ok_or_else(|| crate::lun::failed::backing_failed(&no_pool()))?;
     let path = match &spec.sidecar {
         Sidecar::File(path) => path.clone(),
         Sidecar::Part(_) => PathBuf::from(spec.sidecar.to_string()),
@@ -183,7 +176,8 @@ pub(crate) struct Checksums {
 }
 
 impl Checksums {
-    /// Puts them over the LUN's blocks at home; `doubts`: what the journal could not say of them.
+    /// Puts them over the LUN's backing volume; `unverified`: what the journal could not say of
+    /// them.
     ///
     /// # Errors
     /// What the operator must mend.
@@ -191,21 +185,21 @@ impl Checksums {
         core: &CoreHandle,
         ground: Ground<'_>,
         (name, lun): (&str, &Lun),
-        home: Arc<dyn Volume>,
-        doubts: impl FnOnce() -> UnverifiedBlocks,
+        base: Arc<dyn Volume>,
+        unverified: impl FnOnce() -> UnverifiedBlocks,
     ) -> Result<Self, OpenError> {
-        let map = map_of(core, ground, lun, Blank::Anything, false).await;
+        let map = map_of(ground, lun, Blank::Anything, false).await;
         let map = map.ok_or_else(no_pool)?;
         let found = Arc::new(Found::new(name));
-        let told = Arc::clone(&found);
+        let reported = Arc::clone(&found);
         let mut options = Options::new(map.sidecar, number(lun));
         // The journal has the ranges of what goes past it until the next flush.
         options.covered = true;
-        options.report = Arc::new(move |finding| told.tell(finding));
-        let integrity = Integrity::open(core, home, options).await?;
+        options.report = Arc::new(move |finding| reported.tell(finding));
+        let integrity = Integrity::open(core, base, options).await?;
         if integrity.is_replaying() {
-            let doubts = doubts();
-            integrity.mark_unverified(core, doubts.ranges()).await?;
+            let unverified = unverified();
+            integrity.mark_unverified(core, unverified.ranges()).await?;
             integrity.replayed();
         }
         Ok(Self { integrity, found })
@@ -231,7 +225,7 @@ impl Checksums {
         self.integrity.reaches(blocks)
     }
 
-    /// The blocks at home are more or fewer now.
+    /// The backing volume has more or fewer blocks now.
     pub(crate) async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
         self.integrity.reshape(core).await
     }
@@ -367,7 +361,7 @@ impl Found {
                 tracing::error!(
                     lun,
                     code = %Code::ChecksumsUnwritable,
-                    "its checksums cannot be written, and so nothing of it home, until the daemon is restarted: {why}"
+                    "its checksums cannot be written, and so nothing of it is destaged, until the daemon is restarted: {why}"
                 );
                 known.broken = Some(why.clone());
             }
@@ -383,7 +377,7 @@ impl Findings {
             tracing::warn!(
                 lun,
                 code = %Code::PoolFull,
-                "there is no space for its checksums ({why}): they stay in memory, nothing goes home for good, and both go on when there is room"
+                "there is no space for its checksums ({why}): they stay in memory, nothing is destaged for good, and both go on when there is room"
             );
         } else {
             tracing::info!(lun, "there is space for its checksums again");
@@ -399,7 +393,7 @@ impl Findings {
             return false;
         }
         self.places += 1;
-        self.places <= TOLD_MAX || self.places.is_power_of_two()
+        self.places <= REPORTED_MAX || self.places.is_power_of_two()
     }
 }
 
@@ -408,7 +402,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn each_place_of_damage_is_told_once_and_very_many_are_no_flood() {
+    fn each_place_of_damage_is_reported_once_and_very_many_are_no_flood() {
         let found = Found::new("a");
         let mut known = found.lock();
         let mut news = |first: u64| {
@@ -417,7 +411,7 @@ mod test {
         };
         assert!(news(800));
         assert!(!news(808) && !news(816), "its neighbours belong to it");
-        let told = (0..10_000).filter(|place| news(place * 100)).count();
-        assert!((35..50).contains(&told), "{told}");
+        let reported = (0..10_000).filter(|place| news(place * 100)).count();
+        assert!((35..50).contains(&reported), "{reported}");
     }
 }

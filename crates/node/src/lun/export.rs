@@ -1,6 +1,6 @@
 //! What the front shows to whom, made from the objects.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
 use env::CoreId;
 use iscsi::chap::Secret;
 use iscsi_target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};

@@ -1,6 +1,6 @@
 //! How the node is: what the front, the units and the pools tell, in the API's words.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
 use crate::lun::unit::Unit;
 use iscsi::Parameters;
 use iscsi_target::{RefusedLogin, SessionInfo};
@@ -12,7 +12,7 @@ use manifest::facts::{
     SessionLun,
 };
 use manifest::latency::Latency;
-use manifest::objects::Objects;
+use manifest::objects::{LayerFacts, Objects};
 use manifest::time::rfc3339;
 use scsi::Status;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
     let figures = logical_unit::figures(&node.core).await;
     let mut out = BTreeMap::new();
     for (naa, unit) in units {
-        let counters = unit.meter.read(&node.core).await;
+        let counters = unit.meter().read(&node.core).await;
         let mut facts = lun(&unit, &counters, figures.get(&unit.id));
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);
@@ -47,7 +47,7 @@ pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
 
 fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts {
     let state = match unit.offline() {
-        Some(reason) => LunState::Offline(reason),
+        Some(why) => LunState::Offline(why.to_string()),
         None if unit.lacked_space().is_some() => LunState::Offline(
             "a sync found no space, so what was not synced before may be lost; make room where it lies: on files it is opened \
              anew by itself then, on a device restart the daemon"
@@ -75,19 +75,18 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         staged(&mut ops, OpKind::Read, &times.read);
         staged(&mut ops, OpKind::Write, &times.write);
     }
-    LunFacts {
+    let mut facts = LunFacts {
         state,
         ops,
         in_flight,
         bytes_in_flight: figures.map_or(0, |figures| figures.bytes_in_flight),
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
-        limited: unit.limited(),
-        shared: unit.shared(),
-        cached: unit.cached(),
-        checksums: unit.checksums(),
+        layers: LayerFacts::default(),
         scrub: None,
-    }
+    };
+    unit.report(&mut facts.layers);
+    facts
 }
 
 fn staged(ops: &mut BTreeMap<String, OpFacts>, kind: OpKind, times: &Times) {
@@ -145,8 +144,8 @@ pub(crate) async fn cores(node: &Inner) -> Vec<CoreFacts> {
         Box::pin(async move { engine })
     });
     // Both are in the order of the cores.
-    let told = cores.into_iter().zip(engines.await);
-    let told = told.map(|(one, engine)| CoreFacts {
+    let said = cores.into_iter().zip(engines.await);
+    let said = said.map(|(one, engine)| CoreFacts {
         core: one.core.0,
         busy_us: u64::try_from(one.busy.as_micros()).unwrap_or(u64::MAX),
         load_permille: one.load.0,
@@ -158,7 +157,7 @@ pub(crate) async fn cores(node: &Inner) -> Vec<CoreFacts> {
         registered_files: engine.registered_files,
         registered_bytes: engine.registered_bytes,
     });
-    told.collect()
+    said.collect()
 }
 
 fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
@@ -299,8 +298,8 @@ pub(crate) fn refusals(node: &Inner) -> Vec<RefusalFacts> {
 }
 
 /// Class and detail of such as `0201h authentication failure`, with the catalogue's code.
-fn status_and_code(told: &str) -> (String, Code) {
-    let status: String = told.chars().take(4).collect();
+fn status_and_code(said: &str) -> (String, Code) {
+    let status: String = said.chars().take(4).collect();
     let part = |from: usize| u8::from_str_radix(status.get(from..from + 2).unwrap_or("0"), 16);
     let code = match (part(0), part(2)) {
         // A discovery that found nothing, because nothing is granted.
@@ -317,8 +316,8 @@ pub(crate) fn logins(node: &Inner) -> Vec<LoginFacts> {
     };
     let counts = server.refusals().counts();
     let mut by_code: BTreeMap<Code, u64> = BTreeMap::new();
-    for (told, count) in &counts.refused {
-        *by_code.entry(status_and_code(told).1).or_default() += count;
+    for (said, count) in &counts.refused {
+        *by_code.entry(status_and_code(said).1).or_default() += count;
     }
     let mut out = vec![LoginFacts {
         result: "accepted",

@@ -4,6 +4,7 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use std::io;
 use std::path::Path;
+use volume::{OpenError, OpenErrorKind};
 
 /// errno(3): too many open files.
 const EMFILE: i32 = 24;
@@ -18,6 +19,20 @@ pub(crate) fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     let problem = Problem::new(code, format!("cannot {what} {}: {error}", path.display()));
     if error.raw_os_error() == Some(EMFILE) {
         return problem.hint(backends::TOO_MANY_FILES);
+    }
+    problem
+}
+
+/// An operator's problem as the API reports it.
+pub(crate) fn backing_failed(error: &OpenError) -> Problem {
+    Problem::new(Code::BackingFailed, error.cause.clone()).hint(error.next_step.clone())
+}
+
+/// An operator's problem with a pool, which may be full.
+pub(crate) fn of_pool(error: &OpenError) -> Problem {
+    let problem = backing_failed(error);
+    if error.kind == OpenErrorKind::NoSpace {
+        return Problem::new(Code::PoolFull, problem.detail.clone()).hint(problem.hint.clone());
     }
     problem
 }

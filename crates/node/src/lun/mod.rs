@@ -6,10 +6,13 @@ pub(crate) mod checksums;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod failed;
+pub(crate) mod geometry;
 pub(crate) mod layers;
 pub(crate) mod reopening;
 pub(crate) mod resizing;
 pub(crate) mod sidecar;
+pub(crate) mod sizes;
+pub(crate) mod stalled;
 pub(crate) mod stalls;
 pub(crate) mod unit;
 

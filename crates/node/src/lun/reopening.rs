@@ -1,13 +1,14 @@
 //! LUNs that could not be opened are tried again while the node serves.
 //!
 //! ```text
-//!   waiting --due--> asked: does its file or device answer at all? --> [turn] opened --> online, or due later
+//!   waiting --due--> asked: does its file or device answer at all? --> [turn] opened
+//!         --> online, or due later
 //! ```
 //!
 //! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file
 //! was moved away and is back, its device appears, a disk has room again for what an opening
 //! writes. Where its pool or its pool's journal is missing, whoever looks after those brings it
-//! online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages
+//! online (`directory.rs`, `members`, `monitor.rs`). One whose stored reservations or mode pages
 //! could not be read has them read again. One of which a sync found no space is opened anew when
 //! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
 //! are told as after a start. After a sync that failed for any other reason nobody can tell from
@@ -19,13 +20,12 @@
 //! that hang together keep other LUNs that are offline waiting, and nothing else. A LUN that was
 //! asked and never answers is asked no more: it comes back with the next start.
 
-use crate::data_plane::Inner;
-use crate::journal::opening::PoolJournal;
-use crate::lun::unit::{Unit, files_of, shown};
+use crate::inner::Inner;
+use crate::journal::pool_journal::PoolJournal;
+use crate::lun::unit::{Unit, files_of};
 use env::file::{File, FileOp, OpenHow, read};
 use env::{Access, CoreHandle, Create, Durable, FileKind, Files};
 use manifest::code::Code;
-use manifest::config::Place;
 use manifest::objects::{Backing, Lun};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,10 +34,10 @@ use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use units::{Buf, Now};
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// How often it looks.
-const LOOK: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A LUN is tried again after so long, or so many times as long as its last opening took.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -79,10 +79,10 @@ impl Tries {
     }
 
     fn has_place(&self, lun: &Lun) -> bool {
-        let beside = self.under_way.values().filter(|it| **it == lun.backing);
+        let sidecar = self.under_way.values().filter(|it| **it == lun.backing);
         !self.under_way.contains_key(&lun.naa)
             && self.under_way.len() < SIDE_BY_SIDE_MAX
-            && beside.count() < OF_A_POOL_MAX
+            && sidecar.count() < OF_A_POOL_MAX
     }
 
     fn end(&mut self, naa: &str, due: Now) {
@@ -95,7 +95,7 @@ impl Tries {
 pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>) {
     let tries: Rc<RefCell<Tries>> = Rc::default();
     loop {
-        core.sleep_until(core.now().after(LOOK)).await;
+        core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
         let Some(now_there) = node.upgrade() else {
             return;
         };
@@ -117,7 +117,10 @@ fn begin(core: &CoreHandle, tries: &RefCell<Tries>, waiting: &[Lun]) -> Option<L
 async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, first: Lun) {
     let mut next = Some(first);
     while let Some(lun) = next {
-        let Some(files) = node.upgrade().map(|node| files_of(&node.config, &lun)) else {
+        let Some(files) = node
+            .upgrade()
+            .map(|node| files_of((&node.config, &node.pools()), &lun))
+        else {
             return;
         };
         let lacked_space = node.upgrade().and_then(|node| node.lacked_space(&lun));
@@ -149,10 +152,10 @@ async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, fir
 /// believe that all is well.
 async fn all_answer(
     core: &CoreHandle,
-    (own, beside): (Option<PathBuf>, Vec<PathBuf>),
+    (own, sidecar): (Option<PathBuf>, Vec<PathBuf>),
 ) -> io::Result<()> {
     let files = core.files();
-    for path in beside {
+    for path in sidecar {
         drop(answer(&*files, &path).await);
     }
     let Some(own) = own else { return Ok(()) };
@@ -225,7 +228,7 @@ impl Inner {
         };
         tracing::error!(lun = &*unit.name(), code = %Code::LunOffline, "LUN is offline: {why}");
         self.rest_scrub(&lun.naa).await;
-        let suspended = unit.suspend_without_home(&self.core, lun, &why).await;
+        let suspended = unit.suspend_without_base(&self.core, lun, &why).await;
         let mut units = self.units.borrow_mut();
         units.insert(lun.naa.clone(), Rc::new(suspended));
     }
@@ -247,11 +250,12 @@ impl Inner {
             return;
         }
         let why = OpenError {
+            kind: OpenErrorKind::Other,
             cause: "a sync found no space, and it is opened anew".to_owned(),
             next_step: "wait a moment".to_owned(),
         };
         self.rest_scrub(&lun.naa).await;
-        let suspended = unit.suspend_without_home(&self.core, lun, &why).await;
+        let suspended = unit.suspend_without_base(&self.core, lun, &why).await;
         let suspended = Rc::new(suspended);
         let now: Rc<Unit> = Rc::clone(&suspended);
         self.units.borrow_mut().insert(lun.naa.clone(), now);
@@ -272,15 +276,11 @@ impl Inner {
 
     /// What a LUN stands on is there: its pool, and that pool's journal.
     fn has_ground(&self, lun: &Lun) -> bool {
-        let Backing::Pool(name) = &lun.backing else {
+        let Some(name) = lun.backing.pool() else {
             return true;
         };
-        let pool = self.config.pools.iter().find(|pool| pool.name == *name);
-        let stands = match pool.map(|pool| &pool.place) {
-            Some(Place::Path(_)) => self.directories.missing(name).is_none(),
-            Some(Place::Members { .. }) => self.member_pools().contains_key(name),
-            None => false,
-        };
+        let pools = self.pools();
+        let stands = pools.get(name).is_some_and(|pool| pool.missing().is_none());
         stands && !matches!(self.journals.of(name), PoolJournal::Missing(_))
     }
 
@@ -297,18 +297,19 @@ impl Inner {
         };
         if self.lacked_space(&lun).is_some() {
             self.open_with_room(&lun).await;
-        } else if !self.is_told(&lun).await {
+        } else if !self.is_reported(&lun).await {
             self.renew(&lun, &self.journal_of(&lun)).await;
         }
         self.core.now().since(begun)
     }
     /// What is stored of its state still cannot be read, and it says so: its storage need not be
     /// opened.
-    async fn is_told(&self, lun: &Lun) -> bool {
+    async fn is_reported(&self, lun: &Lun) -> bool {
         let Some(unit) = self.unit(&lun.naa) else {
             return true;
         };
         let why = unit.still_unreadable(&self.core).await;
-        why.is_some_and(|why| unit.offline() == Some(shown(&why)))
+        let reported = unit.offline();
+        why.is_some_and(|why| reported.is_some_and(|reported| reported.kind == why.kind))
     }
 }

@@ -189,10 +189,10 @@ fn a_lun_of_which_a_sync_found_no_space_is_opened_anew_when_there_is_some() {
         bench.node.disk().set_capacity(capacity);
         bench.wait();
         assert_eq!(bench.lun(), ("online".to_owned(), String::new()));
-        let told = test_unit_ready(&nexus).sense.expect("a unit attention");
-        let told = Sense::parse(&told.to_vec()).expect("sense data");
+        let reported = test_unit_ready(&nexus).sense.expect("a unit attention");
+        let reported = Sense::parse(&reported.to_vec()).expect("sense data");
         let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
-        assert_eq!(told.code, power_on);
+        assert_eq!(reported.code, power_on);
         assert_eq!(test_unit_ready(&nexus).status, Status::Good);
         // Whoever has the old one is never told that what it wrote is stable.
         assert!(bench.ask(&lane, Op::Flush).is_err());

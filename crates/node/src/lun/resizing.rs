@@ -4,27 +4,15 @@
 //! checksums cannot follow it: a LUN that was to grow keeps the size that hosts know, and of one
 //! that was to shrink the rest is cut off, and the map follows as soon as there is room.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
 use env::CoreHandle;
 use manifest::objects::Lun;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+use volume::OpenError;
 
 /// How often those are tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-
-/// Those that have not ended: why, by NAA identifier.
-#[derive(Default)]
-pub(crate) struct Resizing(RefCell<BTreeMap<String, String>>);
-
-impl Resizing {
-    /// Why the LUN's last change of size has not ended.
-    pub(crate) fn of(&self, naa: &str) -> Option<String> {
-        self.0.borrow().get(naa).cloned()
-    }
-}
 
 /// Tries again for as long as the node is there.
 pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>) {
@@ -57,7 +45,7 @@ pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>) {
 impl Inner {
     /// Brings a LUN's size into force; where that cannot be done, it is tried again. One that is
     /// offline has its size when it is opened.
-    pub(crate) async fn resize(&self, lun: &Lun) -> Result<(), String> {
+    pub(crate) async fn resize(&self, lun: &Lun) -> Result<(), OpenError> {
         let Some(unit) = self.unit(&lun.naa).filter(|unit| unit.offline().is_none()) else {
             return Ok(());
         };
@@ -65,7 +53,7 @@ impl Inner {
         let mut all = self.resizing.0.borrow_mut();
         match &resized {
             Ok(()) => all.remove(&lun.naa),
-            Err(error) => all.insert(lun.naa.clone(), error.clone()),
+            Err(error) => all.insert(lun.naa.clone(), error.to_string()),
         };
         resized
     }

@@ -5,7 +5,7 @@ use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
 use crate::engine::Engine;
 use crate::journal::monitor_test::with_journal;
-use crate::journal::opening::PoolJournal;
+use crate::journal::pool_journal::PoolJournal;
 use crate::test_support::lab;
 use env::sim::{World, WorldConfig};
 use manifest::code::Code;
@@ -19,7 +19,7 @@ use volume::{Done, Durability, Io, Op, Origin};
 const LIMIT: Duration = Duration::from_secs(600);
 const MIB: u64 = 1 << 20;
 const SMALL: u64 = 16 * MIB;
-/// Several pages of sums more, and one block behind what a sum of the last page is of.
+/// Several pages of checksums more, and one block behind what one of the last page is of.
 const LARGE: u64 = 61 * MIB;
 /// Time for a try, and for what it does.
 const SOON: Duration = Duration::from_secs(15);
@@ -43,14 +43,14 @@ impl Bench {
             engine,
         };
         bench.resize(size).unwrap();
-        let (map, _) = bench.file("sums");
+        let (map, _) = bench.file("checksums");
         assert!(bench.machine.disk().copy_on_write(&map));
         bench
     }
 
     fn resize(&self, size: u64) -> Result<(), Code> {
         let mut set = lab();
-        set.lun[0].integrity = Some(true);
+        set.lun[0].storage.integrity = Some(true);
         set.lun[0].size = Size::from_bytes(size).unwrap();
         let done = edit(&self.world, &self.machine, &self.controller, apply(set));
         done.map_err(|problem| problem.code)
@@ -104,7 +104,7 @@ impl Bench {
         data.to_vec()[0]
     }
 
-    /// All that the journal holds goes home.
+    /// All that the journal holds is destaged.
     fn drain(&self) {
         let PoolJournal::Open(journal) = self.engine.0.journals.of("default") else {
             panic!("the journal is open")
@@ -125,7 +125,7 @@ impl Bench {
         units.keys().next().expect("the LUN").clone()
     }
 
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         let notices = self.engine.lun_notices(&self.naa());
         notices
             .iter()
@@ -140,9 +140,9 @@ impl Bench {
         let ended = self.resize(to);
         let half = match ended {
             Err(Code::PartlyDone) => {
-                assert!(self.is_told());
+                assert!(self.is_reported());
                 wait(&self.world, &self.machine, SOON);
-                assert!(self.is_told(), "there is no room yet");
+                assert!(self.is_reported(), "there is no room yet");
                 // One that was to grow is as it was; one that was to shrink is smaller.
                 assert_eq!(self.bytes(), SMALL);
                 Some(self.file("lun").1)
@@ -152,7 +152,7 @@ impl Bench {
         };
         disk.set_capacity(1 << 40);
         wait(&self.world, &self.machine, SOON);
-        assert!(!self.is_told());
+        assert!(!self.is_reported());
         // One that was refused.
         self.resize(to).unwrap();
         half

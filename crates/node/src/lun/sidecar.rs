@@ -1,22 +1,17 @@
 //! What a LUN of a pool has beside its data: beside its file, or on the members of its pool.
 
-use crate::lun::unit::{Ground, file_of};
-use crate::pool::members::{MemberPool, lun_id};
-use crate::pool::remembered;
-use ::members::BesideLun;
-use ::sidecar::Sidecar;
-use env::file::{OpenHow, is_there};
+use crate::backend::door::KeepsJournal;
+use crate::backend::pools::Ground;
+use ::sidecar::{Sidecar, SidecarKind};
 use env::{CoreHandle, durable};
-use manifest::config::Config;
-use manifest::objects::{Backing, Lun};
+use manifest::objects::Lun;
 use manifest::problem::Problem;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// The map of its checksums, as such a file's name ends.
-pub(crate) const SUMS: &str = "sums";
+pub(crate) const CHECKSUMS: &str = "checksums";
 /// The history of its changes.
 pub(crate) const CHANGES: &str = "changes";
 
@@ -24,118 +19,53 @@ pub(crate) const CHANGES: &str = "changes";
 pub(crate) use manifest::orphan::RECORD;
 
 /// How the name of its file ends.
-const fn ending(what: BesideLun) -> &'static str {
+pub(crate) const fn ending(what: SidecarKind) -> &'static str {
     match what {
-        BesideLun::Sums => SUMS,
-        BesideLun::Changes | BesideLun::Coming => CHANGES,
+        SidecarKind::Checksums => CHECKSUMS,
+        SidecarKind::Changes => CHANGES,
     }
 }
 
-/// The file beside its own; `None` for a LUN that is in no pool, or in one that is not there. What
-/// belongs to a LUN of a pool of members stands on the members; where that could not be, in this
-/// file.
-pub(crate) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> {
-    if let Some(file) = file_of(config, lun) {
-        return Some(file.with_extension(what));
-    }
-    let Backing::Pool(pool) = &lun.backing else {
-        return None;
-    };
-    let directory = remembered::beside(&config.state_dir, pool);
-    Some(directory.join(format!("{}.{what}", lun.naa)))
+/// What keeps it, where the LUN's pool does.
+fn journals_of<'a>((_, pools): Ground<'a>, lun: &Lun) -> Option<&'a dyn KeepsJournal> {
+    pools.get(lun.backing.pool()?)?.journals()
 }
 
-fn pool_of<'a>((_, members): Ground<'a>, lun: &Lun) -> Option<&'a Rc<MemberPool>> {
-    match &lun.backing {
-        Backing::Pool(pool) => members.get(pool),
-        Backing::Memory | Backing::Block(_) => None,
-    }
-}
-
-/// The size of a file in bytes; 0 where it cannot be opened.
-async fn size_of_file(core: &CoreHandle, path: &Path) -> u64 {
-    let Ok(file) = core.files().open(path, OpenHow::READ).await else {
-        return 0;
-    };
-    env::file::length(&file).await.unwrap_or(0)
+/// The file beside its own, where its pool keeps it in one; `None` for a LUN that is in no pool, or
+/// in one that is not there.
+pub(crate) fn file(ground: Ground<'_>, lun: &Lun, what: &str) -> Option<PathBuf> {
+    Some(journals_of(ground, lun)?.sidecar_file(lun, what))
 }
 
 /// Removes a file, where it is there.
-async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
+pub(crate) async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
     match durable::remove_file(&*core.files(), path).await {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Files of `state_dir` up to this size move to members when their LUN is opened. A larger one
-/// stays: hosts would wait for the copy.
-const MOVED_BYTES_MAX: u64 = 64 << 20;
-
-/// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. What
-/// stands in `state_dir` and belongs on members is moved there. `None` for a LUN that is in no
-/// pool.
+/// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. `None`
+/// for a LUN that is in no pool.
 pub(crate) async fn stand(
-    core: &CoreHandle,
     ground: Ground<'_>,
-    (lun, what): (&Lun, BesideLun),
+    (lun, what): (&Lun, SidecarKind),
     bytes: u64,
     is_new: bool,
 ) -> Option<Sidecar> {
-    let path = beside(ground.0, lun, ending(what))?;
-    let Some(pool) = pool_of(ground, lun) else {
-        return Some(Sidecar::File(path));
-    };
-    let has = pool.has_beside(lun_id(lun), what);
-    let old = is_there(&*core.files(), &path).await;
-    let is_elsewhere = !has && !old && !is_new;
-    let stays = !has && old && size_of_file(core, &path).await > MOVED_BYTES_MAX;
-    if is_elsewhere || stays || pool.is_in_file(lun_id(lun), what) {
-        return Some(Sidecar::File(path));
-    }
-    let moves = Some(path.as_path()).filter(|_| old && !has);
-    let made = pool.make_room_beside(core, (lun, what), bytes, moves).await;
-    if let Err(error) = made {
-        tracing::warn!(
-            lun = lun.naa,
-            "{} has no room on the members of its pool, so that it is not adopted where state_dir is lost: {error}",
-            path.display()
-        );
-    } else if old && let Err(error) = remove(core, &path).await {
-        // What stands on the members counts from now on.
-        tracing::warn!("{} is of no use any more: {error}", path.display());
-    }
-    match pool.open_beside(core, lun, what).await {
-        Ok(part) => Some(part),
-        Err(error) if pool.has_beside(lun_id(lun), what) => {
-            tracing::error!(lun = lun.naa, "{error}");
-            // It cannot be opened there, and says so.
-            Some(Sidecar::File(path))
-        }
-        Err(_) => {
-            if what == BesideLun::Changes {
-                // The journal has it open until it is closed.
-                pool.stays_in_file(lun_id(lun), what);
-            }
-            Some(Sidecar::File(path))
-        }
-    }
+    let pool = journals_of(ground, lun)?;
+    Some(pool.sidecar(lun, what, bytes, is_new).await)
 }
 
-/// It has room for a LUN that becomes larger, where it stands on members.
+/// It has room for a LUN that becomes larger.
 pub(crate) async fn grow(
-    core: &CoreHandle,
     ground: Ground<'_>,
-    (lun, what): (&Lun, BesideLun),
+    (lun, what): (&Lun, SidecarKind),
     bytes: u64,
 ) -> Result<(), OpenError> {
-    match pool_of(ground, lun) {
-        Some(pool) if pool.has_beside(lun_id(lun), what) => {
-            let grown = pool.make_room_beside(core, (lun, what), bytes, None);
-            grown.await?;
-            pool.open_beside(core, lun, what).await.map(|_| ())
-        }
-        Some(_) | None => Ok(()),
+    match journals_of(ground, lun) {
+        Some(pool) => pool.grow_sidecar(lun, what, bytes).await,
+        None => Ok(()),
     }
 }
 
@@ -147,25 +77,30 @@ pub(crate) async fn give_up(
     core: &CoreHandle,
     ground: Ground<'_>,
     lun: &Lun,
-    what: BesideLun,
+    what: SidecarKind,
 ) -> Result<(), OpenError> {
-    if let Some(pool) = pool_of(ground, lun) {
-        pool.give_back_beside(core, lun_id(lun), what).await?;
+    if let Some(pool) = journals_of(ground, lun) {
+        pool.give_up_sidecar(lun, what).await?;
     }
-    let Some(path) = beside(ground.0, lun, ending(what)) else {
+    let Some(path) = file(ground, lun, ending(what)) else {
         return Ok(());
     };
     remove(core, &path).await.map_err(|error| OpenError {
+        kind: OpenErrorKind::of_io(&error),
         cause: format!("{} cannot be removed: {error}", path.display()),
         next_step: "check the disk and its permissions".to_owned(),
     })
 }
 
 /// Destroys the files, where there are any.
-pub(crate) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
-    for path in [SUMS, CHANGES, RECORD]
+pub(crate) async fn destroy(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+) -> Result<(), Problem> {
+    for path in [CHECKSUMS, CHANGES, RECORD]
         .iter()
-        .filter_map(|what| beside(config, lun, what))
+        .filter_map(|what| file(ground, lun, what))
     {
         let removed = remove(core, &path).await;
         removed.map_err(|error| crate::lun::failed::failed(&error, &path, "remove"))?;

@@ -5,82 +5,36 @@
 //! answers, whatever hosts and file systems do meanwhile. What one look sees is that nothing has
 //! ended since the one before, with something under way all the time.
 
-use crate::data_plane::Inner;
+use crate::inner::Inner;
+use crate::lun::stalled::PATIENCE;
+use crate::lun::stalled::PATIENCE_LIMITED;
+use crate::lun::stalled::Seen;
 use env::CoreHandle;
-use layers::meter::Progress;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Weak;
 use std::time::Duration;
-use units::Now;
 use units::text::counted;
 
 /// How often it looks.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// After so long without an answer a LUN needs a look.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The same where operations wait for a limit or for their share, which may take its time.
-const PATIENCE_LIMITED: Duration = Duration::from_secs(60);
-
-/// What was seen of one LUN.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Seen {
-    progress: Progress,
-    /// The last look at which something had ended, or nothing was under way.
-    moved: Now,
-    patience: Duration,
-    /// It was logged.
-    told: bool,
-}
-
-impl Seen {
-    fn new(progress: Progress, now: Now) -> Self {
-        Self {
-            progress,
-            moved: now,
-            patience: PATIENCE,
-            told: false,
-        }
-    }
-
-    fn look(&mut self, progress: Progress, now: Now) {
-        if progress.ended != self.progress.ended || progress.under_way() == 0 {
-            self.moved = now;
-        }
-        self.progress = progress;
-    }
-
-    /// For how long nothing was answered, where that is too long.
-    fn stalled(&self, now: Now) -> Option<Duration> {
-        let quiet = now.since(self.moved);
-        (self.progress.under_way() > 0 && quiet >= self.patience).then_some(quiet)
-    }
-}
-
-/// Of every LUN, by NAA identifier, and when the last look was.
-#[derive(Default)]
-pub(crate) struct Stalls(RefCell<(BTreeMap<String, Seen>, Option<Now>)>);
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Looks for as long as the node lives.
 pub(crate) async fn watch(core: CoreHandle, node: Weak<Inner>) {
     loop {
-        core.sleep_until(core.now().after(LOOK)).await;
+        core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
         let Some(node) = node.upgrade() else { return };
-        look(&core, &node).await;
+        inspect(&core, &node).await;
     }
 }
 
-async fn look(core: &CoreHandle, node: &Inner) {
+async fn inspect(core: &CoreHandle, node: &Inner) {
     let units = node.units.borrow().clone();
-    let meters: Vec<_> = units.values().map(|unit| unit.meter).collect();
+    let meters: Vec<_> = units.values().map(|unit| unit.meter()).collect();
     let all = layers::Meter::progress(core, meters).await;
     let now = core.now();
     let mut stalls = node.stalls.0.borrow_mut();
     let (known, last) = &mut *stalls;
     // The process itself stood still: nobody was asked meanwhile.
-    let stood_still = last.is_some_and(|last| now.since(last) > 2 * LOOK);
+    let stood_still = last.is_some_and(|last| now.since(last) > 2 * PROBE_INTERVAL);
     *last = Some(now);
     known.retain(|naa, _| units.contains_key(naa));
     for ((naa, unit), progress) in units.iter().zip(all) {
@@ -90,13 +44,12 @@ async fn look(core: &CoreHandle, node: &Inner) {
         if stood_still {
             seen.moved = now;
         }
-        seen.look(progress, now);
-        let waits = [unit.limited(), unit.shared()];
-        let waits = waits.iter().flatten().any(|facts| facts.waiting > 0);
+        seen.update(progress, now);
+        let waits = unit.waiting() > 0;
         seen.patience = if waits { PATIENCE_LIMITED } else { PATIENCE };
         let stalled = seen.stalled(now);
-        if stalled.is_some() != seen.told {
-            seen.told = stalled.is_some();
+        if stalled.is_some() != seen.is_logged {
+            seen.is_logged = stalled.is_some();
             let lun = name_of(node, naa);
             match stalled {
                 Some(_) => tracing::error!(
@@ -118,7 +71,7 @@ fn name_of(node: &Inner, naa: &str) -> String {
 }
 
 /// What needs a look now.
-pub(crate) fn told(node: &Inner) -> Vec<String> {
+pub(crate) fn reported(node: &Inner) -> Vec<String> {
     let now = node.core.now();
     let stalls = node.stalls.0.borrow();
     let line = |(naa, seen): (&String, &Seen)| {
@@ -140,28 +93,30 @@ mod test {
     use crate::data_plane::Node;
     use crate::test_support::{config, lab};
     use env::sim::{World, WorldConfig};
+    use layers::meter::Progress;
     use manifest::plan::Edit;
     use manifest::view::{Health, StatusView};
     use std::rc::Rc;
+    use units::Now;
     use units::{BlockCount, Buf, Lba, LbaRange};
     use volume::{Durability, Io, Op, Origin};
 
     const LIMIT: Duration = Duration::from_secs(600);
 
     #[test]
-    fn only_a_lun_that_has_something_under_way_and_answers_nothing_is_told_of() {
+    fn only_a_lun_that_has_something_under_way_and_answers_nothing_is_reported() {
         let at = |seconds: u64| Now(0).after(Duration::from_secs(seconds));
         let progress = |started, ended| Progress { started, ended };
         let mut seen = Seen::new(progress(9, 9), at(0));
-        seen.look(progress(9, 9), at(60));
+        seen.update(progress(9, 9), at(60));
         assert_eq!(seen.stalled(at(60)), None, "idle");
-        seen.look(progress(12, 10), at(62));
-        seen.look(progress(12, 10), at(64));
+        seen.update(progress(12, 10), at(62));
+        seen.update(progress(12, 10), at(64));
         assert_eq!(seen.stalled(at(66)), None, "not for long enough");
         assert_eq!(seen.stalled(at(70)), Some(Duration::from_secs(8)));
-        seen.look(progress(12, 11), at(70));
+        seen.update(progress(12, 11), at(70));
         assert_eq!(seen.stalled(at(71)), None, "one was answered");
-        seen.look(progress(12, 12), at(80));
+        seen.update(progress(12, 12), at(80));
         assert_eq!(seen.stalled(at(99)), None, "all were");
     }
 
@@ -194,7 +149,7 @@ mod test {
             let asked = async move { controller.status().await };
             world.block_on(&machine, LIMIT, asked).unwrap()
         };
-        let told = |status: &StatusView| {
+        let reported = |status: &StatusView| {
             let problems = status.problems.iter();
             problems
                 .filter(|it| it.contains("has answered nothing"))
@@ -229,23 +184,23 @@ mod test {
             drop(lane.submit(Io::new(write, Origin::default())).await);
         }));
         world.run_for(Duration::from_secs(3));
-        assert_eq!(told(&status()), [""; 0], "it may be slow");
+        assert_eq!(reported(&status()), [""; 0], "it may be slow");
         for seconds in [10, 30, 55] {
             world.run_for(Duration::from_secs(seconds));
             let status = status();
-            let told = told(&status);
+            let reported = reported(&status);
             assert_eq!(
-                (told.len(), status.health),
+                (reported.len(), status.health),
                 (1, Health::Degraded),
                 "{status:?}"
             );
             assert!(
-                told[0].starts_with("LUN l: ") && told[0].contains("1 operation under way"),
-                "{told:?}"
+                reported[0].starts_with("LUN l: ") && reported[0].contains("1 operation under way"),
+                "{reported:?}"
             );
         }
         machine.disk().release();
         world.run_for(Duration::from_secs(5));
-        assert_eq!(told(&status()), [""; 0]);
+        assert_eq!(reported(&status()), [""; 0]);
     }
 }

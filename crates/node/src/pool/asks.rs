@@ -4,25 +4,13 @@
 //! each thing that it is asked, and no time as long as that question is unanswered; nothing is
 //! asked twice at once. What was begun goes on.
 
-use crate::data_plane::Inner;
 use crate::in_time::in_time;
+use crate::inner::Inner;
 use env::detach;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// How long an answer is waited for.
 const ASK_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// Questions that are not answered yet.
-#[derive(Clone, Default)]
-pub(crate) struct Asks(Rc<RefCell<BTreeSet<String>>>);
-
-/// As a record that is late says it.
-pub(crate) fn silent(pool: &str) -> String {
-    format!("pool {pool} does not answer")
-}
 
 impl Inner {
     /// The answer to one thing; `None` where it does not come in time, or an earlier one has not

@@ -35,9 +35,9 @@ pub(crate) async fn disk_of(core: &CoreHandle, path: &Path) -> Option<PathBuf> {
 pub async fn serial(core: &CoreHandle, path: &Path) -> Option<String> {
     let disk = disk_of(core, path).await?;
     for fact in ["device/serial", "serial", "device/wwid", "wwid"] {
-        let told = core.files().read_fact(&disk.join(fact)).await;
-        if let Some(told) = told.ok().filter(|told| !told.is_empty()) {
-            return Some(told);
+        let reported = core.files().read_fact(&disk.join(fact)).await;
+        if let Some(reported) = reported.ok().filter(|reported| !reported.is_empty()) {
+            return Some(reported);
         }
     }
     None

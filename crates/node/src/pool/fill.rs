@@ -113,15 +113,15 @@ mod test {
     }
 
     #[test]
-    fn a_pool_is_low_and_full_by_its_free_share_and_told_once_each_way() {
+    fn a_pool_is_low_and_full_by_its_free_share_and_reported_once_in_each_direction() {
         let mut fill = Fill::default();
-        let told: Vec<Option<Level>> = [500, 101, 99, 101, 120, 130, 9, 11, 15, 21, 500]
+        let reported: Vec<Option<Level>> = [500, 101, 99, 101, 120, 130, 9, 11, 15, 21, 500]
             .iter()
             .map(|free| fill.sample(at(0), 1000, 1000 - free, *free))
             .collect();
         let (roomy, low, full) = (Some(Level::Roomy), Some(Level::Low), Some(Level::Full));
         assert_eq!(
-            told,
+            reported,
             [
                 None, None, low, None, None, roomy, full, None, None, low, roomy
             ]

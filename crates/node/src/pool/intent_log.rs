@@ -2,38 +2,34 @@
 //! back at the next start.
 //!
 //! ```text
-//!   written down: these are made, these are purged --> made --> objects stored --> destroyed --> crossed out
+//!   written down: these are made, these are purged --> made --> objects stored --> destroyed
+//!         --> crossed out
 //! ```
 //!
 //! **Contract.** Nothing is given back that was not written down by name before it was begun: space
 //! that belongs to no LUN known here may be one's whose record was lost. What cannot be given back
 //! stays written down.
 
-use crate::data_plane::Inner;
-use crate::pool::members::{MemberPool, lun_id};
+use crate::inner::Inner;
+use crate::pool::intents::Finishing;
+use crate::state::record::{self, Matters};
 use crate::state::spare;
-use env::durable::{make_dir, read_file, remove_file};
+use env::durable::{make_dir, remove_file};
 use manifest::code::Code;
-use manifest::document;
-use manifest::objects::{Backing, Lun, Objects};
-use manifest::orphan::LunRecord;
+use manifest::document::{self, DocumentError};
+use manifest::objects::{Lun, Objects};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 /// The file in the state directory.
-const FILE: &str = "unfinished.json";
+const FILE: &str = "intent_log.json";
 
 /// The longest that is read back.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// LUNs whose making or purging did not come to its end.
-#[derive(Default)]
-pub(crate) struct Unfinished(RefCell<Vec<Lun>>);
 
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -42,39 +38,33 @@ struct Record {
     luns: Vec<Lun>,
 }
 
+/// As much of it as every version has.
+#[derive(Deserialize)]
+struct Schema {
+    schema: u32,
+}
+
 /// The kind of the file, as its first line says.
-const KIND: &str = "unfinished";
+const KIND: &str = "intent_log";
 
 /// The version of what follows that line.
 const SCHEMA: u32 = 1;
 
 /// The record, from its file.
-fn record_of(text: &[u8]) -> Result<Record, String> {
-    let body = document::read_or_bare(KIND, text)?;
-    let record: Record = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-    if record.schema != SCHEMA {
-        return Err(format!("it has schema {}, and not {SCHEMA}", record.schema));
+fn record_of(text: &[u8]) -> Result<Record, DocumentError> {
+    let Schema { schema } = document::parse_or_bare(KIND, text)?;
+    if schema != SCHEMA {
+        let why = format!("it has schema {schema}, and not {SCHEMA}");
+        return Err(DocumentError::Unknown(why));
     }
-    Ok(record)
+    document::parse_or_bare(KIND, text)
 }
 
 /// LUNs of pools that a change makes or destroys.
 fn concerned(changes: &LunChanges) -> Vec<Lun> {
     let all = changes.created.iter().chain(&changes.purged);
-    let in_pools = all.filter(|lun| matches!(lun.backing, Backing::Pool(_)));
+    let in_pools = all.filter(|lun| lun.backing.pool().is_some());
     in_pools.cloned().collect()
-}
-
-/// Whether what a crash left is given back.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Finishing {
-    /// As soon as the objects were compared with what the pools have seen.
-    #[default]
-    Soon,
-    /// It was.
-    Done,
-    /// A pool has seen newer objects: what these lack may be all but unfinished.
-    Not,
 }
 
 impl Inner {
@@ -85,36 +75,82 @@ impl Inner {
             Finishing::Soon => self.finish(objects).await,
             Finishing::Not => {
                 // Older ones were accepted. What was unfinished then is not known now.
-                self.unfinished.0.borrow_mut().clear();
-                if let Err(error) = self.write_unfinished(Vec::new()).await {
-                    tracing::warn!("{}: {error}", self.unfinished_file().display());
+                self.put_unread_aside().await;
+                self.intent_log.luns.borrow_mut().clear();
+                if let Err(error) = self.write_intent_log(Vec::new()).await {
+                    tracing::warn!("{}: {error}", self.intent_log_file().display());
                 }
-                self.look_for_orphans().await;
+                self.find_orphans().await;
             }
         }
     }
 
-    fn unfinished_file(&self) -> PathBuf {
+    /// One that nobody could read is not to be acted on by whoever reads it later.
+    async fn put_unread_aside(&self) {
+        if self.intent_log.unread.borrow().is_none() {
+            return;
+        }
+        let file = self.intent_log_file();
+        let aside = record::aside(&file);
+        match self.core.files().rename(&file, &aside).await {
+            Ok(()) => {
+                self.intent_log.unread.borrow_mut().take();
+                tracing::warn!("{} is kept as {}", file.display(), aside.display());
+            }
+            Err(error) => tracing::error!("{} cannot be put aside: {error}", file.display()),
+        }
+    }
+
+    fn intent_log_file(&self) -> PathBuf {
         self.config.state_dir.join(FILE)
     }
 
     /// LUNs whose making or purging did not come to its end.
-    pub(crate) fn unfinished_naas(&self) -> Vec<String> {
-        let all = self.unfinished.0.borrow();
+    pub(crate) fn intended_naas(&self) -> Vec<String> {
+        let all = self.intent_log.luns.borrow();
         all.iter().map(|lun| lun.naa.clone()).collect()
+    }
+
+    /// Why nothing is made, purged or adopted, where that is so.
+    fn refuses(&self) -> Result<(), Problem> {
+        let Some(why) = self.intent_log.unread.borrow().clone() else {
+            return Ok(());
+        };
+        let detail = format!(
+            "what a crash left of LUNs is not known, so that none is made, purged or adopted: {}",
+            why.cause
+        );
+        Err(Problem::new(Code::StateNotSaved, detail).hint(why.next_step))
+    }
+
+    /// For `status`.
+    pub(crate) fn intent_log_notice(&self) -> Option<String> {
+        let problem = self.refuses().err()?;
+        Some(format!("{} ({})", problem.detail, problem.hint))
+    }
+
+    /// Whether it belongs to an object, as one of a LUN that comes back does.
+    pub(crate) fn is_named(&self, lun: &Lun) -> bool {
+        let objects = self.objects.borrow();
+        let mut all = objects.luns.values().chain(objects.removed.values());
+        all.any(|known| known.naa == lun.naa)
     }
 
     /// Writes down what a change is about to make and destroy.
     pub(crate) async fn begin(&self, changes: &LunChanges) -> Result<(), Problem> {
         let mut luns = concerned(changes);
+        // Of what is adopted it has to be known that it was not half purged.
+        if !luns.is_empty() || changes.restored.iter().any(|lun| !self.is_named(lun)) {
+            self.refuses()?;
+        }
         if luns.is_empty() {
             return Ok(());
         }
-        luns.extend(self.unfinished.0.borrow().iter().cloned());
+        luns.extend(self.intent_log.luns.borrow().iter().cloned());
         let makes_room = changes.created.is_empty();
-        let written = self.write_unfinished_if(luns, makes_room).await;
+        let written = self.write_intent_log_if(luns, makes_room).await;
         written.map_err(|error| {
-            let file = self.unfinished_file();
+            let file = self.intent_log_file();
             Problem::new(
                 Code::StateNotSaved,
                 format!(
@@ -131,23 +167,26 @@ impl Inner {
             return;
         }
         let luns = {
-            let mut unfinished = self.unfinished.0.borrow_mut();
-            unfinished.extend(left);
-            unfinished.clone()
+            let mut intent_log = self.intent_log.luns.borrow_mut();
+            intent_log.extend(left);
+            intent_log.clone()
         };
-        if let Err(error) = self.write_unfinished(luns).await {
+        if let Err(error) = self.write_intent_log(luns).await {
             // What stands there is looked up in the objects before anything is given back.
-            tracing::warn!("{}: {error}", self.unfinished_file().display());
+            tracing::warn!("{}: {error}", self.intent_log_file().display());
         }
     }
 
-    async fn write_unfinished(&self, luns: Vec<Lun>) -> io::Result<()> {
-        self.write_unfinished_if(luns, false).await
+    async fn write_intent_log(&self, luns: Vec<Lun>) -> io::Result<()> {
+        self.write_intent_log_if(luns, false).await
     }
 
     /// The same, without room where the change makes some.
-    async fn write_unfinished_if(&self, luns: Vec<Lun>, makes_room: bool) -> io::Result<()> {
-        let (files, file) = (self.core.files(), self.unfinished_file());
+    async fn write_intent_log_if(&self, luns: Vec<Lun>, makes_room: bool) -> io::Result<()> {
+        let (files, file) = (self.core.files(), self.intent_log_file());
+        if let Some(why) = &*self.intent_log.unread.borrow() {
+            return Err(io::Error::other(why.clone()));
+        }
         if luns.is_empty() {
             return remove_file(&*files, &file).await;
         }
@@ -162,27 +201,31 @@ impl Inner {
     }
 
     /// At the start: what is written down, and is no orphan.
-    pub(crate) async fn read_unfinished(&self) {
-        let file = self.unfinished_file();
-        let read = read_file(&*self.core.files(), &file, FILE_BYTES_MAX).await;
-        let record = match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => Err(error.to_string()),
-            Ok(text) => record_of(&text),
+    pub(crate) async fn read_intent_log(&self) {
+        let file = self.intent_log_file();
+        let give_up = format!(
+            "stop the daemon, move {} elsewhere, and start it again: what a crash left of LUNs then stays where it is",
+            file.display()
+        );
+        let matters = Matters {
+            lost: "what a crash left of LUNs is not given back",
+            give_up: &give_up,
         };
-        match record {
-            Ok(record) => *self.unfinished.0.borrow_mut() = record.luns,
-            Err(why) => tracing::error!(
-                "{}: {why}: what a crash left of LUNs is not given back",
-                file.display()
-            ),
+        let files = self.core.files();
+        match record::read(&*files, (&file, FILE_BYTES_MAX), record_of, matters).await {
+            Ok(None) => {}
+            Ok(Some(record)) => *self.intent_log.luns.borrow_mut() = record.luns,
+            Err(why) => {
+                tracing::error!("no LUN is made, purged or adopted: {why}");
+                *self.intent_log.unread.borrow_mut() = Some(why);
+            }
         }
     }
 
     /// Gives back what is written down and belongs to no LUN, and what LUNs in pools of members
     /// have too much.
     async fn finish(&self, objects: &Objects) {
-        let luns = self.unfinished.0.borrow().clone();
+        let luns = self.intent_log.luns.borrow().clone();
         if !luns.is_empty() {
             self.finish_all(objects, luns).await;
         }
@@ -213,9 +256,9 @@ impl Inner {
                 }
             }
         }
-        self.unfinished.0.borrow_mut().clone_from(&left);
-        if let Err(error) = self.write_unfinished(left).await {
-            tracing::warn!("{}: {error}", self.unfinished_file().display());
+        self.intent_log.luns.borrow_mut().clone_from(&left);
+        if let Err(error) = self.write_intent_log(left).await {
+            tracing::warn!("{}: {error}", self.intent_log_file().display());
         }
     }
 
@@ -230,31 +273,14 @@ impl Inner {
         }
     }
 
-    /// Bytes that a LUN of members has, as far as is known here and to the pool, which may have
-    /// seen it larger than objects that were restored say: of what the pool knows of these very
-    /// objects nothing is given back.
-    fn known_bytes(&self, pool: &MemberPool, lun: &Lun) -> u64 {
-        let here = lun.size.bytes();
-        let stored = self.stored.borrow();
-        if !stored.as_ref().is_some_and(|it| pool.has_seen(it)) {
-            return here;
-        }
-        let record = pool.record(lun_id(lun));
-        let record = record.and_then(|record| LunRecord::decode(&record).ok());
-        record.map_or(here, |record| record.lun.size.bytes().max(here))
-    }
-
     /// A crash while a LUN grew or shrank may leave it more of its members than it has.
     async fn trim(&self, objects: &Objects) {
-        let members = self.member_pools();
+        let pools = self.pools();
         for (name, lun) in objects.luns.iter().chain(&objects.removed) {
-            let Backing::Pool(pool) = &lun.backing else {
+            let Some(pool) = lun.backing.pool().and_then(|pool| pools.get(pool)) else {
                 continue;
             };
-            let Some(pool) = members.get(pool) else {
-                continue;
-            };
-            let trimmed = pool.trim(&self.core, lun_id(lun), self.known_bytes(pool, lun));
+            let trimmed = pool.trim(lun);
             match trimmed.await {
                 Ok(false) => {}
                 Ok(true) => {
@@ -275,7 +301,7 @@ mod test {
      {
         let bare = br#"{"schema":1,"luns":[]}"#;
         let whole = document::write(KIND, bare);
-        assert!(whole.starts_with(b"causeway unfinished 1 sha256 "));
+        assert!(whole.starts_with(b"causeway intent_log 1 sha256 "));
         for text in [&bare[..], &whole] {
             let record = record_of(text).unwrap();
             assert!(record.schema == 1 && record.luns.is_empty());
@@ -290,8 +316,8 @@ mod test {
         }
         let later = br#"{"schema":2,"luns":[]}"#;
         for text in [&later[..], &document::write(KIND, later)] {
-            let told = record_of(text).unwrap_err();
-            assert!(told.contains("it has schema 2"), "{told}");
+            let why = record_of(text).unwrap_err();
+            assert!(!why.is_damage(), "{why}");
         }
     }
 }

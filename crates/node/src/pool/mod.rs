@@ -3,16 +3,25 @@
 pub(crate) mod asks;
 pub(crate) mod directory;
 pub mod disk;
+pub(crate) mod facts;
 pub(crate) mod fill;
 pub(crate) mod intent_log;
+pub(crate) mod intents;
+pub(crate) mod late;
 pub(crate) mod members;
+pub(crate) mod orphan_record;
 pub(crate) mod orphans;
+pub(crate) mod orphans_seen;
 pub mod pool_file;
+pub(crate) mod presence;
+pub(crate) mod questions;
 pub mod remembered;
 pub(crate) mod saved;
+pub(crate) mod saved_record;
 pub(crate) mod space;
 pub(crate) mod unsaved;
 pub(crate) mod usage;
+pub(crate) mod usage_known;
 
 #[cfg(test)]
 mod pools_test;

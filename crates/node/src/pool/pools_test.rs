@@ -115,7 +115,7 @@ impl Bench {
 
     fn run<T: 'static>(&self, job: impl Future<Output = T> + 'static) -> T {
         let ended = self.world.block_on(&self.machine, LIMIT, job);
-        ended.unwrap_or_else(|stuck| panic!("{stuck:?} after {:?}", self.story))
+        ended.unwrap_or_else(|error| panic!("{error:?} after {:?}", self.story))
     }
 
     fn edit(&self, edit: Edit) -> Result<(), Problem> {
@@ -359,17 +359,17 @@ impl Bench {
             let (status, luns) = (asked.status().await, asked.luns(false).await);
             (status, luns, asked.orphans().await)
         });
-        let told = status.problems.join("\n");
+        let reported = status.problems.join("\n");
         let older = self.older.is_some();
-        assert_eq!(told.contains("CWY4012"), older, "{told}: {story:?}");
+        assert_eq!(reported.contains("CWY4012"), older, "{reported}: {story:?}");
         assert_eq!(status.generation, self.known.generation, "{story:?}");
         let orphans: BTreeSet<String> = orphans.into_iter().map(|it| it.naa).collect();
         let wanted: BTreeSet<String> = self.orphans().into_keys().collect();
         assert_eq!(orphans, wanted, "{story:?}");
         assert_eq!(
-            told.contains("no object names"),
+            reported.contains("no object names"),
             !wanted.is_empty(),
-            "{told}: {story:?}"
+            "{reported}: {story:?}"
         );
         assert_eq!(luns.len(), self.known.luns.len(), "{story:?}");
         for lun in luns {
@@ -386,7 +386,7 @@ impl Bench {
 }
 
 #[test]
-fn pools_that_go_and_state_that_is_older_are_told_and_nothing_newer_is_ever_written_over() {
+fn pools_that_go_and_state_that_is_older_are_reported_and_nothing_newer_is_ever_written_over() {
     let mut seen: BTreeMap<(Event, bool), u32> = BTreeMap::new();
     for seed in 1..=STORIES {
         let mut bench = Bench::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);

@@ -3,7 +3,7 @@
 
 use env::CoreHandle;
 use env::durable::{make_dir, read_file, replace_file};
-use manifest::document;
+use manifest::document::{self, DocumentError};
 use members::MemberId;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -54,7 +54,7 @@ pub fn file(state_dir: &Path, pool: &str) -> PathBuf {
 
 /// Where is kept what else belongs to LUNs in a pool of members.
 #[must_use]
-pub fn beside(state_dir: &Path, pool: &str) -> PathBuf {
+pub fn sidecar(state_dir: &Path, pool: &str) -> PathBuf {
     state_dir.join(DIRECTORY).join(pool)
 }
 
@@ -68,9 +68,8 @@ pub async fn read(core: &CoreHandle, file: &Path) -> io::Result<Vec<Remembered>>
 }
 
 /// A record, from its file.
-fn parse(text: &[u8]) -> Result<Vec<Remembered>, String> {
-    let body = document::read_or_bare(KIND, text)?;
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
+fn parse(text: &[u8]) -> Result<Vec<Remembered>, DocumentError> {
+    document::parse_or_bare(KIND, text)
 }
 
 /// Writes a record.
@@ -105,8 +104,7 @@ fn number_file(state_dir: &Path, pool: &str) -> PathBuf {
 pub async fn number(core: &CoreHandle, state_dir: &Path, pool: &str) -> Option<[u8; 16]> {
     let file = number_file(state_dir, pool);
     let text = read_file(&*core.files(), &file, RECORD_BYTES_MAX).await;
-    let body = document::read(DIRECTORY_KIND, &text.ok()?).ok()?;
-    let known: Number = serde_json::from_slice(&body).ok()?;
+    let known: Number = document::parse(DIRECTORY_KIND, &text.ok()?).ok()?;
     let number = u128::from_str_radix(&known.number, 16).ok()?;
     Some(number.to_be_bytes())
 }
@@ -198,7 +196,6 @@ mod test {
         let later = String::from_utf8(whole)
             .unwrap()
             .replace("members 1", "members 2");
-        let told = parse(later.as_bytes()).unwrap_err();
-        assert!(told.contains("newer version"), "{told}");
+        assert_eq!(parse(later.as_bytes()), Err(DocumentError::Newer));
     }
 }

@@ -3,37 +3,18 @@
 //! Whoever asks gets what is known, waits a moment where a look may end soon, and never waits for a
 //! pool that hangs.
 
-use crate::data_plane::Inner;
-use manifest::config::Place;
-use std::cell::{Cell, RefCell};
+use crate::inner::Inner;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use units::Now;
 
 /// How long a figure is good enough.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// How long an answer waits for fresh figures.
 const WAIT_MAX: Duration = Duration::from_millis(50);
-
-/// What is known.
-#[derive(Default)]
-pub(crate) struct Usage {
-    /// Bytes by NAA identifier.
-    bytes: RefCell<BTreeMap<String, u64>>,
-    fresh_until: Cell<Option<Now>>,
-    looking: Cell<bool>,
-}
-
-impl Usage {
-    /// Bytes that the LUN's file takes.
-    pub(crate) fn of(&self, naa: &str) -> Option<u64> {
-        self.bytes.borrow().get(naa).copied()
-    }
-}
 
 /// Looks anew where the figures are old, or one of a new LUN is missing.
 pub(crate) async fn refresh(node: &Rc<Inner>) {
@@ -45,42 +26,29 @@ pub(crate) async fn refresh(node: &Rc<Inner>) {
     };
     let fresh = usage.fresh_until.get();
     let fresh = fresh.is_some_and(|until| node.core.now() < until) && !missing();
-    if fresh || usage.looking.replace(true) {
+    if fresh || usage.inspecting.replace(true) {
         return;
     }
-    let mut looking = Box::pin(look(Rc::clone(node)));
+    let mut inspecting = Box::pin(inspect(Rc::clone(node)));
     let mut timeout = node.core.sleep_until(node.core.now().after(WAIT_MAX));
     let done = poll_fn(|cx| {
-        if looking.as_mut().poll(cx).is_ready() {
+        if inspecting.as_mut().poll(cx).is_ready() {
             return Poll::Ready(true);
         }
         timeout.as_mut().poll(cx).map(|()| false)
     });
     if !done.await {
-        node.core.spawn(looking);
+        node.core.spawn(inspecting);
     }
 }
 
-async fn look(node: Rc<Inner>) {
+async fn inspect(node: Rc<Inner>) {
     let mut found = BTreeMap::new();
-    for pool in &node.config.pools {
-        let Place::Path(path) = &pool.place else {
-            continue;
-        };
-        // A pool that cannot be listed is told of by the status.
-        let entries = node.core.files().list(path).await.unwrap_or_default();
-        for entry in entries {
-            let naa = entry
-                .name
-                .to_str()
-                .and_then(|name| name.strip_suffix(".lun"));
-            if let Some(naa) = naa {
-                found.insert(naa.to_owned(), entry.allocated);
-            }
-        }
+    for pool in node.pools().values() {
+        found.extend(pool.usage().await);
     }
     *node.usage.bytes.borrow_mut() = found;
     let now = node.core.now();
     node.usage.fresh_until.set(Some(now.after(FRESH)));
-    node.usage.looking.set(false);
+    node.usage.inspecting.set(false);
 }

@@ -1,18 +1,18 @@
 //! What a scrub reads besides the LUN itself: the journal of its pool, its changed-block map, the
 //! superblocks of the pool's members, and what is stored of objects and of the LUN's state.
 
-use crate::data_plane::Inner;
-use crate::journal::opening::PoolJournal;
+use crate::inner::Inner;
+use crate::journal::pool_journal::PoolJournal;
 use crate::lun::layers::journal_id;
 use crate::state;
-use manifest::objects::{Backing, Lun};
+use manifest::objects::Lun;
 use manifest::scrub::JournalScrub;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 use write_back::Journal;
 
 /// Between two looks whether a change of LUNs is still under way.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// What it found there.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Around {
 
 impl Inner {
     /// Reads all that a LUN depends on besides its blocks and their checksums.
-    pub(crate) async fn look_around(&self, naa: &str) -> Around {
+    pub(crate) async fn inspect_metadata(&self, naa: &str) -> Around {
         let lun = {
             let objects = self.objects.borrow();
             objects.luns.values().find(|lun| lun.naa == naa).cloned()
@@ -42,16 +42,16 @@ impl Inner {
             return Around::default();
         };
         let mut found = Around::default();
-        if let Backing::Pool(pool) = &lun.backing {
+        if let Some(pool) = lun.backing.pool() {
             if let PoolJournal::Open(journal) = self.journals.of(pool) {
                 found.journal = Some(self.verify_journal(pool, &journal, &lun).await);
                 found.metadata.extend(self.history_of(&journal, &lun).await);
             }
-            let members = self.member_pools();
-            if let Some(members) = members.get(pool) {
+            let pools = self.pools();
+            if let Some(damaged) = pools.get(pool).and_then(|pool| pool.damaged()) {
                 // No event is written meanwhile.
                 if let Some(_turn) = self.turn_of_scrub(naa).await {
-                    found.metadata.extend(members.damaged().await);
+                    found.metadata.extend(damaged.await);
                 }
             }
         }
@@ -78,8 +78,8 @@ impl Inner {
             if self.scrubs.is_to_end(naa) {
                 return None;
             }
-            let next_look = self.core.now().after(LOOK_AGAIN_AFTER);
-            self.core.sleep_until(next_look).await;
+            let next_probe = self.core.now().after(RETRY_AFTER);
+            self.core.sleep_until(next_probe).await;
         }
     }
 

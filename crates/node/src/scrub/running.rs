@@ -4,25 +4,24 @@
 //! least every ten seconds: one that ran when the daemon ended goes on when it starts, one that was
 //! stopped goes on when it is started.
 
-use crate::data_plane::Inner;
-use crate::lun::unit::{Home, Unit};
-use crate::pool::unsaved;
-use crate::scrub::schedule::{most_due, next_of};
+use crate::inner::Inner;
+use crate::lun::unit::{Base, Unit};
+use crate::pool::late;
+use crate::scrub::due::most_due;
+use crate::scrub::scrubs::Entry;
+use crate::scrub::scrubs::tell;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
-use layers::scrub::{Bad, BadKind, End, Job, Machine, Progress, Report};
+use layers::scrub::{Bad, BadKind, End, Job, Machine, ScrubReport};
 use manifest::code::Code;
-use manifest::document;
+use manifest::document::{self, DocumentError};
 use manifest::objects::Lun;
 use manifest::problem::Problem;
 use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
 use manifest::time::rfc3339;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use units::{BlockCount, Lba, LbaRange, WallClock};
 use volume::OpKind;
 
@@ -32,87 +31,8 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// What the record of a scrub is called in its file.
 const RECORD: &str = "scrub";
 
-/// All scrubs, by NAA identifier.
-#[derive(Default)]
-pub(crate) struct Scrubs(RefCell<BTreeMap<String, Entry>>, Cell<Option<Duration>>);
-
-struct Entry {
-    facts: ScrubFacts,
-    block_bytes: u64,
-    job: Option<Rc<Job>>,
-    waiting: Vec<oneshot::Sender<()>>,
-}
-
-impl Scrubs {
-    /// They begin by themselves so often.
-    pub(crate) fn repeat(&self, every: Duration) {
-        self.1.set(Some(every));
-    }
-
-    /// What is known of a LUN's.
-    pub(crate) fn facts(&self, naa: &str) -> Option<ScrubFacts> {
-        let entries = self.0.borrow();
-        let entry = entries.get(naa)?;
-        let mut facts = entry.facts.clone();
-        if let Some(job) = &entry.job {
-            tell(
-                &mut facts,
-                entry.block_bytes,
-                &job.progress(),
-                &job.report(),
-            );
-            facts.next = None;
-        } else if let Some(every) = self.1.get() {
-            facts.next = next_of(Some(&facts), every).map(rfc3339);
-        }
-        Some(facts)
-    }
-
-    /// Somebody waits for the end of this LUN's scrub.
-    pub(crate) fn is_to_end(&self, naa: &str) -> bool {
-        let entries = self.0.borrow();
-        entries.get(naa).is_some_and(|it| !it.waiting.is_empty())
-    }
-
-    /// Asks a scrub to stop, and waits until it has.
-    async fn stop(&self, naa: &str) {
-        let ended = {
-            let mut entries = self.0.borrow_mut();
-            let Some(entry) = entries.get_mut(naa) else {
-                return;
-            };
-            let Some(job) = &entry.job else { return };
-            job.stop();
-            let (ended, ends) = oneshot::channel();
-            entry.waiting.push(ended);
-            ends
-        };
-        // A scrub that is gone has ended, too.
-        drop(ended.await);
-    }
-}
-
-fn tell(facts: &mut ScrubFacts, block_bytes: u64, progress: &Progress, report: &Report) {
-    facts.done_bytes = progress.position.0 * block_bytes;
-    facts.bytes_per_second = progress.bytes_per_second;
-    facts.seconds_left = progress.left.map(|left| left.as_secs());
-    facts.yields = progress.yields;
-    facts.unreadable_blocks = report.unreadable;
-    facts.mismatched_blocks = report.mismatched;
-    facts.map_pages = report.map_pages;
-    let place = |bad: &Bad| BadBlocks {
-        lba: bad.range.start().0,
-        blocks: bad.range.len().0,
-        damage: match bad.kind {
-            BadKind::Unreadable => Damage::Unreadable,
-            BadKind::Mismatch => Damage::Mismatch,
-        },
-    };
-    facts.places = report.places.iter().map(place).collect();
-}
-
 /// What a scrub that goes on had found.
-fn report_of(facts: &ScrubFacts) -> Report {
+fn report_of(facts: &ScrubFacts) -> ScrubReport {
     let bad = |bad: &BadBlocks| {
         let range = LbaRange::new(Lba(bad.lba), BlockCount(bad.blocks))?;
         let kind = match bad.damage {
@@ -121,7 +41,7 @@ fn report_of(facts: &ScrubFacts) -> Report {
         };
         Some(Bad { range, kind })
     };
-    Report {
+    ScrubReport {
         unreadable: facts.unreadable_blocks,
         mismatched: facts.mismatched_blocks,
         map_pages: facts.map_pages,
@@ -130,9 +50,8 @@ fn report_of(facts: &ScrubFacts) -> Report {
 }
 
 /// The record of a scrub, from its file.
-fn record_of(text: &[u8]) -> Result<ScrubFacts, String> {
-    let body = document::read(RECORD, text)?;
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
+fn record_of(text: &[u8]) -> Result<ScrubFacts, DocumentError> {
+    document::parse(RECORD, text)
 }
 
 impl Inner {
@@ -217,9 +136,9 @@ impl Inner {
         let offline = || Problem::new(Code::LunOffline, "a LUN that is offline cannot be scrubbed");
         let unit = unit.filter(|unit| unit.offline().is_none());
         let unit = unit.ok_or_else(offline)?;
-        let home = unit.home(&self.core).await;
-        let home = home.map_err(|error| crate::data_plane::backing_failed(&error))?;
-        let begun = self.begin_scrub(naa, home.ok_or_else(offline)?);
+        let base = unit.base(&self.core).await;
+        let base = base.map_err(|error| crate::lun::failed::backing_failed(&error))?;
+        let begun = self.begin_scrub(naa, base.ok_or_else(offline)?);
         if let Some((job, from)) = begun {
             tracing::info!(lun = &*unit.name(), from, "scrub runs");
             self.core.spawn(Box::pin(run(
@@ -237,7 +156,7 @@ impl Inner {
     fn begin_scrub(
         self: &Rc<Self>,
         naa: &str,
-        Home { shape, lane, map }: Home,
+        Base { shape, lane, map }: Base,
     ) -> Option<(Rc<Job>, u64)> {
         let mut entries = self.scrubs.0.borrow_mut();
         let before = entries.get(naa);
@@ -357,10 +276,10 @@ impl Inner {
             make_dir(&*self.core.files(), directory).await?;
             replace_file(&*self.core.files(), &file, &text).await
         };
-        self.unkept.note(
-            unsaved::Record::Scrub(naa.to_owned()),
+        self.unsaved.note(
+            late::Record::Scrub(naa.to_owned()),
             format_args!("how far a scrub is could not be kept in {}", file.display()),
-            kept.await.map_err(|error| error.to_string()),
+            kept.await.map_err(|error| late::not_taken(&error)),
         );
     }
 }
@@ -374,7 +293,7 @@ fn count(node: Weak<Inner>) -> layers::scrub::Count {
             let units: Vec<Rc<Unit>> = node.units.borrow().values().cloned().collect();
             let mut operations = 0;
             for unit in units {
-                let counters = unit.meter.read(&node.core).await;
+                let counters = unit.meter().read(&node.core).await;
                 operations += OpKind::ALL
                     .iter()
                     .map(|kind| counters.of(*kind).started)
@@ -397,7 +316,7 @@ fn keep(node: Weak<Inner>, naa: String) -> layers::scrub::Keep {
 }
 
 async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
-    let around = node.look_around(&naa).await;
+    let around = node.inspect_metadata(&naa).await;
     let is_whole = around.is_good();
     if let Some(entry) = node.scrubs.0.borrow_mut().get_mut(&naa) {
         (entry.facts.journal, entry.facts.metadata) = (around.journal, around.metadata);

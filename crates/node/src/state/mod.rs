@@ -19,6 +19,7 @@
 //! made certain that the new one is gone, the store refuses further saves until a restart finds
 //! out.
 
+pub(crate) mod record;
 pub(crate) mod spare;
 
 use env::{Access, CoreHandle, Create, File, Files, OpenHow, durable};
@@ -33,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use units::WallClock;
 
-/// Generations that are kept.
+/// So many can be brought back; older ones are removed when one is stored.
 pub const GENERATIONS_KEPT: usize = 20;
 
 /// The largest state file that is read, in bytes: ten times what 10,000 LUNs with a grant each
@@ -91,7 +92,7 @@ fn path_of(dir: &Path, kind: &str, number: u64) -> PathBuf {
 
 /// A store, and what it held.
 pub struct Opened {
-    /// The store.
+    /// Stores the generations from now on; no other process has the directory.
     pub store: Store,
     /// The objects; none where the newest generation is damaged.
     pub objects: Objects,
@@ -324,10 +325,10 @@ impl Store {
                     "state_dir {dir}: {why}; and then {}: {error}",
                     path.display()
                 );
-                let stuck = Problem::new(Code::StateNotSaved, detail)
+                let not_saved = Problem::new(Code::StateNotSaved, detail)
                     .hint("repair the file system of the state directory, then restart the daemon");
-                self.refusing = Some(stuck.clone());
-                return stuck;
+                self.refusing = Some(not_saved.clone());
+                return not_saved;
             }
         }
         problem
@@ -355,7 +356,7 @@ impl Store {
     async fn read(&self, path: &Path, kind: &str) -> Result<Vec<u8>, Problem> {
         let text = durable::read_file(&*self.files, path, FILE_BYTES_MAX).await;
         let text = text.map_err(|error| self.damaged(path, &error.to_string()))?;
-        document::read(kind, &text).map_err(|why| self.damaged(path, why))
+        document::read(kind, &text).map_err(|why| self.damaged(path, &why.to_string()))
     }
 
     fn damaged(&self, path: &Path, why: &str) -> Problem {

@@ -6,9 +6,10 @@ use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K};
 use super::disk::empty_pool;
 use super::durable::{Daemon, SMALL_MIB};
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::take_turns;
-use super::run::Plan;
 use super::servers::{self, Causeway, Server};
 use super::special::{Found, rates};
 use std::fs;
@@ -21,7 +22,7 @@ const BYTES: u64 = 256 << 20;
 const CACHE: &str = "read_cache = \"320MiB\"";
 
 /// Reads everything in pieces that the cache keeps.
-fn warm(client: &Client, server: &Server) -> Result<(), String> {
+fn warm(client: &LoadClient, server: &Server) -> Result<(), String> {
     let large = PEER_CASES.into_iter().find(|case| case.id == "r64k16");
     let case = large.ok_or("there is no case r64k16")?;
     let long = Duration::from_secs(3);
@@ -34,7 +35,7 @@ fn warm(client: &Client, server: &Server) -> Result<(), String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn read_cache(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn read_cache(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let (pool, other) = (
         empty_pool(plan, "pool-cached")?,
         empty_pool(plan, "pool-plain")?,

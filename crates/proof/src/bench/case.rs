@@ -29,7 +29,7 @@ pub struct Case {
     pub bytes: usize,
     /// Commands in flight, each session.
     pub depth: usize,
-    /// Sessions.
+    /// Connections at a time, each with `depth` commands.
     pub sessions: u8,
     /// Of a hundred commands so many read; the others write.
     pub read_percent: u8,
@@ -84,7 +84,7 @@ impl Case {
         self
     }
 
-    /// With FUA.
+    /// Writes are stable before they are answered.
     #[must_use]
     pub const fn with_fua(mut self) -> Self {
         self.fua = true;
@@ -105,7 +105,7 @@ impl Case {
         self
     }
 
-    /// It only reads.
+    /// No command of it changes the unit.
     #[must_use]
     pub const fn reads_only(&self) -> bool {
         self.read_percent == 100

@@ -3,9 +3,10 @@
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, PEER_CASES, PLAIN_CASES};
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::{Effort, Variant, compare};
-use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 
@@ -31,7 +32,7 @@ fn of(id: &str) -> Option<Case> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn coalescing(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn coalescing(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let waits = Causeway {
         name: "waits for several",
         ..Causeway::usual(plan.bytes)

@@ -2,9 +2,10 @@
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::take_turns;
-use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 use serde_json::Value;
@@ -112,7 +113,7 @@ pub(super) fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn file(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn file(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let (pool, other) = (empty_pool(plan, "pool")?, empty_pool(plan, "pool-polling")?);
     let start = |name, pool: &Path, poll_us| {
         let how = Causeway {

@@ -8,9 +8,10 @@
 use super::bar::{Bar, Limit};
 use super::case::{Case, WRITE_4K};
 use super::disk::{empty_pool, fio, largest};
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::{Effort, Row, take_turns};
-use super::run::Plan;
 use super::servers::{self, Causeway, Server, journal_facts, journal_of, pause};
 use super::special::{Found, rates};
 use std::fs;
@@ -39,7 +40,7 @@ const STEADY_TURNS: u32 = 4;
 /// How long all that a journal has may take to be destaged.
 const DESTAGE_TIME_MAX: Duration = Duration::from_secs(60);
 
-const LOOK: Duration = Duration::from_millis(20);
+const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The journal is write-back's; every other way is told by FUA.
 const CASE: Case = Case {
@@ -88,7 +89,7 @@ impl Daemon {
     /// Starts it, and writes its unit.
     pub(super) fn start(
         plan: &Plan,
-        client: &Client,
+        client: &LoadClient,
         how: &Causeway,
         directory: &str,
     ) -> Result<Self, String> {
@@ -107,7 +108,7 @@ impl Daemon {
     /// Write-back, with a journal of so many MiB.
     pub(super) fn journaled(
         plan: &Plan,
-        client: &Client,
+        client: &LoadClient,
         how: &Causeway,
         journal_mib: u64,
     ) -> Result<Self, String> {
@@ -120,7 +121,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    fn through(plan: &Plan, client: &Client, how: Causeway) -> Result<Self, String> {
+    fn through(plan: &Plan, client: &LoadClient, how: Causeway) -> Result<Self, String> {
         let unit_lines = "cache = \"write-through\"";
         let how = Causeway { unit_lines, ..how };
         Self::start(plan, client, &how, "pool-through")
@@ -154,7 +155,7 @@ impl Daemon {
                     DESTAGE_TIME_MAX.as_secs()
                 ));
             }
-            pause(LOOK);
+            pause(PROBE_INTERVAL);
         }
         Ok(())
     }
@@ -178,7 +179,7 @@ fn bar(row: &Row, to: usize, limit: f64) -> Bar {
 /// The three of them, and their bars.
 struct Three<'a> {
     plan: &'a Plan,
-    client: &'a Client,
+    client: &'a LoadClient,
     journaled: &'a Daemon,
     through: &'a Daemon,
 }
@@ -212,7 +213,7 @@ impl Three<'_> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn durable(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn durable(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let mut found = Found::default();
     let usual = Causeway::usual(BYTES);
     let through = Causeway {
@@ -279,7 +280,7 @@ fn steady(three: &Three<'_>, found: &mut Found) -> Result<(), String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn slow_flush(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn slow_flush(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let usual = Causeway {
         node_lines: "[testing]\nfiles = \"slow-flush\"\n",
         ..Causeway::usual(SLOW_BYTES)

@@ -6,9 +6,10 @@
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};
-use super::load::{Client, Figures, Unit};
+use super::figures::{Figures, Unit};
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::take_turns;
-use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 use super::usage;
@@ -104,14 +105,17 @@ fn fio_job(url: &str, case: &Case, time: Duration) -> Command {
 fn fio_figures(reported: &str) -> Option<(f64, f64)> {
     let report: Value = serde_json::from_str(reported.get(reported.find('{')?..)?).ok()?;
     let job = report.pointer("/jobs/0")?;
-    let of = |way: &str, what: &str| job.pointer(&format!("/{way}/{what}"))?.as_f64();
-    let way = if of("read", "total_ios")? > 0.0 {
+    let of = |direction: &str, what: &str| job.pointer(&format!("/{direction}/{what}"))?.as_f64();
+    let direction = if of("read", "total_ios")? > 0.0 {
         "read"
     } else {
         "write"
     };
     let failed = job.get("error")?.as_i64()? != 0;
-    let figures = (of(way, "total_ios")?, of(way, "runtime")? / 1000.0);
+    let figures = (
+        of(direction, "total_ios")?,
+        of(direction, "runtime")? / 1000.0,
+    );
     (!failed && figures.0 > 0.0).then_some(figures)
 }
 
@@ -182,7 +186,7 @@ fn micros(nanoseconds: u64) -> f64 {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn foreign(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn foreign(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let ours = servers::causeway(&plan.place, &Causeway::usual(BYTES))?;
     let theirs = servers::tgt(&plan.place, BYTES)?;
     let units = [&ours.unit, &theirs.unit];

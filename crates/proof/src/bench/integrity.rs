@@ -3,15 +3,16 @@
 //! physical blocks.
 //!
 //! What counts is the server's processor time from the first command until it has come to rest:
-//! what the journal destages, and the sums that are taken on the way, belong to the writes that
+//! what the journal destages, and the checksums that are made then, belong to the writes that
 //! were answered before.
 
 use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K, WRITE_4K};
 use super::disk::empty_pool;
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::{Effort, take_turns};
-use super::run::Plan;
 use super::servers::{self, Causeway, Server, pause};
 use super::special::{Found, rates};
 use super::{clock, usage};
@@ -23,7 +24,7 @@ use std::time::Duration;
 const BYTES: u64 = 512 << 20;
 
 /// How often a server is looked at that comes to rest.
-const LOOK: Duration = Duration::from_millis(25);
+const PROBE_INTERVAL: Duration = Duration::from_millis(25);
 
 /// A server that uses less of a processor than one part in so many rests.
 const REST_PART: u32 = 50;
@@ -37,10 +38,14 @@ fn rested(server: &Server) -> Result<u64, String> {
     let mut before = usage::of_process(server.process())?;
     let mut calm = 0;
     while calm < 3 {
-        pause(LOOK);
+        pause(PROBE_INTERVAL);
         let now = usage::of_process(server.process())?;
         let busy = Duration::from_nanos(now.saturating_sub(before));
-        calm = if busy * REST_PART < LOOK { calm + 1 } else { 0 };
+        calm = if busy * REST_PART < PROBE_INTERVAL {
+            calm + 1
+        } else {
+            0
+        };
         before = now;
         if begun.elapsed() > REST_MAX {
             return Err(format!("{} does not come to rest", server.name));
@@ -53,7 +58,7 @@ fn rested(server: &Server) -> Result<u64, String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn checksums(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn checksums(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let names = ["unchecked", "checked", "sectors"];
     let pools = names.map(|name| empty_pool(plan, &format!("pool-{name}")));
     let [pool, other, third] = pools;

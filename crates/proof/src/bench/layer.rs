@@ -7,9 +7,10 @@
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};
-use super::load::{self, Client, Figures, Run, Unit};
+use super::figures::{Figures, Unit};
+use super::load::{self, LoadClient, Run};
+use super::plan::Plan;
 use super::rounds::{Effort, take_turns};
-use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::Found;
 use crate::random::Random;
@@ -32,12 +33,12 @@ const SPEED: u64 = 1_250_000_000;
 
 /// What the client drives.
 #[derive(Clone)]
-enum Way {
+enum Stack {
     Session(Rc<dyn Session>),
     Layer(Rc<Multipath>),
 }
 
-impl Way {
+impl Stack {
     async fn carry(&self, io: Io) -> IoResult {
         match self {
             Self::Session(session) => {
@@ -63,7 +64,7 @@ impl Way {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn one_path(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn one_path(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
     client.fill(&server.unit)?;
     // Five percent is less than a median of few rounds can tell, and eleven are few: the rounds of
@@ -117,12 +118,12 @@ fn path(unit: &Unit) -> PathConfig {
     }
 }
 
-async fn way(
+async fn stack(
     core: &CoreHandle,
     config: PathConfig,
     facts: UnitFacts,
     layered: bool,
-) -> Result<Way, String> {
+) -> Result<Stack, String> {
     let shape = facts.shape();
     let port = UnitPort::new(core, config, &iscsi_initiator::unit::Unit::new(facts));
     if !layered {
@@ -131,7 +132,7 @@ async fn way(
             session: 1,
         };
         let session = port.connect(nexus).await.map_err(|it| it.to_string())?;
-        return Ok(Way::Session(session));
+        return Ok(Stack::Session(session));
     }
     let path = PathSpec {
         port: Rc::new(port),
@@ -139,7 +140,7 @@ async fn way(
         wanted: Wanted::Active,
     };
     let layer = Multipath::new(core, shape, Config::default(), vec![path]);
-    Ok(Way::Layer(Rc::new(layer)))
+    Ok(Stack::Layer(Rc::new(layer)))
 }
 
 fn next(case: &Case, block: u64, places: u64, random: &mut Random, payload: &Buf) -> Io {
@@ -160,7 +161,7 @@ fn next(case: &Case, block: u64, places: u64, random: &mut Random, payload: &Buf
 
 async fn one_at_a_time(
     core: CoreHandle,
-    way: Way,
+    stack: Stack,
     unit: Unit,
     (case, seed): (Case, u64),
     run: Rc<Run>,
@@ -170,7 +171,7 @@ async fn one_at_a_time(
     let payload = Buf::copy_of(&vec![0xA5; case.bytes]);
     let mut begun = core.now();
     while !run.stop.get() {
-        let answer = way
+        let answer = stack
             .carry(next(&case, block, places, &mut random, &payload))
             .await;
         let now = core.now();
@@ -198,20 +199,20 @@ async fn measure(
 ) -> Result<Figures, String> {
     let config = path(&unit);
     let facts = probe(&core, &config).await?;
-    let way = way(&core, config, facts, layered).await?;
+    let stack = stack(&core, config, facts, layered).await?;
     let run = Rc::new(Run::default());
     for number in 0..case.depth {
         run.running.set(run.running.get() + 1);
         core.spawn(Box::pin(one_at_a_time(
             Rc::clone(&core),
-            way.clone(),
+            stack.clone(),
             unit.clone(),
             (case, number as u64 + 7),
             Rc::clone(&run),
         )));
     }
     let measured = run.measured(&core, &unit, (warm_up, time)).await;
-    if let Way::Session(session) = way {
+    if let Stack::Session(session) = stack {
         session.close();
     }
     measured

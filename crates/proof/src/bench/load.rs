@@ -5,6 +5,7 @@
 //! in the warm-up, is not counted.
 
 use super::case::{Case, Manner};
+use super::figures::{self, Figures, Unit};
 use super::histogram::Histogram;
 use super::plain;
 use super::usage;
@@ -17,56 +18,11 @@ use iscsi::{DigestChoice, Isid, Lun, Offer};
 use iscsi_initiator::{Connection, Pending, connect};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use units::{Buf, Now};
-
-/// Where the unit is.
-#[derive(Clone, Debug)]
-pub struct Unit {
-    /// Portal.
-    pub portal: SocketAddr,
-    /// Target's name.
-    pub target: String,
-    /// Logical unit number.
-    pub lun: u8,
-    /// Bytes of a block.
-    pub block: usize,
-    /// Bytes of the unit that are used.
-    pub bytes: u64,
-    /// Processes whose processor time is the server's.
-    pub processes: Vec<u32>,
-}
-
-/// What a run gave.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Figures {
-    /// Commands that ended in the time.
-    pub commands: f64,
-    /// The time, in seconds.
-    pub seconds: f64,
-    /// Half of the commands took no longer, in microseconds.
-    pub p50: f64,
-    /// Of a hundred commands one took longer, in microseconds.
-    pub p99: f64,
-    /// The server's processor time a command, in microseconds.
-    pub server: f64,
-    /// The client's.
-    pub client: f64,
-    /// Share of the machine's processor time that neither of them had and that was not idle.
-    pub others: f64,
-}
-
-impl Figures {
-    /// Commands a second.
-    #[must_use]
-    pub fn iops(&self) -> f64 {
-        self.commands / self.seconds
-    }
-}
 
 /// What the tasks of a run share.
 #[derive(Default)]
@@ -100,7 +56,7 @@ impl Run {
         core.sleep_until(begin.after(time)).await;
         let seconds = core.now().since(begin).as_secs_f64();
         let used = usage::sample(&unit.processes)?.since(&before);
-        let figures = figures(&self.times.borrow(), seconds, &used);
+        let figures = figures::figures(&self.times.borrow(), seconds, &used);
         self.stop.set(true);
         for _ in 0..5000 {
             if self.running.get() == 0 {
@@ -131,7 +87,7 @@ struct Session {
 }
 
 /// The client's core, or two.
-pub struct Client(Runtime);
+pub struct LoadClient(Runtime);
 
 /// What the halves of a run on two cores tell each other: the second logs in when the first has.
 #[derive(Default)]
@@ -140,7 +96,7 @@ struct Turn {
     then: Option<oneshot::Sender<()>>,
 }
 
-impl Client {
+impl LoadClient {
     /// Starts it, in a thread that is not pinned: `taskset` says where.
     ///
     /// # Errors
@@ -281,26 +237,13 @@ async fn one(
     }
 }
 
-/// READ (10) or WRITE (10) (SBC-4 5.19, 5.42).
-pub(super) fn cdb(write: bool, fua: bool, at: u64, bytes: usize, block: usize) -> [u8; 16] {
-    let block = block as u64;
-    let lba = u32::try_from(at / block).expect("a small unit");
-    let blocks = u16::try_from(bytes as u64 / block).expect("a small command");
-    let mut cdb = [0; 16];
-    cdb[0] = if write { 0x2a } else { 0x28 };
-    cdb[1] = if fua && write { 0x08 } else { 0 };
-    cdb[2..6].copy_from_slice(&lba.to_be_bytes());
-    cdb[7..9].copy_from_slice(&blocks.to_be_bytes());
-    cdb
-}
-
 async fn fill(core: CoreHandle, unit: Unit) -> Result<(), String> {
     const BYTES: usize = 256 << 10;
     let mut connection = log_in(&core, &unit, 9999, false).await?;
     let payload = Buf::copy_of(&vec![0x5A; BYTES]);
     let mut at = 0;
     while at < unit.bytes {
-        let cdb = cdb(true, false, at, BYTES, unit.block);
+        let cdb = figures::cdb(true, false, at, BYTES, unit.block);
         match one(&mut connection, &unit, cdb, payload.clone()).await? {
             0 => at += BYTES as u64,
             status => return Err(format!("a write ended with status {status}")),
@@ -333,7 +276,7 @@ impl Session {
         };
         let command = InitiatorCommand {
             lun: lun(&self.unit),
-            cdb: cdb(write, case.fua, place * bytes, case.bytes, self.unit.block),
+            cdb: figures::cdb(write, case.fua, place * bytes, case.bytes, self.unit.block),
             attribute: Attribute::Simple,
             immediate: false,
         };
@@ -500,18 +443,4 @@ async fn measure(
         let _failed = then.send(());
     }
     run.measured(&core, &unit, (warm_up, time)).await
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
-pub(super) fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
-    let commands = (times.total() as f64).max(1.0);
-    Figures {
-        commands,
-        seconds,
-        p50: times.quantile(500) / 1000.0,
-        p99: times.quantile(990) / 1000.0,
-        server: used.server as f64 / 1000.0 / commands,
-        client: used.client as f64 / 1000.0 / commands,
-        others: used.others(),
-    }
 }

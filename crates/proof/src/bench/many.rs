@@ -3,9 +3,10 @@
 use super::bar::{Bar, Limit};
 use super::case::READ_4K;
 use super::clock;
-use super::load::{Client, Figures, Unit, log_in};
+use super::figures::{Figures, Unit};
+use super::load::{LoadClient, log_in};
+use super::plan::Plan;
 use super::rounds::{Variant, compare};
-use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 use super::usage::resident;
@@ -42,7 +43,7 @@ fn each(bytes: u64, count: u16) -> f64 {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn idle_sessions(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn idle_sessions(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let of = |name| Causeway {
         name,
         ..Causeway::usual(plan.bytes)

@@ -2,9 +2,9 @@
 //! targets, always in one run.
 //!
 //! ```text
-//!   bench run --- servers: null | causeway | tgt | istgt     (processes of their own, on processor 1)
+//!   bench run --- servers: null | causeway | tgt | istgt     (their own, on processor 1)
 //!        '------- load: sessions on one core (processor 0), over the `iscsi_initiator` crate
-//!   rounds: null causeway tgt istgt, causeway tgt istgt null, ...   -> report: table.md, table.json, *.svg
+//!   rounds: null causeway tgt istgt, causeway tgt istgt null, ...   -> report: table.md, *.svg
 //! ```
 
 pub mod bar;
@@ -13,9 +13,9 @@ pub mod case;
 pub mod cgroup;
 pub mod chart;
 pub mod coalesce;
-pub mod course;
 pub mod disk;
 pub mod durable;
+pub mod figures;
 pub mod foreign;
 pub mod histogram;
 pub mod integrity;
@@ -25,6 +25,7 @@ pub mod machine;
 pub mod many;
 pub mod null_server;
 pub mod plain;
+pub mod plan;
 pub mod replay;
 pub mod report;
 pub mod rounds;
@@ -32,6 +33,7 @@ pub mod run;
 pub mod scrub;
 pub mod servers;
 pub mod special;
+pub mod steady;
 pub mod usage;
 pub mod waist;
 

@@ -6,8 +6,8 @@
 //! cut.
 
 use super::case::{Case, Manner};
+use super::figures::{self, Figures, Unit};
 use super::histogram::Histogram;
-use super::load::{self, Figures, Unit};
 use super::usage;
 use crate::random::Random;
 use formats::crc32c_of;
@@ -32,11 +32,11 @@ struct Habits {
     /// Header and data segment by calls of their own.
     apart: bool,
     /// All that has come is looked at first.
-    looks_ahead: bool,
+    reads_ahead: bool,
 }
 
 const fn habits(manner: Manner) -> Habits {
-    let (initial_r2t, immediate_data, apart, looks_ahead) = match manner {
+    let (initial_r2t, immediate_data, apart, reads_ahead) = match manner {
         // `Burst` is the other client's; here it would be as Linux is.
         Manner::Burst | Manner::Linux => (false, true, true, true),
         Manner::Libiscsi => (false, true, true, false),
@@ -47,7 +47,7 @@ const fn habits(manner: Manner) -> Habits {
         initial_r2t,
         immediate_data,
         apart,
-        looks_ahead,
+        reads_ahead,
     }
 }
 
@@ -339,9 +339,9 @@ impl Plain {
         if let Some(said) = self.heard.pop_front() {
             return Ok(said);
         }
-        let said = self.look()?;
-        while self.habits.looks_ahead && self.has_a_pdu() {
-            let next = self.look()?;
+        let said = self.inspect()?;
+        while self.habits.reads_ahead && self.has_a_pdu() {
+            let next = self.inspect()?;
             self.heard.push_back(next);
         }
         Ok(said)
@@ -355,7 +355,7 @@ impl Plain {
         bytes.len() >= HEADER && bytes.len() >= HEADER + digests + length(bytes).next_multiple_of(4)
     }
 
-    fn look(&mut self) -> Result<Said, String> {
+    fn inspect(&mut self) -> Result<Said, String> {
         let bhs = self.pdu()?;
         self.note_numbers(&bhs);
         let itt = u32_at(&bhs, 16);
@@ -412,7 +412,7 @@ impl Run<'_> {
         };
         let write = self.random.next() % 100 >= u64::from(case.read_percent);
         let block = self.plain.unit.block;
-        let cdb = load::cdb(
+        let cdb = figures::cdb(
             write,
             case.fua,
             place * case.bytes as u64,
@@ -499,7 +499,7 @@ pub fn run(unit: &Unit, case: &Case, warm_up: Duration, time: Duration) -> Resul
     let end = run.until(begin + time)?;
     let used = usage::sample(&unit.processes)?.since(&before);
     let seconds = end.duration_since(begin).as_secs_f64();
-    let figures = load::figures(&run.times, seconds, &used);
+    let figures = figures::figures(&run.times, seconds, &used);
     while run.in_flight > 0 {
         run.step()?;
     }

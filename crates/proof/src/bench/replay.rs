@@ -6,7 +6,7 @@
 
 use super::bar::{Bar, Limit};
 use super::disk::read_through;
-use super::run::Plan;
+use super::plan::Plan;
 use super::special::Found;
 use super::{rounds, usage};
 use crate::random::Random;
@@ -127,7 +127,7 @@ async fn fill_it(core: CoreHandle, path: &Path, mib: u64) -> Result<f64, String>
     loop {
         core.sleep_until(core.now().after(FULL_AFTER)).await;
         let status = journal.status(&core).await;
-        let records: u64 = status.iter().map(|it| it.records).sum();
+        let records: u64 = status.iter().map(|it| it.counts.records).sum();
         if records == before {
             return Ok(each_volume);
         }

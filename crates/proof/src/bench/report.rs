@@ -2,21 +2,21 @@
 
 use super::bar::{Bar, Limit};
 use super::chart::{self, Group};
-use super::load::Figures;
+use super::figures::Figures;
 use super::rounds::{Effort, Row};
-use manifest::page::{Table, paragraph, with_block};
+use manifest::page::{MarkdownTable, paragraph, with_block};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 /// Everything that was measured.
-pub struct Report {
+pub struct BenchReport {
     /// On what.
     pub machine: Vec<(&'static str, String)>,
     /// How much.
     pub effort: Effort,
-    /// Bytes of the units.
+    /// Size of each server's unit, in bytes.
     pub unit_bytes: u64,
     /// What is to be reached.
     pub bars: Vec<Bar>,
@@ -110,7 +110,7 @@ pub fn bar_line(bar: &Bar) -> String {
 
 /// A row for each case and server.
 fn each_server(rows: &[Row]) -> String {
-    let mut table = Table::new(&[
+    let mut table = MarkdownTable::new(&[
         "case",
         "server",
         "rate",
@@ -144,7 +144,7 @@ fn each_server(rows: &[Row]) -> String {
 
 /// A row for each case and other server; empty where nothing is compared with Causeway.
 fn compared(rows: &[Row]) -> String {
-    let mut table = Table::new(&[
+    let mut table = MarkdownTable::new(&[
         "case",
         "causeway :",
         "rate",
@@ -315,7 +315,7 @@ fn row_json(row: &Row) -> Value {
     })
 }
 
-impl Report {
+impl BenchReport {
     /// Writes everything into a directory.
     ///
     /// # Errors
@@ -350,7 +350,7 @@ impl Report {
         out.push_str(&paragraph(&effort, "  "));
         if !self.bars.is_empty() {
             out.push('\n');
-            let mut table = Table::new(&["bar", "limit", "reached", "", "figures"]);
+            let mut table = MarkdownTable::new(&["bar", "limit", "reached", "", "figures"]);
             for bar in &self.bars {
                 let met = if bar.is_met() { "met" } else { "**not met**" };
                 let value = format!("{:.2}", bar.value);
@@ -499,7 +499,7 @@ mod test {
             rounds: vec![vec![figures(2.0), figures(3.0)]],
             loads: vec![1.0, 2.0],
         };
-        let report = Report {
+        let report = BenchReport {
             machine: vec![("processors", "2 x such".to_owned())],
             effort: Effort {
                 rounds: 1,

@@ -3,7 +3,8 @@
 //! is what counts.
 
 use super::case::Case;
-use super::load::{Client, Figures, Unit};
+use super::figures::{Figures, Unit};
+use super::load::LoadClient;
 use super::servers::Server;
 use std::fs;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const OTHERS_MAX: f64 = 0.1;
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Rounds.
+    /// How often each server has its turn; figures are medians over them.
     pub rounds: usize,
     /// Time of one server in one round.
     pub time: Duration,
@@ -104,7 +105,7 @@ pub struct Variant<'a> {
 /// # Errors
 /// What failed, for people.
 pub fn measure(
-    client: &Client,
+    client: &LoadClient,
     servers: &[&Server],
     case: &Case,
     effort: Effort,
@@ -121,7 +122,11 @@ pub fn measure(
 ///
 /// # Errors
 /// What failed, for people.
-pub fn compare(client: &Client, variants: &[Variant<'_>], effort: Effort) -> Result<Row, String> {
+pub fn compare(
+    client: &LoadClient,
+    variants: &[Variant<'_>],
+    effort: Effort,
+) -> Result<Row, String> {
     let names = variants.iter().map(|variant| variant.name.to_owned());
     let mut run = |at: usize, warm_up| {
         let Variant { unit, case, .. } = &variants[at];

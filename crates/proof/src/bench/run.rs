@@ -1,39 +1,16 @@
 //! The whole run: starts servers, measures, writes the report.
 
 use super::case::{PEER_CASES, PLAIN_CASES};
-use super::load::Client;
+use super::load::LoadClient;
 use super::machine;
-use super::report::{self, Report};
-use super::rounds::{Effort, Row, measure};
-use super::servers::{self, Causeway, Place, Server};
+use super::plan::Plan;
+use super::report::{self, BenchReport};
+use super::rounds::{Row, measure};
+use super::servers::{self, Causeway, Server};
 use super::special::{self, Found};
 use super::{
-    cache, coalesce, course, disk, durable, foreign, integrity, layer, many, replay, scrub,
+    cache, coalesce, disk, durable, foreign, integrity, layer, many, replay, scrub, steady,
 };
-use std::path::PathBuf;
-
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Where things are.
-    pub place: Place,
-    /// Where the report goes, and files of the file backend are made.
-    pub out: PathBuf,
-    /// How much.
-    pub effort: Effort,
-    /// Bytes of the units.
-    pub bytes: u64,
-    /// Cases by their short names; all where empty.
-    pub cases: Vec<String>,
-    /// Servers, Causeway among them.
-    pub peers: Vec<String>,
-}
-
-impl Plan {
-    fn wants(&self, id: &str) -> bool {
-        self.cases.is_empty() || self.cases.iter().any(|case| case == id)
-    }
-}
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
 const SPECIAL: [&str; 17] = [
@@ -46,7 +23,7 @@ const SPECIAL: [&str; 17] = [
     "cache",
     "durable",
     "flush",
-    "course",
+    "steady",
     "replay",
     "integrity",
     "scrub",
@@ -69,7 +46,7 @@ fn start(plan: &Plan, name: &str) -> Result<Server, String> {
 }
 
 /// The cases with every server.
-fn peers(plan: &Plan, client: &Client) -> Result<Vec<Row>, String> {
+fn peers(plan: &Plan, client: &LoadClient) -> Result<Vec<Row>, String> {
     let cases: Vec<_> = PEER_CASES
         .iter()
         .chain(&PLAIN_CASES)
@@ -98,7 +75,7 @@ fn peers(plan: &Plan, client: &Client) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
+fn special(plan: &Plan, client: &LoadClient, id: &str) -> Result<Found, String> {
     match id {
         "cores" => special::two_cores(plan, client),
         "poll" => special::polling(plan, client),
@@ -109,7 +86,7 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "cache" => cache::read_cache(plan, client),
         "durable" => durable::durable(plan, client),
         "flush" => durable::slow_flush(plan, client),
-        "course" => course::course(plan, client),
+        "steady" => steady::steady(plan, client),
         "replay" => replay::replay(plan),
         "integrity" => integrity::checksums(plan, client),
         "scrub" => scrub::scrub(plan, client),
@@ -127,9 +104,9 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
 /// What failed, for people. A comparison that this machine cannot make is left out, and the report
 /// says why.
 pub fn run(plan: &Plan) -> Result<(), String> {
-    let client = Client::start().map_err(|error| error.to_string())?;
+    let client = LoadClient::start().map_err(|error| error.to_string())?;
     let rows = peers(plan, &client)?;
-    let mut report = Report {
+    let mut report = BenchReport {
         machine: machine::describe(),
         effort: plan.effort,
         unit_bytes: plan.bytes,

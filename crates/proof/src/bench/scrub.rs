@@ -4,9 +4,10 @@
 use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K, WRITE_4K};
 use super::durable::{Daemon, SMALL_MIB};
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::{Effort, Row, take_turns};
-use super::run::Plan;
 use super::servers::Causeway;
 use super::special::{Found, rates};
 
@@ -63,7 +64,7 @@ fn bars(row: &Row, found: &mut Found) {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn scrub(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn scrub(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let how = Causeway {
         name: "scrubbed",
         unit_lines: "integrity = true",

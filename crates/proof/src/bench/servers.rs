@@ -1,7 +1,7 @@
 //! Starting and stopping what is measured: the null server, Causeway, tgt and istgt, each with a
 //! unit in memory.
 
-use super::load::Unit;
+use super::figures::Unit;
 use super::usage;
 use serde_json::Value;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Place {
 pub struct Server {
     /// For people.
     pub name: String,
-    /// Its unit.
+    /// Where clients find what it exports.
     pub unit: Unit,
     child: Child,
     /// Files that it leaves behind.
@@ -47,7 +47,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Its process.
+    /// The process identifier of its first process.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()

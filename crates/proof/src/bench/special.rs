@@ -4,9 +4,10 @@
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, SECTOR_CASES, WRITE_4K};
 use super::cgroup::Cap;
-use super::load::{Client, Figures};
+use super::figures::Figures;
+use super::load::LoadClient;
+use super::plan::Plan;
 use super::rounds::{Effort, Row, Variant, compare};
-use super::run::Plan;
 use super::servers::{self, Causeway};
 
 /// The share of a processor that a core may use where two are compared with one.
@@ -17,7 +18,7 @@ const CAP_PERCENT: u32 = 40;
 pub struct Found {
     /// Measured rows, with a heading each.
     pub rows: Vec<Row>,
-    /// Bars.
+    /// What was asked of the rows, and whether they keep it.
     pub bars: Vec<Bar>,
     /// Charts: names of their files, and what is in them.
     pub charts: Vec<(&'static str, String)>,
@@ -32,7 +33,7 @@ pub struct Found {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn two_cores(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn two_cores(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let on = |name, cores| Causeway {
         name,
         cores,
@@ -43,7 +44,7 @@ pub fn two_cores(plan: &Plan, client: &Client) -> Result<Found, String> {
     client.fill(&one.unit)?;
     client.fill(&two.unit)?;
     let caps = [one.process(), two.process()].map(|process| Cap::cores(process, CAP_PERCENT));
-    let both = Client::on_two_processors().map_err(|error| error.to_string())?;
+    let both = LoadClient::on_two_processors().map_err(|error| error.to_string())?;
     let mut found = Found::default();
     for case in [READ_4K, WRITE_4K].map(|case| case.with_sessions(4)) {
         if let Some(Err(error)) = caps.iter().find(|cap| cap.is_err()) {
@@ -83,7 +84,7 @@ pub fn rates(row: &Row) -> String {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn sectors(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn sectors(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let of = |name, block| Causeway {
         name,
         block,
@@ -121,7 +122,7 @@ pub fn sectors(plan: &Plan, client: &Client) -> Result<Found, String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn digests(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn digests(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
     client.fill(&server.unit)?;
     let mut found = Found::default();
@@ -160,7 +161,7 @@ pub fn digests(plan: &Plan, client: &Client) -> Result<Found, String> {
 ///
 /// # Errors
 /// What failed, for people.
-pub fn polling(plan: &Plan, client: &Client) -> Result<Found, String> {
+pub fn polling(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let null = servers::null(&plan.place, plan.bytes)?;
     let usual = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
     let polls = Causeway {

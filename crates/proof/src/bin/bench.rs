@@ -7,10 +7,11 @@
 //! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
 
 use proof::bench::null_server;
+use proof::bench::plan::Plan;
 use proof::bench::replay;
 use proof::bench::report;
 use proof::bench::rounds::Effort;
-use proof::bench::run::{Plan, run};
+use proof::bench::run::run;
 use proof::bench::servers::Place;
 use proof::bench::waist;
 use std::path::Path;

@@ -4,7 +4,7 @@
 //! `--executions N` runs a fixed number instead of a time, `--input FILE` runs one file,
 //! `--seeds-to DIR` writes the seeds of every target there, as a corpus for another fuzzer.
 
-use proof::fuzz::{TARGETS, Target, run, run_one, seeds_of};
+use proof::fuzz::{FuzzTarget, TARGETS, run, run_one, seeds_of};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
     }
 }
 
-fn write_seeds(targets: &[&Target], directory: &Path) -> Result<(), String> {
+fn write_seeds(targets: &[&FuzzTarget], directory: &Path) -> Result<(), String> {
     for target in targets {
         let directory = directory.join(target.name);
         let failed = |error| format!("{}: {error}", directory.display());
@@ -72,7 +72,7 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-fn fuzz(target: &Target, wish: &Wish) -> Result<(), String> {
+fn fuzz(target: &FuzzTarget, wish: &Wish) -> Result<(), String> {
     let start = clock();
     let time = Duration::from_secs(wish.seconds.unwrap_or(10));
     let mut go_on = |tried: u64| match wish.executions {
@@ -96,8 +96,8 @@ fn fuzz(target: &Target, wish: &Wish) -> Result<(), String> {
 }
 
 fn work(wish: &Wish) -> Result<(), String> {
-    let wanted = |target: &&Target| wish.target.as_ref().is_none_or(|name| target.name == name);
-    let targets: Vec<&Target> = TARGETS.iter().filter(wanted).collect();
+    let wanted = |target: &&FuzzTarget| wish.target.as_ref().is_none_or(|name| target.name == name);
+    let targets: Vec<&FuzzTarget> = TARGETS.iter().filter(wanted).collect();
     if let Some(directory) = &wish.seeds_to {
         return write_seeds(&targets, directory);
     }

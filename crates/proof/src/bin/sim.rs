@@ -8,7 +8,7 @@
 //! error, then what went wrong and the command that repeats it.
 
 use env::sim::{Fault, Hits};
-use proof::sim::copy::Copy;
+use proof::sim::copy::ExtendedCopy;
 use proof::sim::disk::Disk;
 use proof::sim::journal::{Journal, Lies, Rot};
 use proof::sim::layers::Layers;
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const TRACE_LINES: usize = 2000;
 
 /// Seeds after which is told how far it is.
-const TOLD_EVERY: u64 = 50_000;
+const REPORTED_EVERY: u64 = 50_000;
 
 struct Wish {
     /// Names of scenes.
@@ -67,7 +67,7 @@ fn scenes() -> Vec<Kind> {
         Kind::Scene(Box::<Target>::default()),
         Kind::Story(Box::<Order>::default()),
         Kind::Story(Box::<Resets>::default()),
-        Kind::Story(Box::<Copy>::default()),
+        Kind::Story(Box::<ExtendedCopy>::default()),
         Kind::Story(Box::<Journal>::default()),
         Kind::Story(Box::<Rot>::default()),
         Kind::Story(Box::<Lies>::default()),
@@ -160,7 +160,7 @@ fn some(name: &str, seeds: &Seeds, wish: &Wish) -> Result<Sum, Box<Failure>> {
         let done = seed + 1 - wish.first;
         if wish.count == 1 {
             println!("hash {:016x}", report.hash);
-        } else if done.is_multiple_of(TOLD_EVERY) && done < wish.count {
+        } else if done.is_multiple_of(REPORTED_EVERY) && done < wish.count {
             eprintln!("scene {name}: {done} of {} seeds", wish.count);
         }
     }

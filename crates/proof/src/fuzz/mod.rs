@@ -2,7 +2,8 @@
 //! offer.
 //!
 //! ```text
-//!   seeds --pick--> mutate (bits, lengths, splices, whole PDUs, words) --> entry point --panic--> Finding
+//!   seeds --pick--> mutate (bits, lengths, splices, whole PDUs, words) --> entry point
+//!         --panic--> Finding
 //! ```
 //!
 //! **Contract.** A run is a function of its seed and the program: the same seed tries the same
@@ -24,7 +25,7 @@ pub const INPUT_BYTES_MAX: usize = 4096;
 
 /// Something to fuzz.
 #[derive(Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name, also in `fuzz/`.
     pub name: &'static str,
     /// What its inputs look like.
@@ -36,7 +37,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     target(
         "login_stream",
         Form::Pdus,
@@ -95,8 +96,8 @@ pub const TARGETS: &[Target] = &[
     target("history", Form::Bytes, 5_000, journal::fuzz::history),
 ];
 
-const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> Target {
-    Target {
+const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> FuzzTarget {
+    FuzzTarget {
         name,
         form,
         short_run,
@@ -106,20 +107,20 @@ const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) 
 
 /// An input that breaks an oracle.
 #[derive(Debug)]
-pub struct Finding {
-    /// Target.
+pub struct Counterexample {
+    /// The parser that was fuzzed, by its name in the table.
     pub target: &'static str,
     /// Seed of the run.
     pub seed: u64,
     /// Which input of the run it was, from 0.
     pub execution: u64,
-    /// The input.
+    /// The bytes that broke the oracle, as the parser got them.
     pub input: Vec<u8>,
     /// What the oracle said.
     pub message: String,
 }
 
-impl Finding {
+impl Counterexample {
     /// Writes the input below `directory`, and says where.
     ///
     /// # Errors
@@ -133,7 +134,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             target,
@@ -155,7 +156,7 @@ impl fmt::Display for Finding {
 ///
 /// # Errors
 /// What the oracle said.
-pub fn run_one(target: &Target, input: &[u8]) -> Result<(), String> {
+pub fn run_one(target: &FuzzTarget, input: &[u8]) -> Result<(), String> {
     // Entry points keep nothing between calls, so nothing is left half done.
     catch_unwind(AssertUnwindSafe(|| (target.run)(input))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -170,10 +171,10 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(), String> {
 /// # Errors
 /// The first input that breaks an oracle.
 pub fn run(
-    target: &Target,
+    target: &FuzzTarget,
     seed: u64,
     go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<u64, Box<Finding>> {
+) -> Result<u64, Box<Counterexample>> {
     let seeds = seeds_of(target);
     let mut mutator = Mutator::new(target.form, seed, seeds.clone());
     let mut tried = 0;
@@ -181,7 +182,7 @@ pub fn run(
     while go_on(tried) {
         let input = first.next().unwrap_or_else(|| mutator.next_input());
         if let Err(message) = run_one(target, &input) {
-            return Err(Box::new(Finding {
+            return Err(Box::new(Counterexample {
                 target: target.name,
                 seed,
                 execution: tried,

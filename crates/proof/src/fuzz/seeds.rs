@@ -1,10 +1,10 @@
 //! Good inputs to start from: those of the crates, and what hosts send.
 
-use super::{Form, Target};
+use super::{Form, FuzzTarget};
 
 /// The inputs that a target starts with; never none.
 #[must_use]
-pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
+pub fn seeds_of(target: &FuzzTarget) -> Vec<Vec<u8>> {
     let mut out: Vec<Vec<u8>> = match target.name {
         "cdb" => cdbs(),
         "sense" => senses(),

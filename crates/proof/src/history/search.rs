@@ -3,6 +3,7 @@
 use super::Queue;
 use crate::stamp::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a command does at its moment.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +75,7 @@ pub(super) fn without_unseen(steps: Vec<Step>) -> Vec<Step> {
 }
 
 /// Which steps are in the order so far: all below `from`, and those in `beyond`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Taken {
     from: usize,
     beyond: BTreeSet<usize>,
@@ -99,13 +100,32 @@ impl Taken {
     }
 }
 
+/// What is known to lead nowhere, by its hash: states are long and alike, and a tree of them would
+/// compare each with many.
+#[derive(Default)]
+struct Dead(BTreeMap<u64, Vec<(Taken, State)>>);
+
+impl Dead {
+    /// `false`: it is known already.
+    fn insert(&mut self, taken: &Taken, state: &State) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (taken, state).hash(&mut hasher);
+        let alike = self.0.entry(hasher.finish()).or_default();
+        let is_new = !alike.iter().any(|it| (&it.0, &it.1) == (taken, state));
+        if is_new {
+            alike.push((taken.clone(), state.clone()));
+        }
+        is_new
+    }
+}
+
 struct Search<'a> {
     steps: &'a [Step],
     /// For each step those that the queue puts before it.
     before: Vec<Vec<usize>>,
     /// For each step those that the queue puts after it.
     after: Vec<Vec<usize>>,
-    dead: BTreeSet<(Taken, State)>,
+    dead: Dead,
     left: u64,
     /// The longest order found, and what it led to.
     best: (usize, Taken, State),
@@ -146,7 +166,7 @@ pub(super) fn explain(steps: &[Step], state: State, steps_max: u64) -> Outcome {
         steps,
         before,
         after,
-        dead: BTreeSet::new(),
+        dead: Dead::default(),
         left: steps_max,
         best: (0, Taken::default(), state.clone()),
     };
@@ -160,7 +180,7 @@ pub(super) fn explain(steps: &[Step], state: State, steps_max: u64) -> Outcome {
         if search.is_over(&taken) {
             return Outcome::Explained;
         }
-        if !search.dead.insert((taken.clone(), state.clone())) {
+        if !search.dead.insert(&taken, &state) {
             continue;
         }
         let count = taken.from + taken.beyond.len();

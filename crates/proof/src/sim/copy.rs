@@ -11,8 +11,9 @@ use super::initiator::{Host, Job, Outcome, Session, Wire};
 use super::lab::{Lab, lun};
 use super::oracle::{End, Oracle, Ticket};
 use super::order::Plain;
+use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
-use super::story::{Marks, Stage, Story};
+use super::story::{Stage, Story};
 use super::worker::{Ledger, Shift, Worker};
 use crate::stamp::Value;
 use env::CoreHandle;
@@ -37,7 +38,7 @@ const FUNCTION_TIME: Duration = Duration::from_millis(2200);
 
 /// The story.
 #[derive(Default)]
-pub struct Copy;
+pub struct ExtendedCopy;
 
 /// A ledger that looks at the clock.
 struct Timed {
@@ -61,7 +62,7 @@ impl Ledger for Timed {
         let begun = self.begun.borrow_mut().remove(&number);
         if let Some((since, true)) = begun {
             let took = self.core.now().since(since);
-            self.marks.borrow_mut().count("beside_a_hang");
+            self.marks.borrow_mut().count("next_to_a_hang");
             if took > PROMPT {
                 let what = format!("a command beside a disk that hangs took {took:?}");
                 self.complaints.borrow_mut().push(what);
@@ -214,7 +215,7 @@ impl Copier {
     }
 }
 
-impl Story for Copy {
+impl Story for ExtendedCopy {
     fn name(&self) -> &'static str {
         "copy"
     }
@@ -224,8 +225,8 @@ impl Story for Copy {
             "copied",
             "not_copied",
             "hang",
-            "beside_a_hang",
-            "login_beside_a_hang",
+            "next_to_a_hang",
+            "login_next_to_a_hang",
             "reset_of_a_hang",
             "quiet",
         ]
@@ -375,7 +376,7 @@ fn hang(
     let before = stage.world.now();
     drop(lab.log_in(stage, 2)?);
     let took = stage.world.now().since(before);
-    stage.marks.borrow_mut().count("login_beside_a_hang");
+    stage.marks.borrow_mut().count("login_next_to_a_hang");
     if took > PROMPT {
         stage.complain(format!("a login beside a disk that hangs took {took:?}"));
     }
@@ -392,7 +393,7 @@ fn hang(
         let answered = stage
             .world
             .block_on(&lab.hosts[1], Duration::from_secs(60), reset);
-        let answered = answered.map_err(|stuck| format!("reset of a hanging unit: {stuck}"))?;
+        let answered = answered.map_err(|error| format!("reset of a hanging unit: {error}"))?;
         let took = stage.world.now().since(before);
         stage.marks.borrow_mut().count("reset_of_a_hang");
         if !matches!(answered, Outcome::Function(0)) || took > FUNCTION_TIME {

@@ -1,73 +1,22 @@
 //! The real volumes on the simulated disk: a file in a pool, or a block device, with the layers
 //! that a logical unit is given.
 
+use super::layout::Layout;
 use super::scene::{Opened, Scene, Setup};
 use backends::{FileSpec, Provisioning, create_file, open_block, open_file};
 use env::sim::{BlockDevice, Node, World};
 use env::{CoreHandle, LocalFuture};
-use layers::stripe::{Column, Map, Row, Stripe};
+use layers::stripe::Stripe;
 use layers::{Emulate, ReadCache, StableWrite};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use units::{BlockSize, ByteCount, Lba};
+use units::{BlockSize, ByteCount};
 use volume::{Checked, Fences, Volume, over};
 
 /// The name of the only disk.
 const ONLY: &str = "lun";
-
-/// Blocks of a stripe's unit.
-const UNIT: u64 = 4;
-
-/// How the blocks of a volume lie on files or devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// All on one.
-    One,
-    /// The second half behind the first.
-    Span,
-    /// By turns on three.
-    Stripe,
-}
-
-impl Layout {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::One, Self::Span, Self::Stripe];
-
-    const fn columns(self) -> u64 {
-        match self {
-            Self::One => 1,
-            Self::Span => 2,
-            Self::Stripe => 3,
-        }
-    }
-
-    /// A volume has a multiple of so many blocks.
-    pub(super) const fn whole_blocks(self) -> u64 {
-        match self {
-            Self::One => 1,
-            Self::Span => 2,
-            Self::Stripe => UNIT * self.columns(),
-        }
-    }
-
-    /// Where the blocks are.
-    fn map(self, blocks: u64) -> Map {
-        let blocks = blocks / self.columns();
-        let column = |part| Column {
-            part,
-            start: Lba(0),
-        };
-        let row = |columns| Row { columns, blocks };
-        let rows = match self {
-            Self::One => vec![row(vec![column(0)])],
-            Self::Span => vec![row(vec![column(0)]), row(vec![column(1)])],
-            Self::Stripe => vec![row((0..3).map(column).collect())],
-        };
-        Map::new(rows, UNIT).expect("blocks are a multiple of what it takes")
-    }
-}
 
 /// The names of the parts of a disk, each of which is one as a setup of its own says.
 fn parts(name: &str, setup: Setup) -> Vec<(String, Setup)> {

@@ -1,8 +1,9 @@
 //! What most stories stand on: a node with units, hosts on nodes of their own, lives that end.
 
 use super::client::audit_blocks;
-use super::disk::{Layout, add_device};
+use super::disk::add_device;
 use super::initiator::{Host, Session, SessionConfig};
+use super::layout::Layout;
 use super::oracle::Oracle;
 use super::scene::Setup;
 use super::stack::{self, PORT, Running};
@@ -217,6 +218,6 @@ pub(super) fn wait<T: 'static>(
     run: impl Future<Output = Result<T, String>> + 'static,
 ) -> Result<T, String> {
     let ended = stage.world.block_on(node, LIMIT, run);
-    let ended = ended.map_err(|stuck| format!("{what}: {stuck}"))?;
+    let ended = ended.map_err(|error| format!("{what}: {error}"))?;
     ended.map_err(|error| format!("{what}: {error}"))
 }

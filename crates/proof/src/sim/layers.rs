@@ -6,8 +6,9 @@
 //! in physical blocks of 4096, and of 4096. What happens to it is that of all scenes; besides, what
 //! came to rest is destaged and closed as an administrator would, before its power is cut.
 
-use super::disk::{Layout, add_device, volume};
+use super::disk::{add_device, volume};
 use super::initiator::Complaints;
+use super::layout::Layout;
 use super::pool::{self, Pool};
 use super::scene::{Opened, Scene, Setup};
 use super::stack::{self, Made, PORT};
@@ -51,8 +52,8 @@ impl fmt::Debug for Composition {
         write!(f, ", {:?}", self.layout)?;
         match self.journal {
             None => f.write_str(", no journal")?,
-            Some((mode, sums)) => {
-                let with = if sums { " with checksums" } else { "" };
+            Some((mode, checksums)) => {
+                let with = if checksums { " with checksums" } else { "" };
                 write!(f, ", {mode:?}{with}")?;
             }
         }
@@ -135,7 +136,7 @@ impl Composition {
 
     pub(super) fn pool(self, setup: Setup) -> Option<(Pool, Mode)> {
         self.journal
-            .map(|(mode, sums)| (Pool::only(setup, sums), mode))
+            .map(|(mode, checksums)| (Pool::only(setup, checksums), mode))
     }
 }
 

@@ -9,9 +9,10 @@
 use super::client::Client;
 use super::initiator::offer;
 use super::lab::{Lab, lun, wait};
+use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::scene::Opened;
-use super::story::{Marks, Stage, Story};
+use super::story::{Stage, Story};
 use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Rng};

@@ -11,8 +11,9 @@ use super::initiator::{Host, Job, Outcome, Session, SessionConfig, Wire};
 use super::lab::{LIMIT, lun, wait};
 use super::oracle::{End, Oracle, Ticket};
 use super::order::{Plain, disturb};
+use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
-use super::story::{Marks, Stage, Story};
+use super::story::{Stage, Story};
 use super::worker::{Shift, Worker};
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, Rng};
@@ -533,7 +534,7 @@ impl Admin {
             None => {}
         }
         self.oracle
-            .note(|| format!("told {:?}", answer.as_ref().map(|_| ())));
+            .note(|| format!("answered {:?}", answer.as_ref().map(|_| ())));
         let found = Objects::clone(&self.controller.objects());
         let whole = answer.is_ok();
         let stored = match answer {
@@ -587,9 +588,9 @@ impl Admin {
         if seen.logins() != before.0 || !before.2 {
             return;
         }
-        self.marks.borrow_mut().count("told_of_the_size");
+        self.marks.borrow_mut().count("size_reported");
         if seen.attentions(lun(0), reported) + seen.resets() <= before.1 {
-            let what = "a host was not told that the capacity has changed".to_owned();
+            let what = "a host was not notified that the capacity has changed".to_owned();
             self.complaints.borrow_mut().push(what);
         }
     }
@@ -611,7 +612,7 @@ impl Story for WholeNode {
             "refused",
             "found_acknowledged",
             "found_unacknowledged",
-            "told_of_the_size",
+            "size_reported",
             "link_cut",
             "logged_in_again",
             "target_warm_reset",
@@ -773,7 +774,7 @@ fn come_back(stage: &mut Stage, fleet: &Fleet, sessions: &[Session]) -> Result<(
             within(&core, limit, asked).await
         };
         let served = stage.world.block_on(host, LIMIT, ready);
-        let served = served.map_err(|stuck| format!("a session does not come back: {stuck}"))?;
+        let served = served.map_err(|error| format!("a session does not come back: {error}"))?;
         if served.is_none() {
             return Err(format!("a session of {} is not served again", host.name()));
         }

@@ -319,7 +319,7 @@ impl Oracle {
         let state = &mut *self.state.borrow_mut();
         let before = std::mem::replace(&mut state.failed_syncs, so_far);
         if so_far > before && state.model.flushes_may_have_failed() {
-            state.say(|| "a flush may have failed and nobody was told".to_owned());
+            state.say(|| "a flush may have failed and nobody was notified".to_owned());
             state.history = None;
         }
     }
@@ -340,7 +340,7 @@ impl Oracle {
         let own_syncs = state.own_syncs.take();
         if so_far > before {
             state.model.a_sync_failed();
-            state.say(|| "a sync failed and nobody was told".to_owned());
+            state.say(|| "a sync failed and nobody was notified".to_owned());
             state.history = None;
         } else if let Some(started) = own_syncs {
             state.end_sync(&started, &End::Done(None), false);
@@ -530,7 +530,7 @@ mod test {
     use units::BlockCount;
 
     #[test]
-    fn data_that_came_back_beside_a_flush_is_right_where_it_failed_and_nobody_was_told() {
+    fn data_that_came_back_next_to_a_flush_is_right_where_it_failed_and_nobody_was_notified() {
         for (failed, answered, right) in [(1, false, true), (1, true, false), (0, false, false)] {
             let oracle = Oracle::new(BlockSize::B512, false);
             let at = LbaRange::new(Lba(0), BlockCount(1)).unwrap();

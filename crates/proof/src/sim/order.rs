@@ -7,8 +7,9 @@
 use super::initiator::{Job, Outcome, Session};
 use super::lab::{Lab, lun};
 use super::oracle::{End, Oracle, Ticket};
+use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
-use super::story::{Marks, Stage, Story};
+use super::story::{Stage, Story};
 use super::worker::{Ledger, Shift, Worker};
 use env::CoreHandle;
 use env::sim::{Fault, Rng};

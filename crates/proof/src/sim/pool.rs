@@ -1,6 +1,7 @@
 //! A pool with a journal on a simulated machine, as one seed draws it.
 
-use super::disk::{Layout, add_device, backings, leaf};
+use super::disk::{add_device, backings, leaf};
+use super::layout::Layout;
 use super::scene::{Opened, Setup};
 use env::CoreHandle;
 use env::sim::{Node, Rng};
@@ -26,19 +27,19 @@ pub(in crate::sim) const FILLER_BYTES: u64 = 1 << 20;
 /// Bytes of a part of a volume's history.
 pub(in crate::sim) const PART_BYTES: u64 = 64 << 10;
 
-/// Bytes from which writes go past the log that none has.
+/// Bytes from which writes go around the log that none has.
 const NEVER: usize = 1 << 30;
 
 /// What a seed has decided about a pool.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) struct Pool {
     pub(in crate::sim) setup: Setup,
-    /// Volumes of it.
+    /// How many LUNs of the pool a schedule writes to.
     pub(in crate::sim) volumes: usize,
     /// There is one more, which fills the log.
     pub(in crate::sim) fills: bool,
     /// The volumes have checksums.
-    pub(in crate::sim) sums: bool,
+    pub(in crate::sim) checksums: bool,
     /// Stable writes do not wait for their checksums, as in the daemon.
     covered: bool,
     /// Bytes of physical blocks, as far as checksums are concerned.
@@ -72,7 +73,7 @@ impl Pool {
             setup,
             volumes: 1 + usize::from(rng.below(4) == 0),
             fills: rng.below(8) == 0,
-            sums: rng.below(3) == 0,
+            checksums: rng.below(3) == 0,
             covered: seed & 4 != 0,
             physical_block_bytes: match seed & 8 {
                 0 => setup.block_size.bytes(),
@@ -113,12 +114,12 @@ impl Pool {
     }
 
     /// One volume of this setup, whose mode stays.
-    pub(in crate::sim) fn only(setup: Setup, sums: bool) -> Self {
+    pub(in crate::sim) fn only(setup: Setup, checksums: bool) -> Self {
         Self {
             setup,
             volumes: 1,
             fills: false,
-            sums,
+            checksums,
             covered: true,
             physical_block_bytes: setup.block_size.bytes() << setup.physical_block_exponent,
             history: false,
@@ -221,7 +222,7 @@ impl Pool {
         };
         let created = Journal::create(&core, &spec).await;
         created.map_err(|error| error.to_string())?;
-        if self.sums {
+        if self.checksums {
             self.make_maps(&core).await?;
         }
         Ok(())
@@ -251,7 +252,7 @@ impl Pool {
 
     /// The map of a volume's checksums.
     pub(in crate::sim) fn map(volume: usize) -> PathBuf {
-        PathBuf::from(format!("/journals/{}.sums", Self::name(volume)))
+        PathBuf::from(format!("/journals/{}.checksums", Self::name(volume)))
     }
 
     /// The history of a volume's changes.
@@ -276,9 +277,9 @@ impl Pool {
         let checked = Integrity::open(core, backing, options).await;
         let checked = checked.map_err(|error| error.to_string())?;
         if checked.is_replaying() {
-            let doubts = journal.unverified_blocks(id);
-            let doubted = checked.mark_unverified(core, doubts.ranges()).await;
-            doubted.map_err(|error| error.to_string())?;
+            let unverified = journal.unverified_blocks(id);
+            let marked = checked.mark_unverified(core, unverified.ranges()).await;
+            marked.map_err(|error| error.to_string())?;
             checked.replayed();
         }
         Ok(checked)
@@ -309,7 +310,7 @@ impl Pool {
             let leaf = leaf(&core, Self::name(number), setup, fences.clone()).await?;
             let mut backing = over(StableWrite, over(Emulate, leaf));
             let id = Self::id(number);
-            if self.sums {
+            if self.checksums {
                 let checked = self
                     .checked(&core, (number, id), backing, (&journal, &found))
                     .await?;
@@ -330,7 +331,7 @@ impl Pool {
             };
             behind.write_around_from(self.past_bytes);
             journaled.insert(number, Arc::clone(&behind));
-            if self.sums {
+            if self.checksums {
                 behind.log_first();
             }
             // Every second setup has a cache that holds a part of the blocks.
@@ -397,7 +398,7 @@ impl Running {
     }
 
     /// Blocks of 4 KiB of a volume whose checksums are taken from what is there, as it was opened.
-    pub(in crate::sim) fn doubted(&self, volume: usize) -> Vec<Range<u64>> {
+    pub(in crate::sim) fn marked(&self, volume: usize) -> Vec<Range<u64>> {
         self.journal
             .unverified_blocks(Pool::id(volume))
             .ranges()

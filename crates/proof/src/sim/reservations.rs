@@ -12,9 +12,10 @@ use super::client::within;
 use super::initiator::{Job, Outcome, Session, Wire};
 use super::lab::{Lab, lun};
 use super::oracle::{End, Oracle, Ticket};
+use super::report::Marks;
 use super::reservation_model::{Change, KINDS, Part, Reported, Reserved, after, during};
 use super::run::{FILE_FAULTS, NET_FAULTS};
-use super::story::{Marks, Stage, Story};
+use super::story::{Stage, Story};
 use super::worker::{Ledger, Shift, Worker};
 use env::CoreHandle;
 use env::sim::{Fault, Rng};
@@ -80,7 +81,8 @@ impl Judge {
 
     fn end_batch(&self, before: &BTreeSet<Reserved>, parts: &[Part]) {
         let now = after(before, parts);
-        self.oracle.note(|| format!("told {parts:?}, now {now:?}"));
+        self.oracle
+            .note(|| format!("answered {parts:?}, now {now:?}"));
         if now.is_empty() {
             self.complain(format!(
                 "no order of {parts:?} explains these answers from {before:?}"
@@ -326,7 +328,7 @@ fn full_status(data: &[u8]) -> Option<Status4> {
     Some((keys, held))
 }
 
-async fn look(session: &Session, judge: &Judge) {
+async fn inspect(session: &Session, judge: &Judge) {
     let command = Command::PersistentReserveIn {
         action: PrInAction::ReadFullStatus,
         allocation_length: 2048,
@@ -451,7 +453,7 @@ async fn administer(
             core.sleep_until(soon).await;
         }
         if rng.below(4) == 0 {
-            look(&sessions[rng.index(sessions.len())], &judge).await;
+            inspect(&sessions[rng.index(sessions.len())], &judge).await;
         }
         let pause = Duration::from_micros(rng.below(3000));
         core.sleep_until(core.now().after(pause)).await;
@@ -509,18 +511,23 @@ impl Story for Reservations {
         }
         lab.start(stage)?;
         let session = lab.log_in(stage, 0)?;
-        first_look(stage, &lab, session, &judge)?;
+        first_inspection(stage, &lab, session, &judge)?;
         lab.units[0].oracle.close_history();
         Ok(())
     }
 }
 
 /// What is there after the start is what must be there.
-fn first_look(stage: &Stage, lab: &Lab, session: Session, judge: &Rc<Judge>) -> Result<(), String> {
+fn first_inspection(
+    stage: &Stage,
+    lab: &Lab,
+    session: Session,
+    judge: &Rc<Judge>,
+) -> Result<(), String> {
     let (core, judge) = (lab.hosts[0].core(0), Rc::clone(judge));
-    super::lab::wait(stage, &lab.hosts[0], "look", async move {
-        let looked = within(&core, Duration::from_secs(60), look(&session, &judge)).await;
-        looked.ok_or("READ FULL STATUS is not answered".to_owned())
+    super::lab::wait(stage, &lab.hosts[0], "inspection", async move {
+        let inspected = within(&core, Duration::from_secs(60), inspect(&session, &judge)).await;
+        inspected.ok_or("READ FULL STATUS is not answered".to_owned())
     })
 }
 
@@ -530,7 +537,7 @@ fn life(stage: &mut Stage, lab: &Lab, judge: &Rc<Judge>) -> Result<(), String> {
     for host in 0..HOSTS {
         sessions.push(lab.log_in(stage, host)?);
     }
-    first_look(stage, lab, sessions[0].clone(), judge)?;
+    first_inspection(stage, lab, sessions[0].clone(), judge)?;
     for (host, session) in (0..HOSTS).zip(&sessions) {
         let core = lab.hosts[host as usize].core(0);
         let path = lab.path(stage, session, host, 0)?;

@@ -2,61 +2,17 @@
 
 use super::client::{Client, audit, write_all};
 use super::lab::LIMIT;
-use super::oracle::{Counts, Oracle};
+use super::oracle::Oracle;
+use super::report::{Failure, Marks, Report, caught};
 use super::scene::{Scene, Setup};
-use super::story::Marks;
-use env::sim::{Fault, FaultPlan, Hits, Rng, World, WorldConfig};
+use env::sim::{Fault, FaultPlan, Rng, World, WorldConfig};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How soon after room was made on a full disk everything can be written.
 const ROOM_IS_SEEN_WITHIN: Duration = Duration::from_secs(30);
-
-/// What a run did.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Faults that took place.
-    pub hits: Hits,
-    /// Commands that were judged.
-    pub counts: Counts,
-    /// Events of a story.
-    pub marks: Marks,
-    /// The hash of all its events.
-    pub hash: u64,
-    /// Steps that it took.
-    pub steps: u64,
-}
-
-/// What a run found.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The seed that shows it.
-    pub seed: u64,
-    /// In which scene.
-    pub scene: &'static str,
-    /// What went wrong.
-    pub what: Vec<String>,
-    /// The last events, and all commands.
-    pub trace: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {} of scene {}:", self.seed, self.scene)?;
-        for what in &self.what {
-            writeln!(f, "  {what}")?;
-        }
-        write!(
-            f,
-            "again: cargo run -p proof --bin sim -- --scene {} --seed {}",
-            self.scene, self.seed
-        )
-    }
-}
 
 struct Run<'a> {
     scene: &'a dyn Scene,
@@ -77,25 +33,6 @@ struct Run<'a> {
 pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
     caught(scene.name(), seed, || {
         run_to_the_end(scene, seed, trace_lines)
-    })
-}
-
-/// Makes a failure of a panic: what panics in a task unwinds to here; the world is then left as it
-/// is.
-pub(super) fn caught(
-    scene: &'static str,
-    seed: u64,
-    running: impl FnOnce() -> Result<Report, Box<Failure>>,
-) -> Result<Report, Box<Failure>> {
-    catch_unwind(AssertUnwindSafe(running)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Box::new(Failure {
-            seed,
-            scene,
-            what: vec![format!("panic: {}", text.unwrap_or("without words"))],
-            trace: String::new(),
-        }))
     })
 }
 
@@ -187,14 +124,14 @@ impl Run<'_> {
         let limit = LIMIT;
         let start = self.scene.start(&victim, self.setup);
         let started = self.world.block_on(&victim, limit, start);
-        started.map_err(|stuck| format!("start: {stuck}"))??;
+        started.map_err(|error| format!("start: {error}"))??;
         let core = clients.core(0);
         let open = self.scene.open(&core, self.setup, u32::MAX);
         let opened = self.world.block_on(&clients, limit, open);
-        let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+        let opened = opened.map_err(|error| format!("open: {error}"))??;
         let reading = audit(core, opened, Rc::clone(&self.oracle));
         let values = self.world.block_on(&clients, limit, reading);
-        let values = values.map_err(|stuck| format!("audit: {stuck}"))??;
+        let values = values.map_err(|error| format!("audit: {error}"))??;
         self.oracle.open_history(values.clone());
         Ok(values)
     }
@@ -213,7 +150,7 @@ impl Run<'_> {
             let core = clients.core(u16::try_from(self.rng.below(2)).expect("below 2"));
             let open = self.scene.open(&core, self.setup, number);
             let opened = self.world.block_on(&clients, LIMIT, open);
-            let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+            let opened = opened.map_err(|error| format!("open: {error}"))??;
             working.set(working.get() + 1);
             let client = Client {
                 number,
@@ -243,7 +180,7 @@ impl Run<'_> {
             stop.set(true);
             let limit = Duration::from_secs(3600);
             let quiet = self.world.run_until(limit, || working.get() == 0);
-            quiet.map_err(|stuck| format!("clients do not come to an end: {stuck}"))?;
+            quiet.map_err(|error| format!("clients do not come to an end: {error}"))?;
         }
         // Clients beyond this point see the node die, where they are not on it.
         stop.set(true);
@@ -280,11 +217,11 @@ impl Run<'_> {
         let core = clients.core(0);
         let open = self.scene.open(&core, self.setup, u32::MAX);
         let opened = self.world.block_on(&clients, LIMIT, open);
-        let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+        let opened = opened.map_err(|error| format!("open: {error}"))??;
         let oracle = Rc::clone(&self.oracle);
         let writing = write_all(core, opened, oracle, ROOM_IS_SEEN_WITHIN);
         let written = self.world.block_on(&clients, LIMIT, writing);
-        written.map_err(|stuck| format!("room was made: {stuck}"))??;
+        written.map_err(|error| format!("room was made: {error}"))??;
         Ok(())
     }
 
@@ -298,7 +235,7 @@ impl Run<'_> {
             self.world.set_faults(FaultPlan::none());
             victim.disk().release();
             let closed = self.world.block_on(&victim, LIMIT, closing);
-            closed.map_err(|stuck| format!("close: {stuck}"))??;
+            closed.map_err(|error| format!("close: {error}"))??;
         }
         let failed = self.world.hits().of(Fault::FileSyncError);
         if self.scene.syncs_by_itself() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use units::BlockSize;
 use volume::{Lane, Shape, Volume};
 
-use super::disk::Layout;
+use super::layout::Layout;
 use env::LocalFuture;
 
 /// A lane with the facts of the volume behind it.

@@ -5,43 +5,11 @@
 
 use super::initiator::Complaints;
 use super::oracle::{Counts, Oracle};
-use super::run::{Failure, Report, caught};
+use super::report::{Failure, Marks, Report, caught};
 use env::sim::{Fault, FaultPlan, Rng, World, WorldConfig};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// How often each class of events of a story took place.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Marks(BTreeMap<&'static str, u64>);
-
-impl Marks {
-    /// One more.
-    pub fn count(&mut self, class: &'static str) {
-        *self.0.entry(class).or_insert(0) += 1;
-    }
-
-    /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
-        for (class, count) in &other.0 {
-            *self.0.entry(class).or_insert(0) += count;
-        }
-    }
-
-    /// How often this class took place.
-    #[must_use]
-    pub fn of(&self, class: &str) -> u64 {
-        self.0.get(class).copied().unwrap_or(0)
-    }
-
-    /// The classes of `wanted` that never took place.
-    #[must_use]
-    pub fn missing(&self, wanted: &[&'static str]) -> Vec<&'static str> {
-        let never = |class: &&&str| !self.0.contains_key(**class);
-        wanted.iter().filter(never).copied().collect()
-    }
-}
 
 /// What a story is told in: the world, and what it found so far.
 pub struct Stage {
@@ -92,7 +60,7 @@ impl Stage {
     pub(super) fn quiet(&self, working: &Cell<u32>) -> Result<(), String> {
         let limit = Duration::from_secs(3600);
         let quiet = self.world.run_until(limit, || working.get() == 0);
-        quiet.map_err(|stuck| format!("the work does not come to an end: {stuck}"))?;
+        quiet.map_err(|error| format!("the work does not come to an end: {error}"))?;
         self.marks.borrow_mut().count("quiet");
         Ok(())
     }

@@ -19,9 +19,9 @@ use units::{Buf, BufMut, Now};
 /// Name of this host.
 pub(crate) const NAME: &str = "iqn.2026-11.test:proof";
 
-/// GOOD.
+/// The command ended well (SAM-5 5.3.1).
 pub(crate) const GOOD: u8 = 0x00;
-/// CHECK CONDITION.
+/// Sense data says why the command failed (SAM-5 5.3.1).
 pub(crate) const CHECK_CONDITION: u8 = 0x02;
 
 /// A session.
@@ -119,7 +119,7 @@ impl Client {
                 assert!(n > 0, "the target closed the connection inside a PDU");
                 self.machine.data_filled(n);
             }
-            Want::Nothing => panic!("the connection is over and nobody was told"),
+            Want::Nothing => panic!("the connection is over and nobody was notified"),
         }
     }
 

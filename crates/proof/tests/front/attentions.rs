@@ -52,7 +52,7 @@ async fn leaves(bench: &Bench, host: Host) {
 }
 
 #[test]
-fn a_port_that_was_never_here_is_told_nothing_by_units_that_were_made_meanwhile() {
+fn a_port_that_was_never_here_is_reported_nothing_by_units_that_were_made_meanwhile() {
     run(new(), |bench| async move {
         let alice = bench.login(ALICE).await;
         for number in [0, 1] {
@@ -65,7 +65,7 @@ fn a_port_that_was_never_here_is_told_nothing_by_units_that_were_made_meanwhile(
 }
 
 #[test]
-fn after_a_start_of_the_daemon_each_port_is_told_power_on_once() {
+fn after_a_start_of_the_daemon_each_port_is_reported_power_on_once() {
     run(Setup::default(), |bench| async move {
         let alice = bench.login(ALICE).await;
         assert_eq!(finds(&alice, 0).await, [POWER_ON]);
@@ -74,7 +74,7 @@ fn after_a_start_of_the_daemon_each_port_is_told_power_on_once() {
         assert_eq!(
             finds(&alice, 0).await,
             [],
-            "what is told one is not told another"
+            "what is reported to one is not reported to another"
         );
         // Another port of the same initiator.
         let mut other = config(ALICE, Some(TARGET));
@@ -86,7 +86,7 @@ fn after_a_start_of_the_daemon_each_port_is_told_power_on_once() {
 }
 
 #[test]
-fn a_port_that_logs_out_and_in_again_is_told_nothing() {
+fn a_port_that_logs_out_and_in_again_is_reported_nothing() {
     for setup in [new(), Setup::default()] {
         run(setup, |bench| async move {
             let alice = bench.login(ALICE).await;
@@ -100,7 +100,7 @@ fn a_port_that_logs_out_and_in_again_is_told_nothing() {
 
 // spec: RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout", SAM-5 6.3.4 "I_T nexus loss".
 #[test]
-fn a_port_whose_session_was_reinstated_or_lost_is_told_nexus_loss_where_it_had_a_nexus() {
+fn a_port_whose_session_was_reinstated_or_lost_is_reported_nexus_loss_where_it_had_a_nexus() {
     run(new(), |bench| async move {
         let alice = bench.login(ALICE).await;
         finds(&alice, 0).await;
@@ -121,12 +121,12 @@ fn a_port_whose_session_was_reinstated_or_lost_is_told_nexus_loss_where_it_had_a
 
 // spec: SAM-5 6.3.3 "Logical unit reset".
 #[test]
-fn resets_are_told_to_every_port_also_to_those_that_are_away() {
-    let ways = [
+fn resets_are_reported_to_every_port_also_to_those_that_are_away() {
+    let resets = [
         (LOGICAL_UNIT_RESET, UNIT_RESET),
         (TARGET_COLD_RESET, HARD_RESET),
     ];
-    for (function, reported) in ways {
+    for (function, reported) in resets {
         run(new(), move |bench| async move {
             let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
             let mut away = config("iqn.2026-11.example:carol", Some(TARGET));
@@ -158,7 +158,7 @@ fn resets_are_told_to_every_port_also_to_those_that_are_away() {
 }
 
 #[test]
-fn a_registration_that_is_taken_away_while_its_host_is_away_is_told_when_it_comes_back() {
+fn a_registration_that_is_taken_away_while_its_host_is_away_is_reported_when_it_comes_back() {
     run(new(), |bench| async move {
         let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
         let out = |host: &Host, action: u8, key: u8, other: u8| {

@@ -36,7 +36,7 @@ fn send_targets_tells_only_what_is_granted_to_the_asker() {
 
 // spec: RFC 7143 appendix C "SendTargets Operation".
 #[test]
-fn a_normal_session_is_told_of_its_own_target_only() {
+fn a_normal_session_is_reported_of_its_own_target_only() {
     run(Setup::default(), |bench| async move {
         let everyone = everyone();
         bench
@@ -80,7 +80,7 @@ fn a_thousand_targets_come_in_one_answer() {
 
 // spec: RFC 7143 13.8 "TargetAddress".
 #[test]
-fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_told() {
+fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_reported() {
     run(Setup::default(), |bench| async move {
         let v6: SocketAddr = "[fd00::1]:3260".parse().unwrap();
         let elsewhere: SocketAddr = SocketAddr::new(bench.san.ip(), 3270);

@@ -20,7 +20,7 @@ async fn report_luns(host: &Host) -> Vec<u8> {
 }
 
 #[test]
-fn a_lun_that_is_added_is_told_by_reported_luns_data_has_changed_and_works() {
+fn a_lun_that_is_added_is_reported_by_reported_luns_data_has_changed_and_works() {
     run(Setup::default(), |bench| async move {
         bench.publish(vec![open_target(1)]).await;
         let host = bench.login(ALICE).await;
@@ -40,7 +40,7 @@ fn a_lun_that_is_added_is_told_by_reported_luns_data_has_changed_and_works() {
 }
 
 #[test]
-fn a_session_that_saw_no_unit_before_is_told_when_it_gets_one() {
+fn a_session_that_saw_no_unit_before_is_reported_when_it_gets_one() {
     run(Setup::default(), |bench| async move {
         // It has opened nothing yet when the LUN is added.
         bench.publish(vec![open_target(1)]).await;
@@ -274,9 +274,9 @@ fn an_export_that_is_published_during_a_login_is_the_one_that_counts() {
         };
         run(setup, move |bench| async move {
             let bob = host_object("bob", BOB, None);
-            let beside = bench.clone();
+            let again = bench.clone();
             let login =
-                bench.start(async move { beside.try_login(&config(ALICE, Some(TARGET))).await });
+                bench.start(async move { again.try_login(&config(ALICE, Some(TARGET))).await });
             bench.sleep(Duration::from_micros(seed * 40)).await;
             bench
                 .publish(vec![exported(TARGET, vec![grant(&bob, 0)])])

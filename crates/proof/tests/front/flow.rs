@@ -259,10 +259,10 @@ fn a_unit_that_hangs_and_keeps_its_memory_holds_up_no_other_unit_of_the_session(
         host.settle(1).await;
         bench.hang(0, &OpKind::ALL);
         // Far more than there is memory for: most of it waits.
-        let mut stuck: Vec<_> = (0..32)
+        let mut unread: Vec<_> = (0..32)
             .map(|_| host.send(0, &write_10(0, 2048), &vec![3; MIB], 0))
             .collect();
-        stuck.extend((0..32).map(|_| host.send(0, &read_10(4096, 2048), &[], MIB)));
+        unread.extend((0..32).map(|_| host.send(0, &read_10(4096, 2048), &[], MIB)));
         bench.sleep(SECOND * 2).await;
         let hanging = bench.faults[0].hanging();
         assert!((1..32).contains(&hanging), "{hanging} with the backend");
@@ -277,7 +277,7 @@ fn a_unit_that_hangs_and_keeps_its_memory_holds_up_no_other_unit_of_the_session(
             assert!(read.data_in.to_vec() == data);
         }
         bench.release(0);
-        for one in stuck {
+        for one in unread {
             assert_eq!(one.end().await.expect("it ends").status, 0);
         }
     });
@@ -392,7 +392,7 @@ fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_
 /// of four bytes.
 // spec: RFC 7143 13.13 "MaxBurstLength".
 #[test]
-fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
+fn a_host_that_asks_for_the_largest_burst_gets_it_in_both_directions() {
     const LARGEST: usize = (1 << 24) - 1;
     const ALL: usize = 32_768 * 512;
     run(Setup::default(), |bench| async move {

@@ -35,7 +35,7 @@ async fn two(bench: &Bench, host: &Host) -> Vec<Sent> {
     sent
 }
 
-fn replace_beside(bench: &Bench) {
+fn replace_meanwhile(bench: &Bench) {
     let publish = bench.clone();
     bench.spawn(async move { publish.publish(vec![replaced()]).await });
 }
@@ -45,7 +45,7 @@ fn an_abort_of_a_task_waits_for_the_unit_that_has_it_and_not_for_the_one_under_i
     run(Setup::default(), |bench| async move {
         let host = bench.login(ALICE).await;
         let sent = two(&bench, &host).await;
-        replace_beside(&bench);
+        replace_meanwhile(&bench);
         bench.sleep(MOMENT).await;
         let abort = bench.start(host.function(ABORT_TASK, lun(0), Some(sent[0].itt)));
         bench.sleep(MOMENT).await;
@@ -66,7 +66,7 @@ fn a_logout_waits_for_the_commands_of_a_unit_that_is_going_away() {
     run(Setup::default(), |bench| async move {
         let host = bench.login(ALICE).await;
         let sent = two(&bench, &host).await;
-        replace_beside(&bench);
+        replace_meanwhile(&bench);
         bench.sleep(MOMENT).await;
         host.logout();
         bench.sleep(MOMENT).await;

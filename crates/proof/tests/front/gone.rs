@@ -23,7 +23,7 @@ const ABORT_TASK_SET: u8 = 2;
 
 /// LUN 0 of Alice is taken away in one of these ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum Removal {
     /// Its grant is deleted.
     Grant,
     /// It is found under another number.
@@ -32,7 +32,7 @@ enum Way {
     Other,
 }
 
-impl Way {
+impl Removal {
     const ALL: [Self; 3] = [Self::Grant, Self::Moved, Self::Other];
 
     fn export(self) -> ExportedTarget {
@@ -81,31 +81,35 @@ async fn three(bench: &Bench, host: &Host) -> Vec<Sent> {
 // spec: SAM-5 5.6 "Aborting commands".
 #[test]
 fn every_command_of_a_unit_that_is_taken_away_is_answered_while_the_session_lives() {
-    for (seed, way) in (0..6).flat_map(|seed| Way::ALL.map(|way| (seed, way))) {
+    for (seed, removal) in (0..6).flat_map(|seed| Removal::ALL.map(|removal| (seed, removal))) {
         run(setup(seed), move |bench| async move {
             let host = bench.login(ALICE).await;
             let sent = three(&bench, &host).await;
             let itt = sent[0].itt;
             // The backend has them for longer than anybody waits, or not.
-            let stuck = seed % 2 == 0;
-            if !stuck {
+            let hangs = seed % 2 == 0;
+            if !hangs {
                 let later = bench.clone();
                 bench.spawn(async move {
                     later.sleep(Duration::from_millis(100)).await;
                     later.release(0);
                 });
             }
-            let publish = bench.publish(vec![way.export()]);
+            let publish = bench.publish(vec![removal.export()]);
             bench.within(TWO_SECONDS, "publish", publish).await;
             for one in sent {
                 let end = bench.within(Duration::from_millis(100), "an answer", one.end());
                 let end = end.await.expect("answered");
-                assert_eq!((end.status, end.sense.len()), (TASK_ABORTED, 0), "{way:?}");
+                assert_eq!(
+                    (end.status, end.sense.len()),
+                    (TASK_ABORTED, 0),
+                    "{removal:?}"
+                );
             }
             // They have ended: there is nothing to abort.
             assert_eq!(host.function(ABORT_TASK, lun(0), Some(itt)).await, Ok(1));
             assert_eq!(bench.sessions().await[0].in_progress, 0);
-            if way == Way::Other {
+            if removal == Removal::Other {
                 host.settle(0).await;
             } else {
                 let gone = host.command(0, &TEST_UNIT_READY, &[], 0).await;
@@ -115,7 +119,7 @@ fn every_command_of_a_unit_that_is_taken_away_is_answered_while_the_session_live
             }
             bench.release(0);
             bench.sleep(TWO_SECONDS).await;
-            let number = if way == Way::Other { 0 } else { 1 };
+            let number = if removal == Removal::Other { 0 } else { 1 };
             let read = host.command(number, &read_10(0, 1), &[], BLOCK).await;
             assert_eq!(read.status, GOOD, "the session goes on");
         });
@@ -130,7 +134,7 @@ fn an_abort_of_a_task_of_a_unit_that_is_going_away_waits_for_the_backend_like_an
         let itt = sent[0].itt;
         let publish = bench.clone();
         let published = bench.start(async move {
-            publish.publish(vec![Way::Other.export()]).await;
+            publish.publish(vec![Removal::Other.export()]).await;
         });
         bench.sleep(Duration::from_millis(200)).await;
         assert!(
@@ -207,11 +211,11 @@ async fn asked_for_data(bench: &Bench) -> (Raw, iscsi::Ttt) {
 
 #[test]
 fn a_write_whose_data_is_awaited_is_answered_when_its_unit_is_taken_away() {
-    for way in Way::ALL {
+    for removal in Removal::ALL {
         run(setup(2), move |bench| async move {
             let (mut raw, ttt) = asked_for_data(&bench).await;
             bench
-                .within(SECOND, "publish", bench.publish(vec![way.export()]))
+                .within(SECOND, "publish", bench.publish(vec![removal.export()]))
                 .await;
             let answer = raw.receive_for(40).await;
             assert_eq!(
@@ -304,7 +308,7 @@ fn a_write_that_waits_in_a_layer_when_its_grant_becomes_read_only_is_not_let_thr
 }
 
 #[test]
-fn a_write_that_a_hung_backend_has_when_its_grant_becomes_read_only_is_told_aborted() {
+fn a_write_that_a_hung_backend_has_when_its_grant_becomes_read_only_is_reported_aborted() {
     run(setup(5), |bench| async move {
         let host = bench.login(ALICE).await;
         let mut sent = three(&bench, &host).await;

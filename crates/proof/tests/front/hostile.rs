@@ -77,7 +77,7 @@ fn a_new_login_always_finds_a_place_and_the_oldest_without_progress_goes_for_it(
         );
         let reported = bench.server.refusals().list();
         let newest = reported.iter().find(|one| one.reason.contains("place"));
-        let newest = newest.expect("they are told of");
+        let newest = newest.expect("they are reported");
         assert!(newest.times >= 32, "{}", newest.times);
         assert!(newest.status.starts_with("0302"), "{}", newest.status);
     });
@@ -266,7 +266,7 @@ fn data_that_comes_unasked_takes_a_part_of_memory_and_leaves_others_room() {
 }
 
 #[test]
-fn hosts_that_announce_and_do_not_send_hold_up_nobody_and_are_told_that_they_were_late() {
+fn hosts_that_announce_and_do_not_send_hold_up_nobody_and_are_reported_that_they_were_late() {
     let settings = Settings {
         data_timeout: Duration::from_secs(10),
         ping_after: Duration::from_secs(300),

@@ -25,7 +25,7 @@ fn hang_up(bench: &Bench, host: &Host) {
     }
 }
 
-async fn work_beside_the_hung_unit(host: &Host, round: u8) {
+async fn work_next_to_the_hung_unit(host: &Host, round: u8) {
     let write = host.command(1, &write_10(0, 8), &[round; 8 * BLOCK], 0);
     assert_eq!(write.await.status, 0);
     // What needs no medium is answered on the hung unit, too.
@@ -48,7 +48,7 @@ fn a_unit_that_hangs_leaves_other_units_sessions_logins_and_questions_alone() {
             assert_eq!(bench.faults[0].hanging(), 16);
             for round in 0..5_u8 {
                 for host in [&alice, &bob] {
-                    let work = work_beside_the_hung_unit(host, round);
+                    let work = work_next_to_the_hung_unit(host, round);
                     bench
                         .within(Duration::from_secs(1), "the other unit", work)
                         .await;

@@ -181,7 +181,7 @@ fn every_command_ends_when_its_connection_does() {
 }
 
 #[test]
-fn a_task_management_function_is_answered_beside_hanging_commands() {
+fn a_task_management_function_is_answered_next_to_hanging_commands() {
     run(Setup::default(), |bench| async move {
         let session = session(&bench, &config(Some(TARGET))).await;
         bench.hang(0, &[OpKind::Read]);
@@ -251,7 +251,7 @@ fn a_fence_ends_the_other_session_on_its_core_and_what_its_backend_still_has_los
             let new = session(&bench, &of(ALICE, second)).await;
             let bob = session(&bench, &of(BOB, first)).await;
             bench.hang(0, &[OpKind::Write]);
-            let stuck = write(&old, 0, &[1; 8 * BLOCK]);
+            let pending = write(&old, 0, &[1; 8 * BLOCK]);
             bench.sleep(Duration::from_millis(50)).await;
             assert_eq!(bench.faults[0].hanging(), 1);
 
@@ -267,7 +267,7 @@ fn a_fence_ends_the_other_session_on_its_core_and_what_its_backend_still_has_los
                 .await;
             assert_eq!(answer, FENCED);
             assert_eq!(bench.sessions().await.len(), 2, "it is over on every core");
-            assert!(stuck.await.is_err(), "nobody was told that it was done");
+            assert!(pending.await.is_err(), "it was never acknowledged");
             old.ended().await;
 
             // What overlaps waits for what the backend still has, and wins.

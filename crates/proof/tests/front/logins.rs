@@ -127,7 +127,7 @@ fn every_refusal_has_its_exact_status_and_its_reason_is_recorded() {
 }
 
 #[test]
-fn a_target_that_was_removed_is_told_from_one_that_never_was() {
+fn a_target_that_was_removed_is_reported_from_one_that_never_was() {
     run(Setup::default(), |bench| async move {
         let all = everyone();
         let (first, second) = (open_target(2), exported(OTHER, vec![grant(&all, 0)]));
@@ -143,7 +143,7 @@ fn a_target_that_was_removed_is_told_from_one_that_never_was() {
 }
 
 #[test]
-fn who_had_no_grant_at_a_removed_target_is_not_told_that_there_was_one() {
+fn who_had_no_grant_at_a_removed_target_is_not_reported_that_there_was_one() {
     run(Setup::default(), |bench| async move {
         let alice = host_object("alice", ALICE, None);
         bench
@@ -260,7 +260,7 @@ fn a_challenge_sent_back_is_refused_and_challenges_never_repeat() {
 
 // spec: RFC 7143 6.3.1 "Login Phase Start".
 #[test]
-fn a_login_with_a_session_handle_is_told_apart_from_one_with_an_unknown_handle() {
+fn a_login_with_a_session_handle_is_kept_apart_from_one_with_an_unknown_handle() {
     run(Setup::default(), |bench| async move {
         let first = bench.login(ALICE).await;
         first.settle(0).await;
@@ -362,7 +362,7 @@ fn a_login_one_byte_at_a_time_does_not_outlast_the_time_for_logins() {
 }
 
 #[test]
-fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_told() {
+fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_reported() {
     let settings = Settings {
         sessions_max: 2,
         // No login in progress beside them that could go instead.

@@ -26,9 +26,9 @@ mod real;
 mod residuals;
 mod sessions;
 mod stages;
+mod submissions;
 mod taken;
 mod tasks;
-mod two_ways;
 mod unanswered;
 #[path = "../common/unit.rs"]
 mod unit;

@@ -63,8 +63,8 @@ fn a_new_connection_goes_to_the_core_that_works_least_not_to_the_one_with_fewest
         }
         // Only those beside the busy one stay where connections would be counted.
         let sessions = bench.sessions().await;
-        let beside = sessions.iter().filter(|one| one.core == busy_core).count();
-        assert!(beside >= 2, "{sessions:?}");
+        let near = sessions.iter().filter(|one| one.core == busy_core).count();
+        assert!(near >= 2, "{sessions:?}");
         let stop = Rc::new(Cell::new(false));
         read_on(&bench, &busy, &stop);
         bench.sleep(Duration::from_secs(3)).await;
@@ -84,8 +84,8 @@ fn a_new_connection_goes_to_the_core_that_works_least_not_to_the_one_with_fewest
             bench.sleep(Duration::from_secs(1)).await;
         }
         let after = bench.sessions().await;
-        let now_beside = after.iter().filter(|one| one.core == busy_core).count();
-        assert_eq!(now_beside, beside, "{after:?}");
+        let now_near = after.iter().filter(|one| one.core == busy_core).count();
+        assert_eq!(now_near, near, "{after:?}");
         stop.set(true);
         assert_eq!(busy.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
     });
@@ -244,7 +244,7 @@ fn a_session_that_cannot_come_to_rest_stays_and_goes_on() {
         alice.settle(1).await;
         let before = session_of(&bench, ALICE).await;
         bench.hang(0, &[volume::OpKind::Read]);
-        let stuck = alice.send(0, &read_10(0, 8), &[], 4096);
+        let hanging = alice.send(0, &read_10(0, 8), &[], 4096);
         bench.sleep(Duration::from_millis(10)).await;
         let to = CoreId(1 - before.core.0);
         assert!(
@@ -263,7 +263,7 @@ fn a_session_that_cannot_come_to_rest_stays_and_goes_on() {
         assert_eq!(bench.server.moves(), (0, 1));
         assert_eq!(session_of(&bench, ALICE).await.core, before.core);
         bench.release(0);
-        assert_eq!(stuck.end().await.expect("it ends").status, 0);
+        assert_eq!(hanging.end().await.expect("it ends").status, 0);
         assert!(
             bench
                 .server

@@ -8,7 +8,7 @@ use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Isid;
 use iscsi_target::{Export, Listen, PortalGroup, Received, Server, SessionInfo, Settings};
 use proof::bench::case::{Case, Manner, WRITE_4K};
-use proof::bench::{load, plain};
+use proof::bench::{figures, plain};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ fn a_second_of_it(
     manner: Manner,
     digests: bool,
 ) -> std::thread::JoinHandle<()> {
-    let unit = load::Unit {
+    let unit = figures::Unit {
         portal,
         target: TARGET.to_owned(),
         lun: 0,
@@ -320,7 +320,7 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
         assert!(took < 1000, "{took} ms");
     }
     assert!(namespace.ip("addr del 192.0.2.7/24 dev cw0"));
-    within(Duration::from_secs(1), "it is told no more", &|| {
+    within(Duration::from_secs(1), "it is reported no more", &|| {
         let reported = namespace.run(&["timeout", "1", "iscsi-ls", "iscsi://192.0.2.1:3260"]);
         reported
             .is_some_and(|reported| reported.contains(TARGET) && !reported.contains("192.0.2.7"))

@@ -21,8 +21,8 @@ const BLOCKS: [u16; 8] = [0, 1, 2, 4, 8, 15, 16, 24];
 
 /// Data that comes with the command, unasked, by R2T only; in bursts and segments of several sizes.
 fn offers() -> impl Iterator<Item = Offer> {
-    let ways = [(true, false), (false, false), (true, true), (false, true)];
-    ways.into_iter().flat_map(|(immediate_data, initial_r2t)| {
+    let cases = [(true, false), (false, false), (true, true), (false, true)];
+    cases.into_iter().flat_map(|(immediate_data, initial_r2t)| {
         [
             (1024, 4096, 512),
             (4096, 8192, 4096),

@@ -118,11 +118,10 @@ fn two_logins_of_one_initiator_port_at_once_leave_one_session() {
             let first = bench.login(ALICE).await;
             let mut slots = Vec::new();
             for _ in 0..5 {
-                let beside = bench.clone();
-                slots
-                    .push(bench.start(async move {
-                        beside.try_login(&config(ALICE, Some(TARGET))).await
-                    }));
+                let again = bench.clone();
+                slots.push(
+                    bench.start(async move { again.try_login(&config(ALICE, Some(TARGET))).await }),
+                );
             }
             bench
                 .until(TWO_SECONDS, "all logins are answered", || {

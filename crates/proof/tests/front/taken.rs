@@ -104,7 +104,7 @@ async fn take_away(bench: &Bench, bob: &Host, how: u8) {
 
 /// Every way, and the unit attentions that Alice finds when TAS is zero, and when it is one.
 type Attentions = &'static [(u8, u8)];
-const WAYS: [(u8, Attentions, Attentions); 4] = [
+const CASES: [(u8, Attentions, Attentions); 4] = [
     (CLEAR_TASK_SET, &[(0x2f, 0)], &[]),
     (LOGICAL_UNIT_RESET, &[(0x29, 3)], &[(0x29, 3)]),
     (TARGET_WARM_RESET, &[(0x29, 2)], &[(0x29, 2)]),
@@ -138,18 +138,18 @@ async fn begin(bench: &Bench, how: u8, tas: bool) -> (Host, Host) {
 
 #[test]
 fn commands_taken_away_by_another_host_leave_the_window_though_the_backend_keeps_them() {
-    for (how, attentions, _) in WAYS {
+    for (how, attentions, _) in CASES {
         run(shallow(), move |bench| async move {
             let (alice, bob) = begin(&bench, how, false).await;
             let mut sent = fill_the_window(&bench, &alice).await;
-            let stuck = alice.send(1, &TEST_UNIT_READY, &[], 0);
+            let waiting = alice.send(1, &TEST_UNIT_READY, &[], 0);
             bench.sleep(Duration::from_millis(50)).await;
             take_away(&bench, &bob, how).await;
             // The window was closed and nothing is answered: the host is told all the same.
-            let end = bench.within(Duration::from_millis(100), "another unit", stuck.end());
+            let end = bench.within(Duration::from_millis(100), "another unit", waiting.end());
             // The reset of the target is told there, too.
             let status = if how == TARGET_WARM_RESET { 2 } else { 0 };
-            assert_eq!(end.await.expect("answered").status, status, "way {how}");
+            assert_eq!(end.await.expect("answered").status, status, "case {how}");
             let hanging = bench.faults[0].hanging();
             assert!(
                 hanging >= sent.len(),
@@ -179,8 +179,8 @@ fn commands_taken_away_by_another_host_leave_the_window_though_the_backend_keeps
 
 // spec: SAM-5 5.6 "Aborting commands", SPC-4 7.5.8 "Control mode page".
 #[test]
-fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_commands() {
-    for (how, _, attentions) in WAYS {
+fn with_tas_as_it_is_by_default_a_host_is_reported_that_another_one_aborted_its_commands() {
+    for (how, _, attentions) in CASES {
         run(shallow(), move |bench| async move {
             let (alice, bob) = begin(&bench, how, true).await;
             let sent = fill_the_window(&bench, &alice).await;
@@ -193,10 +193,10 @@ fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_comm
                 assert_eq!(
                     (end.status, end.sense.len()),
                     (TASK_ABORTED, 0),
-                    "way {how}"
+                    "case {how}"
                 );
             }
-            assert!(own.ended().is_none(), "who asked is not told");
+            assert!(own.ended().is_none(), "who asked is not notified");
             bench
                 .within(TWO_SECONDS, "unit attentions", finds(&alice, attentions))
                 .await;

@@ -229,7 +229,11 @@ fn resets_end_every_task_of_the_session_and_no_answer_comes_afterwards() {
             raw.command(62, 13, false, &TEST_UNIT_READY, Moves::Nothing)
                 .await;
             let next = raw.receive().await.unwrap();
-            assert_eq!((next.itt(), next.status()), (62, 2), "the reset is told");
+            assert_eq!(
+                (next.itt(), next.status()),
+                (62, 2),
+                "the reset is reported"
+            );
         });
     }
 }

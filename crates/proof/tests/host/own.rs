@@ -83,7 +83,7 @@ fn a_url_becomes_a_volume_over_every_path_and_keeps_its_data() {
 }
 
 #[test]
-fn discovery_finds_the_other_portals_and_a_wrong_name_is_told_with_what_there_is() {
+fn discovery_finds_the_other_portals_and_a_wrong_name_is_reported_with_what_there_is() {
     let san = San::start(two_portals());
     let one = san.portals[0];
     let runtime = runtime(1);
@@ -263,7 +263,7 @@ fn a_write_that_hangs_behind_a_lost_path_never_comes_back_over_a_newer_one() {
 }
 
 #[test]
-fn with_every_path_silent_status_is_told_at_once_and_a_stop_ends() {
+fn with_every_path_silent_status_is_reported_at_once_and_a_stop_ends() {
     let san = San::start(two_portals());
     let (relays, url) = through_relays(&san, 0);
     let runtime = runtime(1);
@@ -416,7 +416,7 @@ fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_a
 struct Reported(RefCell<Option<VolumeEvent>>);
 
 #[test]
-fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
+fn a_unit_that_grows_is_reported_to_whoever_asks_and_its_new_blocks_can_be_used() {
     let san = San::start(two_portals());
     let url = san.url(0);
     let runtime = runtime(2);
@@ -567,7 +567,7 @@ fn a_wire_that_delays_everything_makes_its_path_marginal_and_the_other_carries_o
     });
 }
 
-/// The second core's lane sends its operations home.
+/// The second core's lane sends its operations to the home core.
 #[test]
 fn lanes_of_other_cores_keep_the_data_and_hear_of_the_end() {
     let san = San::start(two_portals());

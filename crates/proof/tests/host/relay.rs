@@ -39,7 +39,7 @@ pub(crate) struct Relay {
 
 /// What a slow wire adds.
 const DELAY: Duration = Duration::from_millis(100);
-const LOOK: Duration = Duration::from_millis(2);
+const PROBE_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Relay {
     /// A good wire to `target`, entered at `127.0.0.LAST`.
@@ -164,7 +164,7 @@ async fn receive(
     wire: &AtomicU8,
 ) -> Option<usize> {
     loop {
-        let mut look = core.sleep_until(core.now().after(LOOK));
+        let mut inspect = core.sleep_until(core.now().after(PROBE_INTERVAL));
         let polled = poll_fn(|cx| {
             let now = wire.load(Ordering::SeqCst);
             if now == Wire::Cut as u8 {
@@ -175,7 +175,7 @@ async fn receive(
                 return Poll::Ready(Some(got.unwrap_or(0)));
             }
             // The wire's state may change without a byte.
-            look.as_mut().poll(cx).map(|()| None)
+            inspect.as_mut().poll(cx).map(|()| None)
         });
         if let Some(got) = polled.await {
             return (got > 0).then_some(got);

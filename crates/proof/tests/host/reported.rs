@@ -1,7 +1,7 @@
 //! What our own target tells of the ports behind its portals, and what the planner makes of it.
 
 use crate::bench::{San, TARGET, Wish, on, options, runtime};
-use host::{Credentials, Options, Prepared, Url, prepare};
+use host::{Credentials, Kind, Options, Prepared, Url, prepare};
 use iscsi::chap::Secret;
 use iscsi_target::{Hardware, HostChap, PortHardware};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,20 +49,25 @@ fn two_cards() -> [PortHardware; 2] {
     [port("eth1", "left"), port("eth2", "right")]
 }
 
+/// The first so many portals of `san`, as hosts name them.
+fn url(san: &San, hosts: usize) -> Url {
+    let hosts: Vec<String> = san.portals[..hosts]
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    format!("iscsi://{}/{TARGET}/0", hosts.join(","))
+        .parse()
+        .unwrap()
+}
+
 /// What is planned between two ports of this host and the portals of `san`.
-fn look<T: Send + 'static>(
+fn inspect<T: Send + 'static>(
     san: &San,
     options: Options,
     hosts: usize,
     tell: impl FnOnce(&Prepared) -> T + Send + 'static,
 ) -> T {
-    let hosts: Vec<String> = san.portals[..hosts]
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let url: Url = format!("iscsi://{}/{TARGET}/0", hosts.join(","))
-        .parse()
-        .unwrap();
+    let url = url(san, hosts);
     on(&runtime(1), move |core| async move {
         tell(&prepare(&core, &url, &options).await.unwrap())
     })
@@ -88,7 +93,7 @@ fn active(prepared: &Prepared) -> Vec<SocketAddr> {
 #[test]
 fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
     let san = san(4);
-    let unreported = look(&san, discovering("untold"), 1, active);
+    let unreported = inspect(&san, discovering("unreported"), 1, active);
     assert_eq!(unreported.len(), 2);
     // Those two are on one card; the planner must give one of them up.
     let on_card = |at: &SocketAddr| {
@@ -104,11 +109,11 @@ fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
         .collect();
     san.server.tell_hardware(hardware(&reported));
     for (name, options, hosts) in [
-        ("discovery", discovering("told"), 1),
+        ("discovery", discovering("reported"), 1),
         // No discovery is asked for: the facts come by a session of their own.
-        ("portals of the URL", options("told-url", 2), 4),
+        ("portals of the URL", options("reported-url", 2), 4),
     ] {
-        let (chosen, notices) = look(&san, options, hosts, |prepared| {
+        let (chosen, notices) = inspect(&san, options, hosts, |prepared| {
             let targets = &prepared.facts.targets;
             let known = targets.iter().map(|it| (it.portals[0], it.clone()));
             let known: BTreeMap<_, _> = known.collect();
@@ -141,7 +146,7 @@ fn the_administrators_file_overrides_what_the_target_tells() {
     );
     std::fs::write(&file, text).unwrap();
     options.facts = Some(file);
-    let ports = look(&san, options, 1, |prepared| prepared.facts.targets.clone());
+    let ports = inspect(&san, options, 1, |prepared| prepared.facts.targets.clone());
     assert_eq!(ports[0].card.as_deref(), Some("mine"));
     assert_eq!(ports[0].speed.map(|it| it.0), Some(10_000_000_000));
     assert_eq!(ports[0].controller.as_deref(), Some("san-a"));
@@ -153,7 +158,7 @@ fn portals_that_share_a_port_are_one_port_of_the_plan() {
     let san = san(3);
     let one = port("eth1", "left");
     tells(&san, &[one.clone(), one, port("eth2", "left")]);
-    let ports = look(&san, discovering("shared-port"), 1, |prepared| {
+    let ports = inspect(&san, discovering("shared-port"), 1, |prepared| {
         prepared.facts.targets.clone()
     });
     let portals: Vec<usize> = ports.iter().map(|it| it.portals.len()).collect();
@@ -170,7 +175,7 @@ fn what_makes_no_sense_is_noticed_left_out_and_hurts_nobody() {
         ..port("eth1", "left")
     };
     tells(&san, &[liar, port("eth2", "right")]);
-    let (ports, notices, active) = look(&san, discovering("liar"), 1, |prepared| {
+    let (ports, notices, active) = inspect(&san, discovering("liar"), 1, |prepared| {
         let (facts, notices) = (prepared.facts.clone(), prepared.notices.clone());
         (facts.targets, notices, active(prepared))
     });
@@ -229,9 +234,18 @@ fn a_target_with_chap_tells_its_ports_to_whoever_proves_himself_and_to_nobody_el
             }),
             ..stranger.clone()
         };
-        let seen = look(&san, known, hosts, cards);
+        let seen = inspect(&san, known, hosts, cards);
         assert_eq!(seen, [Some("left".to_owned()), Some("right".to_owned())]);
-        let seen = look(&san, stranger, hosts, cards);
-        assert!(seen.iter().all(Option::is_none), "{seen:?}");
+        if no_discover {
+            let seen = inspect(&san, stranger, hosts, cards);
+            assert!(seen.iter().all(Option::is_none), "{seen:?}");
+        } else {
+            let url = url(&san, hosts);
+            let refused = on(&runtime(1), move |core| async move {
+                prepare(&core, &url, &stranger).await.err()
+            });
+            let refused = refused.expect("discovery wants a login");
+            assert_eq!(refused.kind, Kind::Refused, "{refused}");
+        }
     }
 }

@@ -89,7 +89,7 @@ impl Hostile {
     }
 
     /// One look: is it closed, does it send, does it come again. Answers whether it was closed now.
-    fn look(&mut self, portal: SocketAddr) -> bool {
+    fn inspect(&mut self, portal: SocketAddr) -> bool {
         let Some(socket) = &self.socket else {
             if self.closed.elapsed() >= AGAIN {
                 self.connect(portal);
@@ -145,7 +145,7 @@ fn crowd(portal: SocketAddr, stop: Arc<AtomicBool>, closed: Arc<AtomicU64>) -> J
         while !stop.load(Ordering::Relaxed) {
             for slice in all.chunks_mut(SLICE) {
                 for one in slice {
-                    closed.fetch_add(u64::from(one.look(portal)), Ordering::Relaxed);
+                    closed.fetch_add(u64::from(one.inspect(portal)), Ordering::Relaxed);
                 }
                 rest(Duration::from_millis(5));
             }
@@ -284,9 +284,10 @@ fn a_thousand_hostile_connections_hold_up_neither_a_host_nor_a_login() {
     let grown = most.saturating_sub(before) >> 10;
     println!("memory grown by {grown} KiB");
     assert!(grown < 96 << 10, "{grown} KiB");
-    // Other tests run beside this one: a few milliseconds are theirs.
+    // Other tests run beside a short one: a few milliseconds are theirs. A whole minute runs alone,
+    // but the crowd itself takes turns with the host and the daemon on the same processors.
     let slack = if full.is_some() {
-        Duration::ZERO
+        Duration::from_micros(100)
     } else {
         Duration::from_millis(5)
     };

@@ -41,7 +41,7 @@ fn until_closed(
 }
 
 #[test]
-fn silent_and_dribbling_logins_end_in_their_time_and_are_told_of() {
+fn silent_and_dribbling_logins_end_in_their_time_and_are_reported() {
     let daemon = Daemon::start_with("dribble", SHORT);
     objects(&daemon);
     let since = now();

@@ -1,15 +1,17 @@
 //! Operations that end by a callback.
 //!
 //! ```text
-//!   a core: submit --> [librbd] --> callback on one of its threads: into the inbox of the core that asked, and wake it
-//!   that core: Inbox::poll_ended --> InFlight::end: return value, release of the completion, memory back
+//!   a core: submit --> [librbd]
+//!         --> callback on one of its threads: into the inbox of the core that asked, and wake it
+//!   that core: Inbox::poll_ended
+//!         --> InFlight::end: return value, release of the completion, memory back
 //! ```
 //!
 //! **Contract.** Memory, image and connection stay as long as an operation is in flight:
 //! [`InFlight`] owns or keeps all of them, and belongs to librbd from the submission to the
 //! callback. The callback only hands it over.
 
-use super::image::Image;
+use super::image::ImageHandle;
 use super::prototypes::{Api, Completion, RawImage, THICK};
 use libc::{c_int, c_void, iovec};
 use std::ptr::null_mut;
@@ -67,7 +69,7 @@ pub(crate) struct InFlight<A> {
     /// What librbd said when it did not take it.
     refused: Option<i64>,
     #[expect(dead_code, reason = "it is open as long as this is in flight")]
-    image: Arc<Image>,
+    image: Arc<ImageHandle>,
     inbox: Option<Arc<Inbox<A>>>,
     asker: A,
 }
@@ -170,7 +172,7 @@ extern "C" fn ended<A: Send>(_completion: Completion, token: *mut c_void) {
 /// Hands an operation to librbd, which does not wait. What has ended comes to `inbox`, also where
 /// it was refused.
 pub(crate) fn submit<A: Send>(
-    image: Arc<Image>,
+    image: Arc<ImageHandle>,
     mut request: Request,
     inbox: Arc<Inbox<A>>,
     asker: A,

@@ -1,6 +1,6 @@
 //! A connection to one pool of a cluster.
 
-use super::prototypes::{Api, Cluster, FEATURES, ImageSpec, Pool};
+use super::prototypes::{Api, ClusterHandle, FEATURES, Pool, RawImageSpec};
 use super::text::{from_c, to_c};
 use super::{Errno, done, value};
 use env::real::Threads;
@@ -16,7 +16,7 @@ const IMAGES_FIRST: usize = 64;
 /// A connection. Its last owner, an image perhaps, has it closed on a thread.
 pub(crate) struct Connection {
     pub(super) api: &'static Api,
-    cluster: Cluster,
+    cluster: ClusterHandle,
     pub(super) pool: Pool,
     pub(crate) threads: Threads,
 }
@@ -46,7 +46,7 @@ pub(crate) struct ConnectError {
 /// A cluster handle on its way to be a connection: shut down where it does not become one.
 struct Setup {
     api: &'static Api,
-    cluster: Cluster,
+    cluster: ClusterHandle,
 }
 
 impl Setup {
@@ -192,12 +192,12 @@ impl Connection {
 
     /// # Safety
     /// `rbd_list2` has written `count` entries to the beginning of `found`.
-    unsafe fn names(&self, mut found: Vec<ImageSpec>, count: usize) -> Vec<String> {
+    unsafe fn names(&self, mut found: Vec<RawImageSpec>, count: usize) -> Vec<String> {
         // SAFETY: the caller's promise.
         unsafe { found.set_len(count) };
         // SAFETY: each name is a text of the library's, which lives until the list is given back
         // below.
-        let name = |spec: &ImageSpec| unsafe { from_c(spec.name) };
+        let name = |spec: &RawImageSpec| unsafe { from_c(spec.name) };
         let names = found.iter().map(name).collect();
         // SAFETY: the list is as the library made it, and given back once.
         unsafe { (self.api.rbd_image_spec_list_cleanup)(found.as_mut_ptr(), count) };

@@ -2,8 +2,8 @@
 //! that ours stand for, which a compiler refuses where they differ.
 
 use super::prototypes::{
-    ConfigOption, EXCLUSIVE, EXCLUSIVE_LOCK, FAST_DIFF, FEATURES, ImageInfo, ImageSpec, PROTOTYPES,
-    THICK, Watcher,
+    ConfigOption, EXCLUSIVE, EXCLUSIVE_LOCK, FAST_DIFF, FEATURES, ImageInfo, PROTOTYPES,
+    RawImageSpec, THICK, Watcher,
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ fn in_c(ours: &str) -> String {
         "usize" => "size_t",
         "ssize_t" => "ssize_t",
         "iovec" => "struct iovec",
-        "Cluster" => "rados_t",
+        "ClusterHandle" => "rados_t",
         "Pool" => "rados_ioctx_t",
         "RawImage" => "rbd_image_t",
         "Completion" => "rbd_completion_t",
@@ -40,7 +40,7 @@ fn in_c(ours: &str) -> String {
         "Progress" => "librbd_progress_fn_t",
         "Differs" => "differs",
         "ImageInfo" => "rbd_image_info_t",
-        "ImageSpec" => "rbd_image_spec_t",
+        "RawImageSpec" => "rbd_image_spec_t",
         "Watcher" => "rbd_image_watcher_t",
         "ConfigOption" => "rbd_config_option_t",
         other => panic!("{other} has no word in C"),
@@ -65,8 +65,8 @@ fn declarations() -> String {
     equal("offsetof(rbd_image_info_t, order)", order);
     let object = offset_of!(ImageInfo, object_size) as u64;
     equal("offsetof(rbd_image_info_t, obj_size)", object);
-    equal("sizeof(rbd_image_spec_t)", size_of::<ImageSpec>() as u64);
-    let name = offset_of!(ImageSpec, name) as u64;
+    equal("sizeof(rbd_image_spec_t)", size_of::<RawImageSpec>() as u64);
+    let name = offset_of!(RawImageSpec, name) as u64;
     equal("offsetof(rbd_image_spec_t, name)", name);
     let size = size_of::<ConfigOption>() as u64;
     equal("sizeof(rbd_config_option_t)", size);

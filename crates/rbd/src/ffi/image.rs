@@ -24,7 +24,7 @@ const WATCHERS_FIRST: usize = 16;
 const ID_BYTES: usize = 64;
 
 /// An image that is open. Its last owner, an operation perhaps, has it closed on a thread.
-pub(crate) struct Image {
+pub(crate) struct ImageHandle {
     pub(super) raw: RawImage,
     pub(crate) connection: Arc<Connection>,
     /// Who hears of changes, and by which handle.
@@ -36,9 +36,9 @@ pub(crate) struct Image {
 
 // SAFETY: librbd's images may be used on any thread and on several at once; the pointer is this
 // type's own until it is dropped.
-unsafe impl Send for Image {}
+unsafe impl Send for ImageHandle {}
 // SAFETY: as above.
-unsafe impl Sync for Image {}
+unsafe impl Sync for ImageHandle {}
 
 /// Who holds a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,10 +65,10 @@ pub(crate) struct Region {
     pub(crate) exists: bool,
 }
 
-extern "C" fn changed(told: *mut c_void) {
+extern "C" fn changed(reported: *mut c_void) {
     // SAFETY: the pointer is that of the `Notify` that the image keeps until its watch has ended.
-    let told = unsafe { &*told.cast::<Notify>() };
-    told.notify_one();
+    let reported = unsafe { &*reported.cast::<Notify>() };
+    reported.notify_one();
 }
 
 extern "C" fn goes_on(_at: u64, _of: u64, _: *mut c_void) -> c_int {
@@ -87,7 +87,7 @@ extern "C" fn differs(offset: u64, len: usize, exists: c_int, into: *mut c_void)
     0
 }
 
-impl Image {
+impl ImageHandle {
     /// Opens the image. `watch` is told whenever somebody changes it.
     pub(crate) fn open(
         connection: &Arc<Connection>,
@@ -96,10 +96,10 @@ impl Image {
     ) -> Result<Self, Errno> {
         let mut image = Self::open_with(connection, name, connection.api.rbd_open)?;
         let mut handle = 0;
-        let (at, told) = (&raw mut handle, Arc::as_ptr(watch).cast_mut().cast());
+        let (at, reported) = (&raw mut handle, Arc::as_ptr(watch).cast_mut().cast());
         // SAFETY: the image is open; what is told lives as long as the watch, because the image
         // keeps it, and ends the watch before it lets it go.
-        done(unsafe { (image.api().rbd_update_watch)(image.raw, at, changed, told) })?;
+        done(unsafe { (image.api().rbd_update_watch)(image.raw, at, changed, reported) })?;
         image.watch = Some((handle, Arc::clone(watch)));
         Ok(image)
     }
@@ -387,10 +387,10 @@ impl Image {
 
     /// Told when it is closed, after the last one that uses it.
     pub(crate) fn closed(&self) -> oneshot::Receiver<()> {
-        let (tell, told) = oneshot::channel();
+        let (tell, reported) = oneshot::channel();
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         *closed = Some(tell);
-        told
+        reported
     }
 }
 
@@ -401,7 +401,7 @@ type Open = unsafe extern "C" fn(
     *const libc::c_char,
 ) -> c_int;
 
-impl Image {
+impl ImageHandle {
     /// Closes it on this thread.
     pub(crate) fn close_here(mut self) {
         let closing = self.closing();
@@ -420,7 +420,7 @@ impl Image {
     }
 }
 
-impl Drop for Image {
+impl Drop for ImageHandle {
     fn drop(&mut self) {
         if !self.is_closed {
             let closing = self.closing();
@@ -443,7 +443,7 @@ unsafe impl Send for Closing {}
 impl Closing {
     fn run(self) {
         let api = self.connection.api;
-        if let Some((handle, _told)) = &self.watch {
+        if let Some((handle, _reported)) = &self.watch {
             // SAFETY: the image is open and the handle its own. After this no callback runs, and
             // what they tell may go. It is closed next, whatever this says.
             unsafe { (api.rbd_update_unwatch)(self.raw, *handle) };

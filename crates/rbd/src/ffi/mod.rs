@@ -31,7 +31,7 @@ mod text;
 
 pub(crate) use aio::{Ended, Inbox, Request, submit};
 pub(crate) use connection::{ConnectError, Connection, Step};
-pub(crate) use image::{Facts, Image, Region};
+pub(crate) use image::{Facts, ImageHandle, Region};
 pub(crate) use library::LibraryError;
 pub(crate) use prototypes::{Api, EXCLUSIVE_LOCK, FAST_DIFF};
 

@@ -6,7 +6,7 @@ use libc::{c_char, c_int, c_void, iovec, ssize_t};
 use libloading::os::unix::Library;
 
 /// `rados_t`.
-pub(super) type Cluster = *mut c_void;
+pub(super) type ClusterHandle = *mut c_void;
 /// `rados_ioctx_t`.
 pub(super) type Pool = *mut c_void;
 /// `rbd_image_t`.
@@ -47,7 +47,7 @@ pub(super) struct ImageInfo {
 
 /// `rbd_image_spec_t`.
 #[repr(C)]
-pub(super) struct ImageSpec {
+pub(super) struct RawImageSpec {
     pub(super) id: *mut c_char,
     pub(super) name: *mut c_char,
 }
@@ -117,23 +117,23 @@ macro_rules! prototypes {
 
 prototypes! {
     rados {
-        fn rados_create(*mut Cluster, *const c_char) -> c_int;
-        fn rados_conf_read_file(Cluster, *const c_char) -> c_int;
-        fn rados_conf_set(Cluster, *const c_char, *const c_char) -> c_int;
-        fn rados_connect(Cluster) -> c_int;
-        fn rados_shutdown(Cluster) -> ();
-        fn rados_cluster_fsid(Cluster, *mut c_char, usize) -> c_int;
-        fn rados_get_instance_id(Cluster) -> u64;
-        fn rados_ioctx_create(Cluster, *const c_char, *mut Pool) -> c_int;
+        fn rados_create(*mut ClusterHandle, *const c_char) -> c_int;
+        fn rados_conf_read_file(ClusterHandle, *const c_char) -> c_int;
+        fn rados_conf_set(ClusterHandle, *const c_char, *const c_char) -> c_int;
+        fn rados_connect(ClusterHandle) -> c_int;
+        fn rados_shutdown(ClusterHandle) -> ();
+        fn rados_cluster_fsid(ClusterHandle, *mut c_char, usize) -> c_int;
+        fn rados_get_instance_id(ClusterHandle) -> u64;
+        fn rados_ioctx_create(ClusterHandle, *const c_char, *mut Pool) -> c_int;
         fn rados_ioctx_destroy(Pool) -> ();
         fn rados_set_pool_full_try(Pool) -> ();
-        fn rados_mon_command(Cluster, *mut *const c_char, usize, *const c_char, usize,
+        fn rados_mon_command(ClusterHandle, *mut *const c_char, usize, *const c_char, usize,
             *mut *mut c_char, *mut usize, *mut *mut c_char, *mut usize) -> c_int;
         fn rados_buffer_free(*mut c_char) -> ();
     }
     rbd {
-        fn rbd_list2(Pool, *mut ImageSpec, *mut usize) -> c_int;
-        fn rbd_image_spec_list_cleanup(*mut ImageSpec, usize) -> ();
+        fn rbd_list2(Pool, *mut RawImageSpec, *mut usize) -> c_int;
+        fn rbd_image_spec_list_cleanup(*mut RawImageSpec, usize) -> ();
         fn rbd_create2(Pool, *const c_char, u64, u64, *mut c_int) -> c_int;
         fn rbd_remove(Pool, *const c_char) -> c_int;
         fn rbd_open(Pool, *const c_char, *mut RawImage, *const c_char) -> c_int;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{
@@ -26,14 +27,83 @@ pub(crate) struct Bed {
     runtime: Runtime,
     dir: PathBuf,
     conf: PathBuf,
-    turn: Mutex<()>,
+    queue: Queue,
     _follower: Child,
 }
 
 /// One test's turn at the cluster.
 pub(crate) struct Turn {
     pub(crate) bed: &'static Bed,
-    _turn: MutexGuard<'static, ()>,
+    _watch: Watch,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.bed.queue.next();
+    }
+}
+
+/// Tests in the order in which they come, which is the one of their names: a lock that the first to
+/// ask again gets would let the OSD be stopped after tests that it must not be stopped after.
+#[derive(Default)]
+struct Queue {
+    /// How many came, and how many have ended.
+    counts: Mutex<(u64, u64)>,
+    moved: Condvar,
+}
+
+impl Queue {
+    fn wait(&self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = counts.0;
+        counts.0 += 1;
+        while counts.1 < own {
+            counts = self
+                .moved
+                .wait(counts)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn next(&self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.1 += 1;
+        self.moved.notify_all();
+    }
+}
+
+/// Longer than this no test takes, whatever the machine does beside it.
+const TURN_MAX: Duration = Duration::from_secs(240);
+
+/// Ends the process, and says how the cluster is, when a test waits for ever: a cluster that does
+/// not answer holds up whoever waits for it, and nobody would learn where.
+struct Watch(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
+
+impl Watch {
+    fn begin(bed: &'static Bed) -> Self {
+        let (ends, ended) = channel::<()>();
+        let test = std::thread::current().name().unwrap_or("?").to_owned();
+        let watch = move || {
+            if ended.recv_timeout(TURN_MAX) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{test} has not ended after {TURN_MAX:?}");
+                for what in ["status", "osd tree"] {
+                    let mut ask = bed.tool("ceph");
+                    ask.args(["--connect-timeout", "10"]).args(what.split(' '));
+                    let said = ask.output().map(|it| it.stdout).unwrap_or_default();
+                    eprintln!("ceph {what}: {}", String::from_utf8_lossy(&said));
+                }
+                for daemon in ["mon.a", "osd.0"] {
+                    let log = std::fs::read_to_string(bed.dir.join(format!("log/{daemon}.log")));
+                    let log = log.unwrap_or_default();
+                    let last: Vec<&str> = log.lines().rev().take(40).collect();
+                    eprintln!("{daemon}, the last line first:\n{}", last.join("\n"));
+                }
+                std::process::abort();
+            }
+        };
+        std::thread::Builder::new().spawn(watch).unwrap();
+        Self(ends)
+    }
 }
 
 fn script(words: &[&str]) -> Output {
@@ -65,7 +135,7 @@ fn started() -> Result<Bed, String> {
         runtime: Runtime::start(&RuntimeConfig::default()).unwrap(),
         conf: dir.join("ceph.conf"),
         dir,
-        turn: Mutex::new(()),
+        queue: Queue::default(),
     })
 }
 
@@ -73,10 +143,11 @@ fn started() -> Result<Bed, String> {
 pub(crate) fn turn() -> Option<Turn> {
     static BED: OnceLock<Result<Bed, String>> = OnceLock::new();
     match BED.get_or_init(started) {
-        Ok(bed) => Some(Turn {
-            bed,
-            _turn: bed.turn.lock().unwrap_or_else(PoisonError::into_inner),
-        }),
+        Ok(bed) => {
+            bed.queue.wait();
+            let _watch = Watch::begin(bed);
+            Some(Turn { bed, _watch })
+        }
         Err(why) => {
             println!("skipped: Ceph is not here: {why}");
             None
@@ -141,7 +212,11 @@ impl Bed {
 
     /// Runs `rbd ...` or `ceph ...` to its end.
     pub(crate) fn says(&self, tool: &str, words: &[&str]) -> String {
-        let output = self.tool(tool).args(words).output().unwrap();
+        let mut call = Command::new("timeout");
+        call.args(["60", tool, "--conf"])
+            .arg(&self.conf)
+            .args(words);
+        let output = call.output().unwrap();
         assert!(output.status.success(), "{tool} {words:?}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

@@ -80,7 +80,7 @@ fn a_full_cluster_refuses_what_needs_room_and_takes_it_again_when_there_is_some(
         bed.says("ceph", &["osd", "set-full-ratio", full]);
     };
     ratios("0.001", "0.002", "0.003");
-    let (told, image) = (Arc::clone(&cluster), Arc::clone(&ours));
+    let (reported, image) = (Arc::clone(&cluster), Arc::clone(&ours));
     bed.run(move |core| {
         Box::pin(async move {
             let lane = lane(&core, &image).await;
@@ -94,7 +94,7 @@ fn a_full_cluster_refuses_what_needs_room_and_takes_it_again_when_there_is_some(
                 after(&core, Duration::from_millis(100)).await;
             };
             assert_eq!(error, IoError::SpaceExhausted);
-            let health = told.health(&core).await.unwrap();
+            let health = reported.health(&core).await.unwrap();
             assert_eq!(health.fullness, Fullness::Full, "{health:?}");
             // Nothing is lost, and room can be made.
             assert!(read(&lane, range(0, 8)).await.unwrap() == filled(range(0, 8), 1));

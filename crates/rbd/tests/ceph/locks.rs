@@ -10,7 +10,7 @@ use units::BlockSize;
 use volume::{Fences, IoError, Volume, VolumeEvent};
 
 #[test]
-fn a_second_client_is_told_who_has_the_image_and_gets_it_when_it_is_closed() {
+fn a_second_client_is_reported_who_has_the_image_and_gets_it_when_it_is_closed() {
     let Some(turn) = turn() else { return };
     turn.run(async move |core, spec| {
         let first = connect(&core, spec.clone()).await;
@@ -46,8 +46,8 @@ fn whoever_loses_its_lock_is_shut_out_with_its_whole_connection() {
         let first = connect(&core, spec.clone()).await;
         let second = connect(&core, spec.clone()).await;
         let ours = fresh(&core, &first, "taken").await;
-        let beside = fresh(&core, &first, "beside").await;
-        let (old, other) = (lane(&core, &ours).await, lane(&core, &beside).await);
+        let neighbour = fresh(&core, &first, "neighbour").await;
+        let (old, other) = (lane(&core, &ours).await, lane(&core, &neighbour).await);
         let events = Arc::clone(&ours).events(&core);
         let at = range(0, 1);
         write(&old, at, 1).await.unwrap();
@@ -68,14 +68,14 @@ fn whoever_loses_its_lock_is_shut_out_with_its_whole_connection() {
         // With all else that it had, and for good.
         assert!(first.is_shut_out());
         assert_eq!(write(&other, at, 3).await.unwrap_err(), IoError::Fenced);
-        let volume: Arc<dyn Volume> = Arc::clone(&beside) as Arc<dyn Volume>;
+        let volume: Arc<dyn Volume> = Arc::clone(&neighbour) as Arc<dyn Volume>;
         assert!(volume.open(&core).await.is_err());
-        let asked = image("beside", BlockSize::B4096);
+        let asked = image("neighbour", BlockSize::B4096);
         let refused = Image::open(&core, &first, asked, Fences::new(1)).await;
         assert_eq!(refused.err().unwrap().kind, ErrorKind::Blocklisted);
         // A new connection serves again, when the old one has let go.
         ours.close().await;
-        beside.close().await;
+        neighbour.close().await;
         theirs.close().await;
         let third = connect(&core, spec).await;
         let again = open(&core, &third, "taken").await;

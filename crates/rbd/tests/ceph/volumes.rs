@@ -164,8 +164,8 @@ fn extents_and_what_is_allocated_follow_what_is_written() {
         assert_eq!((none.len(), none[0].kind), (1, ExtentKind::Deallocated));
         // In the third object of 4 MiB.
         write(&lane, range(2500, 1), 1).await.unwrap();
-        let told = extents(&lane, all).await;
-        let mapped: Vec<_> = told
+        let reported = extents(&lane, all).await;
+        let mapped: Vec<_> = reported
             .iter()
             .filter(|it| it.kind == ExtentKind::Mapped)
             .collect();

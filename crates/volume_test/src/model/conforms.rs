@@ -54,7 +54,7 @@ impl Plan {
 pub struct Tally {
     /// Done, by kind.
     pub done: BTreeMap<OpKind, u32>,
-    /// Failed.
+    /// Operations that ended with an error.
     pub failed: u32,
 }
 

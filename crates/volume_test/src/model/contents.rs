@@ -5,7 +5,7 @@ use units::{BlockSize, Lba};
 /// Names a write; 0 is a block of zeroes.
 pub type Tag = u64;
 
-/// The tag of zeroes.
+/// What blocks hold that were never written, or were unmapped.
 pub const TAG_ZERO: Tag = 0;
 
 const WORD: usize = 8;

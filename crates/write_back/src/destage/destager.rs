@@ -110,7 +110,7 @@ async fn is_time(ring: &Rc<Ring>, round: Duration) -> bool {
     };
     match pace(Pressure { fill, quiet, round }) {
         Pace::Go => true,
-        Pace::Look(time) => {
+        Pace::Inspect(time) => {
             wait(ring, time).await;
             false
         }

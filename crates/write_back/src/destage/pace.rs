@@ -28,16 +28,16 @@ pub(crate) struct Pressure {
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
-    /// Carry now.
+    /// Destage now.
     Go,
-    /// Look again, at the latest after this time, and do not carry before.
-    Look(Duration),
-    /// Carry after this time.
+    /// Inspect the log again after this time at the latest, and do not destage before.
+    Inspect(Duration),
+    /// Destage after this time.
     Pause(Duration),
 }
 
 /// The log of a busy journal is between both marks: there the pause between two rounds shrinks from
-/// three times as long as a round to none, so that as much goes home as comes, at whatever fill
+/// three times as long as a round to none, so that as much is destaged as comes, at whatever fill
 /// that takes.
 pub(crate) fn pace(pressure: Pressure) -> Pace {
     let Pressure { fill, quiet, round } = pressure;
@@ -48,7 +48,7 @@ pub(crate) fn pace(pressure: Pressure) -> Pace {
         return Pace::Go;
     }
     if fill < LOW {
-        return Pace::Look(REST - quiet);
+        return Pace::Inspect(REST - quiet);
     }
     let share = (HIGH - fill) / (HIGH - LOW);
     Pace::Pause(round.mul_f64(3.0 * share).min(PAUSE_MAX))
@@ -70,7 +70,7 @@ mod test {
     fn a_full_log_does_not_wait_and_an_empty_one_lets_hosts_go_first() {
         assert_eq!(at(0.75, 0), Pace::Go);
         assert_eq!(at(1.0, 0), Pace::Go);
-        assert_eq!(at(0.1, 20), Pace::Look(Duration::from_millis(30)));
+        assert_eq!(at(0.1, 20), Pace::Inspect(Duration::from_millis(30)));
         assert_eq!(at(0.1, 50), Pace::Go);
         assert_eq!(at(0.5, 60), Pace::Go);
     }
@@ -79,7 +79,7 @@ mod test {
     fn in_between_pauses_shrink_as_it_fills() {
         let pauses = [0.25, 0.4, 0.5, 0.6, 0.74].map(|fill| match at(fill, 0) {
             Pace::Pause(pause) => pause,
-            Pace::Go | Pace::Look(_) => panic!("it carries, but not at once"),
+            Pace::Go | Pace::Inspect(_) => panic!("it destages, but not at once"),
         });
         assert!(pauses.windows(2).all(|two| two[0] > two[1]), "{pauses:?}");
         assert_eq!(pauses[0], Duration::from_millis(30));

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use units::Buf;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// Cuts that a second has, so that a history that is begun anew begins above all that there were.
 const CUTS_A_SECOND_BITS: u32 = 10;
@@ -25,7 +25,7 @@ pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
 /// The same, for as long as anybody has it.
 pub(crate) type WeakTurns = Weak<tokio::sync::Mutex<()>>;
 
-/// A history and its file.
+/// The changes of one volume that one ring keeps, and the file that they go to.
 pub(crate) struct HistoryFile {
     file: Rc<dyn File>,
     turns: Turns,
@@ -60,6 +60,7 @@ impl HistoryFile {
         turns: Turns,
     ) -> Result<Self, OpenError> {
         let failed = |error: &io::Error| OpenError {
+            kind: OpenErrorKind::of_io(error),
             cause: format!("the history {sidecar} cannot be opened: {error}"),
             next_step: "check the disk, its free space and its permissions".to_owned(),
         };
@@ -76,6 +77,7 @@ impl HistoryFile {
         let header = header.map_err(|error| failed(&error))?;
         let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
         let history = History::open(id, &header, first.max(1)).map_err(|version| OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!("the history {sidecar} cannot be used: {version}"),
             next_step: "run the version of causeway that wrote it".to_owned(),
         })?;

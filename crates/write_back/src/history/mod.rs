@@ -2,12 +2,11 @@
 //! since which cut.
 
 mod changed;
-mod cut;
 mod file;
 mod survey;
 
-pub use cut::RingHistory;
 pub use file::bytes_for;
 pub use survey::{HistorySurvey, survey_history};
 
+pub(crate) use changed::changed;
 pub(crate) use file::{FoundChange, HistoryFile, Turns, WeakTurns};

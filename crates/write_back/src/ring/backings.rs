@@ -24,7 +24,6 @@ impl OpenBacking {
     /// What the machine has to know of it.
     pub(crate) fn facts(&self) -> OpenFacts {
         OpenFacts {
-            fences: self.fences.clone(),
             block_size: self.shape.block_size,
         }
     }

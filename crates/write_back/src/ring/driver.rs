@@ -8,18 +8,19 @@
 use super::age::Ages;
 use super::answers::Answers;
 use super::backings::{Backings, OpenBacking};
-use super::counts::Counts;
-use super::event::{Effect, Effects, Event};
+use super::counts::RingCounts;
+use super::event::{Effect, Effects, Event, Extent, Failure};
 use super::grace::Grace;
 use super::machine::Machine;
-use crate::admission::Permits;
-use env::{CoreHandle, File};
-use journal::{BLOCK, Slot, VolumeId};
+use crate::permits::Permits;
+use env::{CoreHandle, Durable, File, FileOp};
+use journal::{BLOCK, CheckpointWrite, Slot, VolumeId, Write};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::{Notify, oneshot};
-use units::Now;
+use units::{Buf, Now};
+use volume::Fence;
 
 /// Names an open journal among all of this process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -75,7 +76,7 @@ pub(crate) struct Ring {
     /// What changes take that wait for the log.
     pub(crate) permits: Rc<Permits>,
     signals: Signals,
-    pub(crate) counts: RefCell<Counts>,
+    pub(crate) counts: RefCell<RingCounts>,
     pub(crate) ages: RefCell<Ages>,
 }
 
@@ -124,6 +125,13 @@ impl Ring {
         self.backings().opened(slot).clone()
     }
 
+    /// The writer has not lost its right to write; where the volume is gone, the machine knows.
+    pub(super) fn holds(&self, slot: Slot, fence: Fence) -> bool {
+        let backings = self.backings();
+        let open = backings.of(slot).open.as_ref();
+        open.is_none_or(|it| it.fences.holds(fence))
+    }
+
     /// The volume's place here, once it was taken in.
     pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {
         self.machine().slot(id)
@@ -149,9 +157,9 @@ impl Ring {
     fn perform(self: &Rc<Self>, effect: Effect) {
         match effect {
             // For whoever has asked.
-            Effect::Submitted(_)
+            Effect::Submitted { .. }
             | Effect::Refused(_)
-            | Effect::Begun(_)
+            | Effect::Begun(..)
             | Effect::Opened(_)
             | Effect::Waits
             | Effect::Blocked(_) => {}
@@ -162,6 +170,11 @@ impl Ring {
                     history.record(&change);
                 }
             }
+            Effect::TouchHistory { slot, sectors } => {
+                if let Some(history) = &self.backings().of(slot).history {
+                    history.touch(&sectors);
+                }
+            }
             Effect::ForgetHistory(slot) => self.forget_history(slot),
             Effect::PassSyncPoint => self.answers.borrow_mut().pass_sync_point(),
             Effect::Answer { token, result } => self.answers.borrow_mut().answer(token, result),
@@ -169,6 +182,54 @@ impl Ring {
             Effect::WakeDestager => self.signals.destager.notify_one(),
             Effect::WakeOthers => self.signals.others.notify_waiters(),
         }
+    }
+
+    /// Hands a batch to the device.
+    fn write_batch(self: &Rc<Self>, write: Write) {
+        {
+            let mut counts = self.counts.borrow_mut();
+            counts.batches += 1;
+            counts.records += write.data_at.len() as u64;
+            counts.written_bytes += write.bytes.len() as u64;
+        }
+        let now = self.core.recent();
+        self.ages.borrow_mut().written(write.number, now);
+        let place = Extent {
+            offset: self.device.log_at + write.at,
+            len: write.bytes.len(),
+        };
+        let number = write.number;
+        self.write_log(place, write.bytes, move |result| Event::BatchEnded {
+            number,
+            result,
+        });
+    }
+
+    fn write_checkpoint(self: &Rc<Self>, write: CheckpointWrite) {
+        let place = Extent {
+            offset: self.device.checkpoints_at[usize::from(write.slot)],
+            len: write.bytes.len(),
+        };
+        self.write_log(place, Buf::from(write.bytes), Event::CheckpointEnded);
+    }
+
+    fn write_log(
+        self: &Rc<Self>,
+        place: Extent,
+        data: Buf,
+        ended: impl FnOnce(Result<(), Failure>) -> Event<'static> + 'static,
+    ) {
+        let answer = self.device.file.submit(FileOp::Write {
+            offset: place.offset,
+            data,
+            durable: Durable::Yes,
+        });
+        let ring = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            let result = answer.await.map(|_| ());
+            let result = result.map_err(|error| Failure::of_write(place, &error));
+            ring.apply(ended(result));
+        }));
     }
 
     fn forget_history(&self, slot: Slot) {
@@ -210,10 +271,10 @@ impl Ring {
     }
 
     /// Waits until the state gives an answer.
-    pub(crate) async fn until_some<T>(&self, look: impl Fn(&Machine) -> Option<T>) -> T {
+    pub(crate) async fn until_some<T>(&self, inspect: impl Fn(&Machine) -> Option<T>) -> T {
         loop {
             let woken = self.signals.others.notified();
-            if let Some(found) = look(&self.machine()) {
+            if let Some(found) = inspect(&self.machine()) {
                 return found;
             }
             woken.await;

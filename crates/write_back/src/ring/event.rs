@@ -10,14 +10,49 @@ use std::ops::Range;
 use units::{Buf, LbaRange, Now};
 use volume::{Fence, IoError};
 
-/// A change that is to be made stable.
+/// A host changes blocks.
 #[derive(Debug)]
-pub(crate) struct Submission {
+pub(crate) struct HostChange {
     pub(crate) slot: Slot,
     pub(crate) range: LbaRange,
     pub(crate) kind: Kind,
+    /// Of a write: as long as its blocks.
     pub(crate) data: Buf,
+    pub(crate) around: MayGoAround,
     pub(crate) fence: Fence,
+    /// Its writer has not lost its right.
+    pub(crate) holds: bool,
+    pub(crate) now: Now,
+}
+
+/// How a change may go around the log, where the log has nothing of its blocks. What decides that
+/// is shared by all cores.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct MayGoAround {
+    /// Into a cache: it is answered when the backing volume has it.
+    pub(crate) volatile: bool,
+    /// Stable in the backing volume, when the log knows of it.
+    pub(crate) stable: bool,
+}
+
+/// How a change goes around the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Around {
+    Stable,
+    Volatile {
+        /// After a crash a replay might bring back what the log has of other changes: it is
+        /// answered when the log knows of it, too.
+        brings_back: bool,
+    },
+}
+
+/// What a ring says in its log of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    pub(crate) slot: Slot,
+    pub(crate) range: LbaRange,
+    /// A cut, or that the volume is gone.
+    pub(crate) kind: Kind,
     pub(crate) now: Now,
 }
 
@@ -46,24 +81,23 @@ impl Failure {
     }
 }
 
+/// Whether a writer of a volume still has its right. Other cores take it, in memory that all share.
+pub(crate) type Holds<'a> = &'a dyn Fn(Slot, Fence) -> bool;
+
 /// What happens.
-#[derive(Debug)]
 pub(crate) enum Event<'a> {
-    /// Somebody changes blocks. Answered by [`Effect::Submitted`] or [`Effect::Refused`].
-    Submit(Submission),
+    /// A host changes blocks. Answered by [`Effect::Waits`], [`Effect::Refused`], as many
+    /// [`Effect::Submitted`] as it needs records, or [`Effect::Begun`] and one for its record.
+    Change(HostChange),
+    /// Answered by [`Effect::Submitted`] or [`Effect::Refused`].
+    Note(Note),
     /// Somebody flushes a volume. [`Effect::Waits`]: only when all changes that came before are
     /// answered, [`Effect::PassSyncPoint`] says so.
     Flush(Slot),
-    /// A write goes to the backing volume around the log. Answered by [`Effect::Begun`].
-    BeginWriteAround {
-        slot: Slot,
-        sectors: Range<u64>,
-        /// It is answered when the backing volume has it, whether the log knows of it or not.
-        is_volatile: bool,
-    },
+    /// What went around the log is answered by the backing volume and by the log.
     EndWriteAround(WriteAroundId),
     /// The next batch or checkpoint may be written.
-    WriteNext,
+    WriteNext(Holds<'a>),
     /// Nothing has come for a while: the log may say that its last batch was stable.
     Seal,
     /// A batch was written, or not.
@@ -88,10 +122,7 @@ pub(crate) enum Event<'a> {
     /// Something is destaged.
     Destage(Destage<'a>),
     /// The data of a write is damaged in the log.
-    RecordLost {
-        lying: &'a Lying,
-        by: Sequence,
-    },
+    RecordLost { lying: &'a Lying, by: Sequence },
     /// A batch is damaged with the list of what it held, in these sectors of the log.
     BatchLost(&'a Range<u32>),
     /// These changes are to be put into the log again, with the numbers that they have. Answered by
@@ -138,12 +169,16 @@ pub(crate) enum Destage<'a> {
 /// What is to be done, in this order.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// The change has this token.
-    Submitted(Token),
+    /// A record waits for the log.
+    Submitted {
+        token: Token,
+        /// Of its data.
+        bytes: usize,
+    },
     /// What was asked for is not done.
     Refused(IoError),
-    /// The write around the log has this number.
-    Begun(WriteAroundId),
+    /// The change goes around the log, and has this number there.
+    Begun(WriteAroundId, Around),
     /// The volume has this place.
     Opened(Slot),
     /// Who asked has to wait.
@@ -157,6 +192,12 @@ pub(crate) enum Effect {
     RecordHistory {
         slot: Slot,
         change: Change,
+    },
+    /// These sectors are about to change, and may be read before the log knows: so must the
+    /// volume's history.
+    TouchHistory {
+        slot: Slot,
+        sectors: Range<u64>,
     },
     /// The volume is no more.
     ForgetHistory(Slot),

@@ -6,8 +6,19 @@
 //! ```
 //!
 //! **Contract.** [`Machine::apply`] is the only thing that changes the state. It waits for nothing,
-//! asks no clock and no device; what it wants done it says in order, and its driver does that in
-//! the same poll.
+//! asks no clock, no device and no memory that others share; what it wants done it says in order,
+//! and its driver does that in the same poll.
+//!
+//! **What is not here, and why.**
+//! - Who waits for room ([permits](crate::permits), and his [share](Machine::has_share), of which
+//!   the machine says only what it is): how long a request waits before it is asked for is no state
+//!   of the log. Permits bound memory, and come back wherever they are dropped.
+//! - Whether a read or flush may go on: it changes nothing, and its driver looks at the state.
+//! - Who still reads from the log or from a backing volume ([`Grace`](super::grace::Grace)): that
+//!   ends with a future that is dropped, and delays only the driver.
+//! - Modes and fences: other cores change them. Events say how they are.
+//! - Histories: files with I/O of their own. Effects say what they have to know.
+//! - Lanes of backing volumes: the driver has them, where the machine knows that a volume is open.
 //!
 //! **Invariants.**
 //! - A change is acknowledged after its batch, and all before it, are stable; changes are
@@ -15,12 +26,16 @@
 //! - What is acknowledged is found in the index from then on.
 //! - Every change that was taken is answered once: it is stable, withdrawn, or given up with a log
 //!   that has failed.
+//! - No host's change begins while its volume is held or exchanged.
 //! - A write goes around the log only where the log has nothing of its blocks, none that waits
 //!   touches them, and none that is under way.
 
+mod hosts;
+mod share;
+
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
-use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Submission, Wait};
+use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Holds, Note, Wait};
 use super::relocated::Relocated;
 use super::volumes::{OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
@@ -31,8 +46,19 @@ use journal::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use units::{BlockSize, Buf, Lba, Now};
-use volume::IoError;
+use units::{BlockSize, Buf, Lba, LbaRange, Now};
+use volume::{Fence, IoError};
+
+/// What is put into the log.
+struct Record {
+    slot: Slot,
+    range: LbaRange,
+    block_size: BlockSize,
+    kind: Kind,
+    data: Buf,
+    /// Who asks for it.
+    fence: Fence,
+}
 
 /// One ring.
 #[derive(Clone)]
@@ -95,21 +121,14 @@ impl Machine {
     /// Something has happened: what is to be done is added to `effects`.
     pub(crate) fn apply(&mut self, event: Event<'_>, effects: &mut Effects) {
         match event {
-            Event::Submit(it) => self.submit(it, effects),
+            Event::Change(it) => self.change(it, effects),
+            Event::Note(it) => self.note(&it, effects),
             Event::Flush(slot) => self.flush(slot, effects),
-            Event::BeginWriteAround {
-                slot,
-                sectors,
-                is_volatile,
-            } => {
-                let id = self.write_arounds.begin(slot, sectors, is_volatile);
-                effects.push(Effect::Begun(id));
-            }
             Event::EndWriteAround(id) => {
                 self.write_arounds.end(id);
                 effects.push(Effect::WakeOthers);
             }
-            Event::WriteNext => self.write_next(effects),
+            Event::WriteNext(holds) => self.write_next(holds, effects),
             Event::Seal => self.seal(effects),
             Event::BatchEnded { number, result } => self.batch_ended(number, result, effects),
             Event::CheckpointEnded(result) => {
@@ -141,57 +160,70 @@ impl Machine {
         }
     }
 
-    fn submit(&mut self, it: Submission, effects: &mut Effects) {
-        let volume = self.volumes.of(it.slot);
-        let open = volume.open.as_ref();
-        if open.is_some_and(|open| !open.fences.holds(it.fence)) {
-            return effects.push(Effect::Refused(IoError::Fenced));
+    /// The ring says something of its own in its log, which is of no host's blocks.
+    fn note(&mut self, note: &Note, effects: &mut Effects) {
+        let Note {
+            slot,
+            range,
+            kind,
+            now,
+        } = *note;
+        assert!(
+            matches!(kind, Kind::Cut | Kind::Gone),
+            "{kind:?} is a host's"
+        );
+        if self.log.ring().has_failed() {
+            return effects.push(Effect::Refused(self.refused_write()));
         }
-        let block_size = match it.kind {
+        let put = self.put(Record {
+            slot,
+            range,
             // What its range begins with is no address; the volume may have left.
-            Kind::Cut | Kind::Gone => BlockSize::B512,
-            Kind::Write
-            | Kind::Zeroes
-            | Kind::Deallocate
-            | Kind::Anchor
-            | Kind::WriteAround
-            | Kind::Lost
-            | Kind::Touched => volume.opened().block_size,
-        };
+            block_size: BlockSize::B512,
+            kind,
+            data: Buf::empty(),
+            fence: Fence::default(),
+        });
+        self.changed_at = now;
+        effects.extend([put, Effect::WakeWriter]);
+    }
+
+    /// Has a change wait for the log, which takes it.
+    fn put(&mut self, it: Record) -> Effect {
+        let bytes = it.data.len();
         let waiting = Waiting {
             slot: it.slot,
-            sectors: sectors(it.range, block_size),
+            sectors: sectors(it.range, it.block_size),
             fence: it.fence,
-            bytes: it.data.len(),
+            bytes,
         };
         let wanted = Wanted {
-            volume: volume.id,
+            volume: self.volumes.of(it.slot).id,
             range: it.range,
-            block_size,
+            block_size: it.block_size,
             kind: it.kind,
             data: it.data,
         };
-        if self.log.submit(self.changes.next_token(), wanted).is_err() {
-            return effects.push(Effect::Refused(self.refused_write()));
-        }
-        effects.push(Effect::Submitted(self.changes.push(waiting)));
-        self.changed_at = it.now;
-        effects.push(Effect::WakeWriter);
+        let submitted = self.log.submit(self.changes.next_token(), wanted);
+        submitted.expect("what a log that has failed is asked for is refused before");
+        let token = self.changes.push(waiting);
+        Effect::Submitted { token, bytes }
     }
 
     /// What goes around the log in volatile mode is answered before the log knows of it.
     fn flush(&mut self, slot: Slot, effects: &mut Effects) {
+        assert!(!self.volumes.of(slot).makes_wait(false), "it has to wait");
         if self.write_arounds.are_volatile_of(slot) && self.changes.add_sync_point() {
             effects.push(Effect::Waits);
         }
     }
 
-    fn write_next(&mut self, effects: &mut Effects) {
+    fn write_next(&mut self, holds: Holds<'_>, effects: &mut Effects) {
         if self.is_closing {
             return;
         }
         // In the same step as what follows: whoever has lost the right gets nothing into a batch.
-        self.withdraw_fenced(effects);
+        self.withdraw_fenced(holds, effects);
         let next = self.log.next_step();
         self.is_full = matches!(next, Some(Next::Full));
         match next {
@@ -311,11 +343,10 @@ impl Machine {
     }
 
     /// Changes that wait for a batch whose writer has lost its right: they get into none.
-    fn withdraw_fenced(&mut self, effects: &mut Effects) {
+    fn withdraw_fenced(&mut self, holds: Holds<'_>, effects: &mut Effects) {
         let fenced = |it: &Waiting, volume: &VolumeState| {
-            let open = volume.open.as_ref();
             // What has no blocks is asked for by no host.
-            !it.sectors.is_empty() && open.is_none_or(|open| !open.fences.holds(it.fence))
+            !it.sectors.is_empty() && (volume.open.is_none() || !holds(it.slot, it.fence))
         };
         self.withdraw(fenced, effects, |_, _| IoError::Fenced);
     }
@@ -560,19 +591,6 @@ impl Machine {
         #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
         let fill = ring.used_blocks() as f64 / ring.room_blocks() as f64;
         fill
-    }
-
-    /// The log has nothing of these sectors, nor will it get anything that came before, nor is any
-    /// of them on its way around it.
-    pub(crate) fn may_write_around(&self, slot: Slot, sectors: &Range<u64>) -> bool {
-        self.index.is_clear(slot, sectors.clone())
-            && !self.changes.touch(slot, sectors)
-            && !self.write_arounds.touch(slot, sectors)
-    }
-
-    /// After a crash a replay might bring back what the log has.
-    pub(crate) fn may_bring_back(&self) -> bool {
-        self.newest_data >= self.log.ring().tail().number
     }
 
     /// Writes around the log that are under way.

@@ -25,7 +25,8 @@ mod status;
 mod volumes;
 mod write_arounds;
 
-pub use status::{LOST_MAX, RingStatus};
+pub use counts::RingCounts;
+pub use status::{LOST_MAX, RingStatus, RingWaiting};
 
 pub(crate) use backings::{Backings, OpenBacking};
 pub(crate) use batches::write_batches;

@@ -1,19 +1,52 @@
 //! What a request for blocks of a ring does: it goes into the log, or around it.
 
 use super::driver::Ring;
-use super::event::{Effect, Event, Submission};
+use super::event::{Around, Effect, Event, HostChange, MayGoAround, Note};
 use super::volumes::Admission;
 use super::write_arounds::WriteAroundId;
-use crate::addresses::{chunks, sectors};
+use crate::history::changed;
 use env::Answer;
-use journal::{DATA_BYTES_MAX, Kind, Slot};
-use std::ops::Range;
+use journal::{Kind, Slot, Token};
 use std::rc::Rc;
-use units::{BlockSize, Buf, Lba, LbaRange};
-use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Op, Origin, Provision};
+use units::{Buf, Lba, LbaRange};
+use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Op, Origin, Provision, Zeroing};
 
-/// Blocks of zeroes in one record: looking them up in the index takes well under a millisecond.
-const ZEROES_BYTES_MAX: u64 = 64 << 20;
+/// What the machine makes of a change.
+enum Taken {
+    /// It has to wait.
+    Later,
+    Refused(IoError),
+    Log(Waits),
+    /// In several records.
+    Parts(Vec<Waits>),
+    Around(WriteAroundId, Around, Waits),
+}
+
+/// What waits for the log: its token, and how long its data is.
+type Waits = (Token, usize);
+
+impl Taken {
+    fn of(effects: &[Effect]) -> Self {
+        match effects {
+            [Effect::Waits, ..] => Self::Later,
+            [Effect::Refused(error), ..] => Self::Refused(*error),
+            [Effect::Submitted { token, bytes }, Effect::WakeWriter] => Self::Log((*token, *bytes)),
+            [
+                Effect::Begun(id, around),
+                Effect::Submitted { token, bytes },
+                ..,
+            ] => Self::Around(*id, *around, (*token, *bytes)),
+            several => Self::Parts(several.iter().filter_map(waits).collect()),
+        }
+    }
+}
+
+fn waits(effect: &Effect) -> Option<Waits> {
+    if let Effect::Submitted { token, bytes } = effect {
+        return Some((*token, *bytes));
+    }
+    None
+}
 
 impl Ring {
     /// What a request does, once there is room for what it changes.
@@ -55,62 +88,92 @@ impl Ring {
         })
     }
 
+    /// Writes of the volume are refused.
+    fn is_refused(&self, slot: Slot) -> bool {
+        self.machine().refuses(slot, Lba(0)).is_some()
+    }
+
+    fn has_share(&self, slot: Slot) -> bool {
+        self.machine().has_share(slot)
+    }
+
+    /// Waits until the volume has its share again, or can be answered why it has not.
+    async fn share_comes(&self, slot: Slot) {
+        self.until(|machine| machine.has_share(slot) || machine.refuses(slot, Lba(0)).is_some())
+            .await;
+    }
+
     fn begin(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
-        let mutates = op.mutates();
-        let admission = self.machine().volume(slot).admits(mutates);
+        if op.mutates() {
+            return self.change(slot, op, origin);
+        }
+        let admission = self.machine().volume(slot).admits(false);
         match admission {
             Admission::Now => {}
             Admission::Gone => return Answer::ready(Err(IoError::Unavailable)),
-            Admission::Later => {
-                let ring = Rc::clone(self);
-                return Answer::wait(async move {
-                    ring.until(|machine| !machine.volume(slot).makes_wait(mutates))
-                        .await;
-                    ring.submit(slot, op, origin).await
-                });
-            }
+            Admission::Later => return self.later(slot, op, origin),
         }
         match op {
             Op::Read { range, into } => self.read(slot, range, into, origin),
-            Op::Write {
-                range,
-                ref data,
-                durability,
-            } => {
-                if durability == Durability::Cached && self.is_volatile(slot, range) {
-                    return self.write_volatile(slot, range, op, origin);
-                }
-                self.write(slot, range, data.clone(), origin)
-            }
-            Op::WriteZeroes {
-                range, durability, ..
-            }
-            | Op::Discard {
-                range, durability, ..
-            } if durability == Durability::Cached && self.is_volatile(slot, range) => {
-                self.write_volatile(slot, range, op, origin)
-            }
-            Op::WriteZeroes { range, zeroing, .. } => {
-                let kind = match zeroing {
-                    volume::Zeroing::MayUnmap => Kind::Deallocate,
-                    volume::Zeroing::KeepAllocated => Kind::Zeroes,
-                };
-                self.zero(slot, range, kind, origin)
-            }
-            Op::Discard { range, to, .. } => {
-                let kind = match to {
-                    Provision::Deallocated => Kind::Deallocate,
-                    Provision::Anchored => Kind::Anchor,
-                };
-                self.zero(slot, range, kind, origin)
-            }
             Op::Extents {
                 range,
                 since: Some(cut),
-            } => self.changed(slot, range, cut),
+            } => {
+                let backings = self.backings();
+                let block_size = backings.opened(slot).shape.block_size;
+                let history = backings.of(slot).history.clone();
+                changed(history, block_size, range, cut)
+            }
             Op::Extents { range, since: None } => self.extents(slot, range, origin),
-            Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Flush => self.flush(slot, origin),
+            Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. } => unreachable!("it changes something"),
+        }
+    }
+
+    /// Begins it again when it need not wait any more.
+    fn later(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+        let (ring, mutates) = (Rc::clone(self), op.mutates());
+        Answer::wait(async move {
+            ring.until(|machine| !machine.volume(slot).makes_wait(mutates))
+                .await;
+            ring.submit(slot, op, origin).await
+        })
+    }
+
+    /// Where it goes is for the machine to say.
+    fn change(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+        let (kind, data, durability) = parts_of(&op);
+        let (holds, around) = self.terms(slot, kind, data.len(), durability, origin);
+        let change = HostChange {
+            slot,
+            range: op.range().expect("a change has blocks"),
+            kind,
+            data,
+            around,
+            fence: origin.fence,
+            holds,
+            now: self.core.recent(),
+        };
+        match self.ask(Event::Change(change), Taken::of) {
+            Taken::Later => self.later(slot, op, origin),
+            Taken::Refused(error) => Answer::ready(Err(error)),
+            Taken::Log(waits) => self.answered(waits),
+            Taken::Parts(parts) => {
+                let answers = parts.into_iter().map(|waits| self.answered(waits));
+                Answer::wait(all(answers.collect()))
+            }
+            Taken::Around(id, around, waits) => {
+                let known = self.answered(waits);
+                match around {
+                    Around::Stable => self.write_around(slot, op, origin, (id, known)),
+                    Around::Volatile { brings_back } => {
+                        self.write_volatile(slot, op, origin, (id, known, brings_back))
+                    }
+                }
+            }
         }
     }
 
@@ -154,23 +217,55 @@ impl Ring {
         self.machine().ring().has_failed()
     }
 
-    /// The volume is in volatile mode, and nothing keeps a change of these blocks from going
-    /// straight to its backing volume.
-    fn is_volatile(&self, slot: Slot, range: LbaRange) -> bool {
-        let block_size = {
-            let backings = self.backings();
-            let backing = backings.opened(slot);
-            if !backing.modes.is_volatile() {
-                return false;
-            }
-            backing.shape.block_size
+    /// Whether the writer has its right, and what the mode of the volume allows, as other cores
+    /// have left both; where the volume is gone, the machine answers.
+    fn terms(
+        &self,
+        slot: Slot,
+        kind: Kind,
+        bytes: usize,
+        durability: Durability,
+        origin: Origin,
+    ) -> (bool, MayGoAround) {
+        let backings = self.backings();
+        let Some(backing) = &backings.of(slot).open else {
+            return (true, MayGoAround::default());
         };
-        !self.has_failed() && self.may_write_around(slot, range, block_size)
+        let around = MayGoAround {
+            volatile: durability == Durability::Cached && backing.modes.is_volatile(),
+            stable: kind == Kind::Write && bytes >= backing.modes.write_around_from(),
+        };
+        (backing.fences.holds(origin.fence), around)
     }
 
-    fn may_write_around(&self, slot: Slot, range: LbaRange, block_size: BlockSize) -> bool {
-        let sectors = sectors(range, block_size);
-        self.machine().may_write_around(slot, &sectors)
+    /// Says something in the log that is of no host's blocks; answers when it is stable.
+    pub(crate) fn note(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind) -> IoFuture {
+        let note = Note {
+            slot,
+            range,
+            kind,
+            now: self.core.recent(),
+        };
+        match self.ask(Event::Note(note), Taken::of) {
+            Taken::Log(waits) => self.answered(waits),
+            Taken::Refused(error) => Answer::ready(Err(error)),
+            Taken::Later | Taken::Parts(_) | Taken::Around(..) => {
+                unreachable!("it is one record, or refused")
+            }
+        }
+    }
+
+    /// Answers when it is stable.
+    fn answered(self: &Rc<Self>, (token, bytes): Waits) -> IoFuture {
+        let permit = self.permits.take(bytes);
+        let answered = self.answers().expect(token, permit);
+        Answer::wait(async move {
+            match answered.await {
+                Ok(result) => result.map(|()| Done::Nothing),
+                // The ring is gone with its core: nobody is answered any more.
+                Err(_) => std::future::pending().await,
+            }
+        })
     }
 
     /// Goes straight to the backing volume, and is not stable there. The log gets to know of it
@@ -180,19 +275,12 @@ impl Ring {
     fn write_volatile(
         self: &Rc<Self>,
         slot: Slot,
-        range: LbaRange,
         op: Op,
         origin: Origin,
+        (id, known, brings_back): (WriteAroundId, IoFuture, bool),
     ) -> IoFuture {
         let backing = self.backing_of(slot);
-        let sectors = sectors(range, backing.shape.block_size);
-        if let Some(history) = &self.backings().of(slot).history {
-            history.touch(&sectors);
-        }
-        let id = self.begin_write_around(slot, sectors, true);
         let answer = backing.lane.submit(Io::new(op, origin));
-        let known = self.change(slot, range, Kind::WriteAround, Buf::empty(), origin);
-        let brings_back = self.machine().may_bring_back();
         let ring = Rc::clone(self);
         env::detach(&self.core, async move {
             let result = answer.await;
@@ -214,135 +302,30 @@ impl Ring {
         })
     }
 
-    fn begin_write_around(
-        self: &Rc<Self>,
-        slot: Slot,
-        sectors: Range<u64>,
-        is_volatile: bool,
-    ) -> WriteAroundId {
-        let begin = Event::BeginWriteAround {
-            slot,
-            sectors,
-            is_volatile,
-        };
-        self.ask(begin, |effects| {
-            let Some(Effect::Begun(id)) = effects.first() else {
-                unreachable!("it is given a number")
-            };
-            *id
-        })
-    }
-
-    fn block_size(&self, slot: Slot) -> BlockSize {
-        self.backings().opened(slot).shape.block_size
-    }
-
-    fn write(self: &Rc<Self>, slot: Slot, range: LbaRange, data: Buf, origin: Origin) -> IoFuture {
-        let (block_size, around_from) = {
-            let backings = self.backings();
-            let backing = backings.opened(slot);
-            (backing.shape.block_size, backing.modes.write_around_from())
-        };
-        let refused = self.machine().refuses(slot, range.start());
-        if let Some(error) = refused {
-            return Answer::ready(Err(error));
-        }
-        if data.len() >= around_from && self.may_write_around(slot, range, block_size) {
-            return self.write_around(slot, range, data, origin);
-        }
-        if data.len() <= DATA_BYTES_MAX {
-            return self.change(slot, range, Kind::Write, data, origin);
-        }
-        let blocks = DATA_BYTES_MAX as u64 / u64::from(block_size.bytes());
-        let mut data = data;
-        let answers: Vec<IoFuture> = chunks(range, blocks)
-            .map(|chunk| {
-                let bytes = chunk.len().0 * u64::from(block_size.bytes());
-                let data = data.split_front(usize::try_from(bytes).expect("a chunk is small"));
-                self.change(slot, chunk, Kind::Write, data, origin)
-            })
-            .collect();
-        Answer::wait(all(answers))
-    }
-
-    fn zero(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind, origin: Origin) -> IoFuture {
-        let blocks = ZEROES_BYTES_MAX / u64::from(self.block_size(slot).bytes());
-        if range.len().0 <= blocks {
-            return self.change(slot, range, kind, Buf::empty(), origin);
-        }
-        let answers: Vec<IoFuture> = chunks(range, blocks)
-            .map(|chunk| self.change(slot, chunk, kind, Buf::empty(), origin))
-            .collect();
-        Answer::wait(all(answers))
-    }
-
-    /// Puts a change into the log; answers when it is stable.
-    pub(crate) fn change(
-        self: &Rc<Self>,
-        slot: Slot,
-        range: LbaRange,
-        kind: Kind,
-        data: Buf,
-        origin: Origin,
-    ) -> IoFuture {
-        let bytes = data.len();
-        let submission = Submission {
-            slot,
-            range,
-            kind,
-            data,
-            fence: origin.fence,
-            now: self.core.recent(),
-        };
-        let submitted = self.ask(Event::Submit(submission), |effects| {
-            if let Some(Effect::Refused(error)) = effects.first() {
-                return Err(*error);
-            }
-            let Some(Effect::Submitted(token)) = effects.first() else {
-                unreachable!("it is taken or refused")
-            };
-            Ok(*token)
-        });
-        let token = match submitted {
-            Ok(token) => token,
-            Err(error) => return Answer::ready(Err(error)),
-        };
-        let permit = self.permits.take(bytes);
-        let answered = self.answers().expect(token, permit);
-        Answer::wait(async move {
-            match answered.await {
-                Ok(result) => result.map(|()| Done::Nothing),
-                // The ring is gone with its core: nobody is answered any more.
-                Err(_) => std::future::pending().await,
-            }
-        })
-    }
-
     /// A large write: first the log gets to know that it will be written, then it goes to the
     /// backing volume, and is stable there.
     fn write_around(
         self: &Rc<Self>,
         slot: Slot,
-        range: LbaRange,
-        data: Buf,
+        mut op: Op,
         origin: Origin,
+        (id, known): (WriteAroundId, IoFuture),
     ) -> IoFuture {
-        let sectors = sectors(range, self.block_size(slot));
-        let id = self.begin_write_around(slot, sectors, false);
-        let known = self.change(slot, range, Kind::WriteAround, Buf::empty(), origin);
+        let Op::Write {
+            data, durability, ..
+        } = &mut op
+        else {
+            unreachable!("only writes ask for it")
+        };
+        *durability = Durability::Stable;
+        let bytes = data.len();
         // Kept: the volume may leave meanwhile.
         let backing = self.backing_of(slot);
-        let (ring, permit) = (Rc::clone(self), self.permits.take(data.len()));
+        let (ring, permit) = (Rc::clone(self), self.permits.take(bytes));
         env::detach(&self.core, async move {
             let mut result = known.await;
             if result.is_ok() {
-                ring.counts.borrow_mut().write_around_bytes += data.len() as u64;
-                let durability = Durability::Stable;
-                let op = Op::Write {
-                    range,
-                    data,
-                    durability,
-                };
+                ring.counts.borrow_mut().write_around_bytes += bytes as u64;
                 result = backing.lane.submit(Io::new(op, origin)).await;
                 if result.is_err() {
                     // What it left there can be read, and is in a cache perhaps: the next flush
@@ -354,6 +337,35 @@ impl Ring {
             drop(permit);
             result
         })
+    }
+}
+
+/// What the log has to know of a change.
+fn parts_of(op: &Op) -> (Kind, Buf, Durability) {
+    match op {
+        Op::Write {
+            data, durability, ..
+        } => (Kind::Write, data.clone(), *durability),
+        Op::WriteZeroes {
+            zeroing,
+            durability,
+            ..
+        } => {
+            let kind = match zeroing {
+                Zeroing::MayUnmap => Kind::Deallocate,
+                Zeroing::KeepAllocated => Kind::Zeroes,
+            };
+            (kind, Buf::empty(), *durability)
+        }
+        Op::Discard { to, durability, .. } => {
+            let kind = match to {
+                Provision::Deallocated => Kind::Deallocate,
+                Provision::Anchored => Kind::Anchor,
+            };
+            (kind, Buf::empty(), *durability)
+        }
+        Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
+        Op::Read { .. } | Op::Extents { .. } | Op::Flush => unreachable!("it changes nothing"),
     }
 }
 

@@ -9,8 +9,8 @@ use crate::history::HistoryFile;
 use env::Answer;
 use journal::{Kind, Slot, VolumeId};
 use std::rc::Rc;
-use units::{Buf, Lba, LbaRange};
-use volume::{Done, IoFuture, Origin};
+use units::{Lba, LbaRange};
+use volume::{Done, IoFuture};
 
 impl Ring {
     /// Takes a volume in, or in again with another backing volume; `history`: where it is kept, and
@@ -45,7 +45,18 @@ impl Ring {
         if let Some(history) = history {
             backing.history = Some(Rc::new(history));
         }
+        drop(backings);
+        self.agrees(slot);
         Ok(slot)
+    }
+
+    /// What is kept of a volume here is open where it is in the machine.
+    fn agrees(&self, slot: Slot) {
+        let (machine, backings) = (self.machine(), self.backings());
+        let (volume, backing) = (machine.volume(slot), backings.of(slot));
+        assert_eq!(volume.open.is_some(), backing.open.is_some());
+        assert_eq!(volume.has_history, backing.history.is_some());
+        assert_eq!(volume.is_exchanged, backing.next.is_some());
     }
 
     /// The volume's history is kept here already.
@@ -59,6 +70,7 @@ impl Ring {
         self.apply(Event::Leave(id));
         if let Some(slot) = self.slot(id) {
             self.backings_mut().of_mut(slot).open = None;
+            self.agrees(slot);
         }
     }
 
@@ -68,7 +80,7 @@ impl Ring {
             return Answer::ready(Ok(Done::Nothing));
         };
         let nothing = LbaRange::between(Lba(0), Lba(0)).expect("in order");
-        self.change(slot, nothing, Kind::Gone, Buf::empty(), Origin::default())
+        self.note(slot, nothing, Kind::Gone)
     }
 
     /// Says in the log that its last batch was stable, where nothing does and nothing else is on
@@ -101,5 +113,6 @@ impl Ring {
             self.backings_mut().of_mut(slot).open = Some(next);
         }
         self.apply(Event::Wait(slot, Wait::EndExchange(facts)));
+        self.agrees(slot);
     }
 }

@@ -1,5 +1,6 @@
 //! How a ring is, and what it has done.
 
+use super::counts::RingCounts;
 use super::driver::Ring;
 use super::machine::Machine;
 use journal::{Source, VolumeId};
@@ -7,10 +8,22 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+/// What waits for a ring's log.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RingWaiting {
+    /// Changes that wait now ...
+    pub changes: u64,
+    /// ... and the bytes of their data.
+    pub bytes: u64,
+    /// Changes that were throttled since the ring was opened, because as many as may waited
+    /// already.
+    pub throttled: u64,
+}
+
 /// How a ring is.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RingStatus {
-    /// The ring.
+    /// The number of the ring.
     pub ring: u32,
     /// Blocks of its log, of 4096 bytes.
     pub blocks: u64,
@@ -23,26 +36,10 @@ pub struct RingStatus {
     /// Memory of the histories of its volumes, in bytes: pages stay once they were read or
     /// something in them changed.
     pub history_bytes: u64,
-    /// Batches that were written to the log since it was opened.
-    pub batches: u64,
-    /// Changes in them.
-    pub records: u64,
-    /// Bytes in them, with their headers.
-    pub written_bytes: u64,
-    /// Bytes that were destaged.
-    pub destaged_bytes: u64,
-    /// Bytes that were written around the log.
-    pub write_around_bytes: u64,
-    /// Bytes that were relocated in the log, because they could not be destaged.
-    pub relocated_bytes: u64,
-    /// Changes that wait for the log now ...
-    pub waiting_changes: u64,
-    /// ... and the bytes of their data.
-    pub waiting_bytes: u64,
-    /// Changes that were throttled since it was opened, because as many as may waited already.
-    pub throttled: u64,
-    /// Reads of the log that did not give what was written there at first.
-    pub misreads: u64,
+    /// What it has done since it was opened.
+    pub counts: RingCounts,
+    /// What waits for its log.
+    pub waiting: RingWaiting,
     /// How often it was opened.
     pub openings: u64,
     /// The last batch that is stable.
@@ -87,16 +84,12 @@ impl Ring {
             pages: machine.index().pages() as u64,
             index_bytes: (machine.index().bytes() + ring.checksums_bytes()) as u64,
             history_bytes,
-            batches: counts.batches,
-            records: counts.records,
-            written_bytes: counts.written_bytes,
-            destaged_bytes: counts.destaged_bytes,
-            write_around_bytes: counts.write_around_bytes,
-            relocated_bytes: counts.relocated_bytes,
-            waiting_changes: admitted.jobs as u64,
-            waiting_bytes: admitted.bytes as u64,
-            throttled: self.permits.waited(),
-            misreads: counts.misreads,
+            counts,
+            waiting: RingWaiting {
+                changes: admitted.jobs as u64,
+                bytes: admitted.bytes as u64,
+                throttled: self.permits.waited(),
+            },
             openings: ring.openings(),
             stable: ring.stable(),
             oldest,

@@ -3,9 +3,9 @@
 use journal::{Slot, VolumeId};
 use std::collections::BTreeMap;
 use units::{BlockSize, Now};
-use volume::{Fences, IoError};
+use volume::IoError;
 
-/// A volume.
+/// What a ring knows of a volume that has changes in it or may get some.
 #[derive(Clone)]
 pub(crate) struct VolumeState {
     pub(crate) id: VolumeId,
@@ -27,7 +27,6 @@ pub(crate) struct VolumeState {
 /// What has to be known of an open volume.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFacts {
-    pub(crate) fences: Fences,
     pub(crate) block_size: BlockSize,
 }
 
@@ -170,7 +169,6 @@ mod test {
         let volume = volumes.of_mut(Slot(2));
         assert_eq!(volume.admits(false), Admission::Gone);
         volume.open = Some(OpenFacts {
-            fences: Fences::new(1),
             block_size: BlockSize::B512,
         });
         assert_eq!(volume.admits(true), Admission::Now);

@@ -73,10 +73,10 @@ fn an_older_write_over_one_that_was_read_is_stale() {
     assert!(bed.read(0, UNIT).is_empty());
     bed.disk[..1024].copy_from_slice(&ghost);
     assert_eq!(bed.read(0, UNIT), [Wrong::Stale]);
-    let told = bed.checker.tally().described[0].to_string();
+    let reported = bed.checker.tally().described[0].to_string();
     assert!(
-        told.starts_with("stale at byte 1048576: write 2 was acknowledged, there is write 1"),
-        "{told}"
+        reported.starts_with("stale at byte 1048576: write 2 was acknowledged, there is write 1"),
+        "{reported}"
     );
 }
 

@@ -139,13 +139,13 @@ fn jetstress(
                 ("log".to_owned(), LOG_WRITE_MS, result.write(), "writes")
             };
             let mean = side.mean().unwrap_or(f64::INFINITY);
-            let told = format!("{what} {mean:.2} ms on average, at most {line:.0} ms");
+            let limit = format!("{what} {mean:.2} ms on average, at most {line:.0} ms");
             rows.push(Row {
                 name,
                 options,
                 result,
                 published: Vec::new(),
-                passes: Some((told, mean <= line)),
+                passes: Some((limit, mean <= line)),
             });
         }
         let all = |row: &Row| row.passes.as_ref().is_some_and(|(_, passes)| *passes);
@@ -204,7 +204,7 @@ impl Report {
             Form::Html => self.html(),
             Form::Svg => self.chart(),
             Form::Xml | Form::Csv => {
-                let detail = "a profile is told as text, JSON, HTML or SVG";
+                let detail = "a profile is printed as text, JSON, HTML or SVG";
                 return Err(Problem::new(Code::BenchUsage, detail)
                     .hint("write -Rtext, -Rjson, -Rhtml or -Rsvg"));
             }
@@ -234,9 +234,9 @@ impl Report {
             let _ = writeln!(out, "{note}");
         }
         for row in &self.rows {
-            if let Some((told, passes)) = &row.passes {
+            if let Some((limit, passes)) = &row.passes {
                 let verdict = if *passes { "pass" } else { "FAIL" };
-                let _ = writeln!(out, "{verdict}: {}: {told}", row.name);
+                let _ = writeln!(out, "{verdict}: {}: {limit}", row.name);
             }
         }
         if self.rows.iter().any(|row| !row.published.is_empty()) {
@@ -265,7 +265,7 @@ impl Report {
             run: RunView::new(&row.options, &row.result),
             published_iops: row.published.iter().map(published).collect(),
             vs_control_pct: self.deviation(row),
-            pass_line: row.passes.as_ref().map(|(told, _)| told.clone()),
+            pass_line: row.passes.as_ref().map(|(limit, _)| limit.clone()),
             passes: row.passes.as_ref().map(|(_, passes)| *passes),
         };
         ProfileView {
@@ -349,14 +349,14 @@ impl Report {
             verdict(&row.result)?;
         }
         if self.passes() == Some(false) {
-            let told: Vec<String> = self
+            let missed: Vec<String> = self
                 .rows
                 .iter()
                 .filter_map(|row| row.passes.as_ref())
                 .filter(|(_, passes)| !passes)
-                .map(|(told, _)| told.clone())
+                .map(|(missed, _)| missed.clone())
                 .collect();
-            return Err(Problem::new(Code::BenchFailed, told.join("; "))
+            return Err(Problem::new(Code::BenchFailed, missed.join("; "))
                 .hint("the storage is too slow for this load: fewer outstanding operations (-o), or faster storage"));
         }
         Ok(())

@@ -1,10 +1,12 @@
 //! The cores that a run has, the run itself, and what is shown meanwhile.
 
 use super::machine::{Times, between, times};
+use super::problem::of_run;
 use super::targets;
 use bench::options::Source;
 use bench::{
-    Job, Options, PathFigures, Phase, Progress, RunResult, Shared, Target, TcpSample, Watcher,
+    Job, Options, PathFigures, Phase, Progress, RunError, RunResult, Shared, Target, TcpSample,
+    Watcher,
 };
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
@@ -93,7 +95,7 @@ impl Bed {
                 Ok(())
             })
         })?;
-        filled.map_err(|why: String| Problem::new(Code::BenchFailed, why))
+        filled.map_err(of_run)
     }
 
     /// Runs what the options say on the targets that are open.
@@ -112,16 +114,12 @@ impl Bed {
             wait_for_go()?;
         }
         let shared: Arc<Shared> = Arc::default();
-        let told = Arc::clone(&shared);
+        let progress = Arc::clone(&shared);
         let done = self.interruptible(Some(shared), move |core| {
-            Box::pin(together(core, jobs, told))
+            Box::pin(together(core, jobs, progress))
         })?;
-        let failed = |cause| {
-            let next_step = "see -b, -B, -f and -r in `causeway bench --help`";
-            Problem::new(Code::BenchUsage, cause).hint(next_step)
-        };
         done.into_iter()
-            .map(|result| result.map_err(failed))
+            .map(|result| result.map_err(of_run))
             .collect()
     }
 
@@ -203,7 +201,7 @@ async fn together(
     core: CoreHandle,
     jobs: Vec<(Options, Option<Buf>)>,
     shared: Arc<Shared>,
-) -> Vec<Result<RunResult, String>> {
+) -> Vec<Result<RunResult, RunError>> {
     let opened = core.locals().get::<Opened>();
     let targets = opened.0.borrow().targets.clone();
     let attached: Vec<Located> = opened

@@ -333,8 +333,8 @@ impl Worker {
             out,
         };
         let mut line = String::new();
-        let told = worker.out.read_line(&mut line);
-        if told.is_err() || line != "ready\n" {
+        let read = worker.out.read_line(&mut line);
+        if read.is_err() || line != "ready\n" {
             return Err(worker.failed("it did not become ready; what it said stands above"));
         }
         Ok(worker)
@@ -363,14 +363,14 @@ impl Worker {
         let mut text = String::new();
         let read = self.out.read_to_string(&mut text);
         let ended = self.child.wait();
-        let told: Option<RunView> = serde_json::from_str(&text).ok();
-        let (Ok(_), Ok(status), Some(told)) = (read, ended, told) else {
+        let result: Option<RunView> = serde_json::from_str(&text).ok();
+        let (Ok(_), Ok(status), Some(result)) = (read, ended, result) else {
             return Err(self.failed("it gave no result"));
         };
         if !status.success() {
             return Err(self.failed("its run did not go well; what it said stands above"));
         }
-        if told.stopped_early {
+        if result.stopped_early {
             return Err(self.failed("it ended early, so the others were not loaded like it"));
         }
         Ok(text)

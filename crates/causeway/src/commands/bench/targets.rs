@@ -1,6 +1,6 @@
 //! Opening targets, and the safety check before anything is written.
 
-use super::problem::usage;
+use super::problem::of_run;
 use crate::open::{initiator_options, open};
 use backends::{Provisioning, create_file};
 use bench::mark::{self, Found};
@@ -98,9 +98,7 @@ pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Rea
     for target in &targets {
         let new = made.contains(&target.name) && options.create.is_some();
         if new || options.fill {
-            bench::fill(core, options, target)
-                .await
-                .map_err(|why| failed(&target.name, &why))?;
+            bench::fill(core, options, target).await.map_err(of_run)?;
         }
     }
     Ok(Ready { targets, attached })
@@ -109,8 +107,5 @@ pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Rea
 /// The options fit the target; asked before anything is written.
 fn check(options: &Options, target: &Target) -> Result<(), Problem> {
     let fits = bench::region(options, target);
-    fits.map(|_| ()).map_err(|cause| {
-        let next_step = "see -b, -B, -f and -r in `causeway bench --help`".to_owned();
-        usage(bench::Mistake { cause, next_step })
-    })
+    fits.map(|_| ()).map_err(of_run)
 }

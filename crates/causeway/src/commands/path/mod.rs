@@ -113,7 +113,7 @@ pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
 
 fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
     let what_if = flags.what_if.clone();
-    let told = move |prepared: &Prepared, plan: &Plan| {
+    let document_of = move |prepared: &Prepared, plan: &Plan| {
         for element in &what_if {
             known(element, plan)?;
         }
@@ -131,7 +131,7 @@ fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
             let prepared = host::prepare(&core, &url, &options).await;
             let prepared = prepared.map_err(of_url)?;
             let plan = prepared.plan();
-            let document = told(&prepared, &plan)?;
+            let document = document_of(&prepared, &plan)?;
             // A plan of paths on which nobody gets in is worth a look, and no success.
             let tried = host::try_logins(&core, &prepared, &plan, &options).await;
             Ok::<_, Problem>((document, tried.map_err(of_url)))

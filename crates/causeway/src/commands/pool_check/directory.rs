@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// How the names of a LUN's files end.
 const LUN: &str = "lun";
-const SIDECARS: [&str; 2] = ["sums", "changes"];
+const SIDECARS: [&str; 2] = ["checksums", "changes"];
 
 /// Its file, its LUNs, and what they have beside them.
 pub(super) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
@@ -33,8 +33,8 @@ pub(super) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, 
     };
     let mut luns = luns(path).map_err(failed)?;
     for lun in &mut luns {
-        let beside = sidecar::in_directory(core, path, &lun.naa).await;
-        sidecar::inspect(core, beside, lun).await;
+        let sidecar = sidecar::in_directory(core, path, &lun.naa).await;
+        sidecar::inspect(core, sidecar, lun).await;
     }
     let space = core.files().space(path).await.ok();
     let number = read.as_ref().ok().copied().flatten();

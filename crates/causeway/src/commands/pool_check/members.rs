@@ -8,7 +8,7 @@ use env::{CoreHandle, File, OpenHow};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use members::{
-    AREA_BYTES, Assembly, BesideLun, Layout, LunId, MemberId, Refused, Seen, State, assemble,
+    AREA_BYTES, Assembly, Layout, LunId, MemberId, Refused, Seen, SidecarKind, State, assemble,
 };
 use node::pool::disk;
 use node::pool::remembered::{self, Remembered};
@@ -34,7 +34,7 @@ pub(super) async fn inspect(
     let (pool, known) = known.unzip();
     let mut view = view(&assembly, &seen, &known.unwrap_or_default());
     let members = OnMembers::open(core, &assembly, paths).await;
-    let directory = pool.map(|pool| remembered::beside(state_dir, &pool));
+    let directory = pool.map(|pool| remembered::sidecar(state_dir, &pool));
     for lun in &mut view.luns {
         let away = || Err(io::ErrorKind::NotFound.into());
         let [mut map, mut changes] = match &directory {
@@ -43,10 +43,10 @@ pub(super) async fn inspect(
         };
         let id = u128::from_str_radix(&lun.naa, 16);
         let id = LunId(id.unwrap_or_default().to_be_bytes());
-        if let Some(stands) = members.of(&assembly, id, BesideLun::Sums) {
+        if let Some(stands) = members.of(&assembly, id, SidecarKind::Checksums) {
             map = stands;
         }
-        if let Some(stands) = members.of(&assembly, id, BesideLun::Changes) {
+        if let Some(stands) = members.of(&assembly, id, SidecarKind::Changes) {
             changes = stands;
         }
         sidecar::inspect(core, [map, changes], lun).await;
@@ -204,11 +204,13 @@ fn view(assembly: &Assembly, seen: &[Seen], known: &[Remembered]) -> PoolView {
         })
     }));
     let luns = block.luns.iter();
-    let luns = luns.filter(|(lun, _)| lun.is_beside().is_none());
+    let luns = luns.filter(|(lun, _)| lun.as_sidecar().is_none());
     let luns = luns.map(|(lun, runs)| {
         let chunks: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-        let besides = BesideLun::ALL.into_iter().filter_map(|it| lun.beside(it));
-        let mut all = std::iter::once(*lun).chain(besides);
+        let sidecars = SidecarKind::ALL
+            .into_iter()
+            .filter_map(|it| lun.sidecar(it));
+        let mut all = std::iter::once(*lun).chain(sidecars);
         let served = all.all(|id| assembly.missing_for(id).is_empty());
         let state = if served {
             "can be served"

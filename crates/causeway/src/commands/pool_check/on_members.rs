@@ -3,7 +3,7 @@
 use super::sidecar::Opened;
 use env::file::read;
 use env::{Answer, CoreHandle, File, FileDone, FileFacts, FileFuture, FileOp, OpenHow};
-use members::{Assembly, BesideLun, Extent, Layout, LunId, State};
+use members::{Assembly, Extent, Layout, LunId, SidecarKind, State};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ impl OnMembers {
     }
 
     /// What stands there beside a LUN; `None`: it does not.
-    pub(super) fn of(&self, assembly: &Assembly, lun: LunId, what: BesideLun) -> Option<Opened> {
+    pub(super) fn of(&self, assembly: &Assembly, lun: LunId, what: SidecarKind) -> Option<Opened> {
         let table = &assembly.table;
-        let extents = table.extents(lun.beside(what)?)?;
+        let extents = table.extents(lun.sidecar(what)?)?;
         let mut members = extents.iter().flat_map(|extent| &extent.members);
         if !members.all(|number| self.0.contains_key(number)) {
             return Some(Err(io::Error::other("it lies on a member that is missing")));

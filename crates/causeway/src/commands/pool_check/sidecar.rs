@@ -19,7 +19,7 @@ pub(super) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str)
         let path = directory.join(format!("{naa}.{ending}"));
         files.open(&path, OpenHow::READ)
     };
-    [open("sums").await, open("changes").await]
+    [open("checksums").await, open("changes").await]
 }
 
 /// Fills in how its checksums and its history are.
@@ -55,9 +55,9 @@ fn take(lun: &mut LunView, what: &str, found: Option<&Found>) {
     let Some(found) = found.filter(|it| it.is_damaged) else {
         return;
     };
-    let told = format!("{what}: {}", found.words);
+    let problem = format!("{what}: {}", found.words);
     let all = lun.problem.take();
-    lun.problem = Some(all.map_or_else(|| told.clone(), |all| format!("{all}; {told}")));
+    lun.problem = Some(all.map_or_else(|| problem.clone(), |all| format!("{all}; {problem}")));
     if found.is_refused && lun.served {
         lun.served = false;
         lun.state = format!("{what} cannot be used");

@@ -84,7 +84,7 @@ impl PoolView {
         Some(Problem::new(Code::PoolUnreadable, luns.join("; ")))
     }
 
-    /// For people.
+    /// As lines of a terminal; the same facts as the JSON.
     pub(super) fn people(&self) -> String {
         let event = self
             .event

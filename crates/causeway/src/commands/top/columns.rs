@@ -17,7 +17,7 @@ pub(super) enum Tone {
 const WARN_US: u64 = 10_000;
 const BAD_US: u64 = 100_000;
 
-/// A column.
+/// Heading, least width and cell of one column of `top`, for rows of type `R`.
 pub(super) struct Column<R> {
     pub(super) title: &'static str,
     pub(super) width: usize,

@@ -85,7 +85,7 @@ pub(crate) struct StageRow {
     pub(crate) backend: Option<u64>,
 }
 
-/// A LUN.
+/// What `top` shows of a LUN between two samples: rates are of one second.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub(crate) struct LunRow {
     pub(crate) name: String,
@@ -97,7 +97,7 @@ pub(crate) struct LunRow {
     pub(crate) stages_us: StageRow,
 }
 
-/// A session.
+/// What `top` shows of a session between two samples.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub(crate) struct SessionRow {
     pub(crate) id: u64,
@@ -113,7 +113,7 @@ pub(crate) struct SessionRow {
     pub(crate) rates: Rates,
 }
 
-/// A core.
+/// What `top` shows of a core between two samples.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub(crate) struct CoreRow {
     pub(crate) core: u16,

@@ -76,7 +76,7 @@ pub(crate) fn run(common: &Common, flags: &TopFlags, output: &Output) -> Result<
         return if live {
             paths::show(flags.interval)
         } else {
-            paths::print(&client, looks(flags), flags.interval, output)
+            paths::print(&client, rounds(flags), flags.interval, output)
         };
     }
     // A daemon that is not there at the beginning is an error in every mode.
@@ -100,7 +100,7 @@ fn ask(client: &Client) -> Result<ActivityView, Problem> {
 }
 
 /// How many looks to print; `None`: until it is ended.
-fn looks(flags: &TopFlags) -> Option<u64> {
+fn rounds(flags: &TopFlags) -> Option<u64> {
     match (flags.once, flags.batch, flags.count) {
         (_, _, Some(count)) => Some(count),
         (false, true, None) => None,
@@ -114,17 +114,17 @@ fn print(
     output: &Output,
     mut before: ActivityView,
 ) -> Result<(), Problem> {
-    let looks = looks(flags);
+    let rounds = rounds(flags);
     let order = Order {
         key: flags.sort,
         reverse: flags.reverse,
     };
     let mut printed = 0;
-    while looks.is_none_or(|looks| printed < looks) {
+    while rounds.is_none_or(|rounds| printed < rounds) {
         client.pause(flags.interval);
         let after = match ask(client) {
             Ok(after) => after,
-            Err(problem) if looks == Some(1) => return Err(problem),
+            Err(problem) if rounds == Some(1) => return Err(problem),
             Err(problem) => {
                 eprintln!("{}; trying again", problem.detail);
                 continue;
@@ -202,7 +202,7 @@ fn follow(
         };
         match message {
             Message::End => return Ok(()),
-            Message::Activity(looked) => match *looked {
+            Message::Activity(activity) => match *activity {
                 Ok(after) => {
                     match Frame::between(&before, &after) {
                         Some(frame) => screen.show(frame),

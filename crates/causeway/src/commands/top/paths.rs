@@ -152,13 +152,13 @@ fn first() -> Result<Sample, Problem> {
 /// Prints it until it has been looked at often enough.
 pub(super) fn print(
     client: &Client,
-    looks: Option<u64>,
+    rounds: Option<u64>,
     interval: Duration,
     output: &Output,
 ) -> Result<(), Problem> {
     let (mut before, mut at) = (first()?, Instant::now());
     let mut shown = 0;
-    while looks.is_none_or(|looks| shown < looks) {
+    while rounds.is_none_or(|rounds| shown < rounds) {
         client.pause(interval);
         let (after, now) = (sample()?, Instant::now());
         let frame = between(&before, &after, (now - at).as_secs_f64());

@@ -180,11 +180,11 @@ mod test {
     #[test]
     fn figures_are_short_and_keep_their_order_of_magnitude() {
         let counts = [0.0, 0.4, 9.96, 17.0, 9_999.0, 245_120.0, 999_960.0];
-        let told = counts.map(count);
-        assert_eq!(told, ["0", "0.4", "10.0", "17", "9999", "245.1k", "1.00M"]);
-        let told = [0.0, 12_345.0, 44_040_192.0, 5_712_642_048.0].map(mebibytes);
-        assert_eq!(told, ["0", "0.01", "42.0", "5448"]);
-        let told = [None, Some(85), Some(1_250), Some(48_000), Some(3_400_000)].map(time);
-        assert_eq!(told, ["-", "85 us", "1.2 ms", "48 ms", "3.4 s"]);
+        let shown = counts.map(count);
+        assert_eq!(shown, ["0", "0.4", "10.0", "17", "9999", "245.1k", "1.00M"]);
+        let shown = [0.0, 12_345.0, 44_040_192.0, 5_712_642_048.0].map(mebibytes);
+        assert_eq!(shown, ["0", "0.01", "42.0", "5448"]);
+        let shown = [None, Some(85), Some(1_250), Some(48_000), Some(3_400_000)].map(time);
+        assert_eq!(shown, ["-", "85 us", "1.2 ms", "48 ms", "3.4 s"]);
     }
 }

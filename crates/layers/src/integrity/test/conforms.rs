@@ -248,7 +248,7 @@ fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
                     assert!(bytes.iter().all(|&byte| byte == 0));
                 }
                 assert_eq!(*findings.lock().unwrap(), []);
-                for path in [super::disk::DATA, super::disk::SUMS] {
+                for path in [super::disk::DATA, super::disk::CHECKSUMS] {
                     core.files()
                         .remove(std::path::Path::new(path))
                         .await

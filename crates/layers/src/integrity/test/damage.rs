@@ -3,7 +3,7 @@
 
 use super::super::{Finding, Integrity, IntegrityLane, Repair};
 use super::disk::{
-    DATA, KINDS, Kind, PAGES, SUMS, flush, make, on_file, open, open_with, range, raw_read,
+    CHECKSUMS, DATA, KINDS, Kind, PAGES, flush, make, on_file, open, open_with, range, raw_read,
     raw_write, read, write,
 };
 use crate::integrity::Blank;
@@ -17,7 +17,7 @@ use units::{Buf, Lba, LbaRange};
 use volume::{IoError, Volume};
 use volume_test::draw::Draw;
 
-/// Sums of the volumes here: two pages of them and a bit.
+/// Checksums of the volumes here: two pages of them and a bit.
 const BLOCKS: u64 = 2050;
 
 /// Writes on which damage is done.
@@ -199,9 +199,9 @@ async fn flip(bed: &mut Bed, place: Place) {
     let slot = bed.draw.below(2) * PAGE as u64;
     let bit = bed.draw.below(PAGE as u64 * 8);
     let offset = place.pair_at() + slot + bit / 8;
-    let mut byte = raw_read(&bed.core, SUMS, offset, 1).await;
+    let mut byte = raw_read(&bed.core, CHECKSUMS, offset, 1).await;
     byte[0] ^= 1 << (bit % 8);
-    raw_write(&bed.core, SUMS, offset, &byte).await;
+    raw_write(&bed.core, CHECKSUMS, offset, &byte).await;
 }
 
 /// While the page is in memory nobody suffers, and a scrub mends the file.
@@ -286,16 +286,16 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
 async fn flip_above(bed: &mut Bed, pair_at: u64, tally: &mut Tally) {
     assert_eq!(bed.lane.check_above().await, 0, "nothing was damaged");
     let both = 2 * PAGE;
-    let before = raw_read(&bed.core, SUMS, pair_at, both).await;
+    let before = raw_read(&bed.core, CHECKSUMS, pair_at, both).await;
     let bit = bed.draw.below(both as u64 * 8);
     let mut hurt = before.clone();
     hurt[usize::try_from(bit / 8).unwrap()] ^= 1 << (bit % 8);
-    raw_write(&bed.core, SUMS, pair_at, &hurt).await;
+    raw_write(&bed.core, CHECKSUMS, pair_at, &hurt).await;
     let found = bed.lane.check_above().await;
-    let after = raw_read(&bed.core, SUMS, pair_at, both).await;
+    let after = raw_read(&bed.core, CHECKSUMS, pair_at, both).await;
     if found == 0 {
         tally.harmless += 1;
-        raw_write(&bed.core, SUMS, pair_at, &before).await;
+        raw_write(&bed.core, CHECKSUMS, pair_at, &before).await;
     } else {
         assert_eq!((found, after), (1, before));
         tally.mended += 1;
@@ -345,7 +345,7 @@ fn a_lost_write_of_data_and_of_its_page_of_checksums_is_caught_by_the_page_above
                 let (place, _) = Place::of_block(block);
                 let (data, pair) = (
                     bed.raw(block).await,
-                    raw_read(&core, SUMS, place.pair_at(), 2 * PAGE).await,
+                    raw_read(&core, CHECKSUMS, place.pair_at(), 2 * PAGE).await,
                 );
                 bed.write(block, 2).await;
                 flush(&bed.lane).await;
@@ -354,7 +354,7 @@ fn a_lost_write_of_data_and_of_its_page_of_checksums_is_caught_by_the_page_above
                 }
                 // Both writes never were.
                 bed.put(block, &data).await;
-                raw_write(&core, SUMS, place.pair_at(), &pair).await;
+                raw_write(&core, CHECKSUMS, place.pair_at(), &pair).await;
                 if seed % 2 == 1 {
                     // While the map is open, and the page has left the memory.
                     let whole = bed.volume.shape().whole();
@@ -368,7 +368,7 @@ fn a_lost_write_of_data_and_of_its_page_of_checksums_is_caught_by_the_page_above
                         .await
                         .contains(&block)
                 );
-                for path in [DATA, SUMS] {
+                for path in [DATA, CHECKSUMS] {
                     core.files()
                         .remove(std::path::Path::new(path))
                         .await

@@ -14,7 +14,7 @@ use volume::{
 };
 
 pub(super) const DATA: &str = "/pool/data";
-pub(super) const SUMS: &str = "/pool/data.sums";
+pub(super) const CHECKSUMS: &str = "/pool/data.checksums";
 pub(super) const NUMBER: [u8; 16] = [7; 16];
 
 /// Blocks of a file, and nothing clever.
@@ -202,7 +202,7 @@ pub(super) async fn make(core: &CoreHandle, below: &Arc<dyn Volume>, blank: Blan
     core.files().create_dir(Path::new("/pool")).await.unwrap();
     core.files().sync_dir(Path::new("/")).await.unwrap();
     drop(open_raw(core, DATA).await);
-    let spec = MapSpec::of(SUMS.into(), NUMBER, &shape, blank);
+    let spec = MapSpec::of(CHECKSUMS.into(), NUMBER, &shape, blank);
     create(core, &spec).await.unwrap();
 }
 
@@ -217,7 +217,7 @@ pub(super) async fn open_with(
 ) -> (Arc<Integrity>, Findings) {
     let findings = Findings::default();
     let reported = Arc::clone(&findings);
-    let mut options = Options::new(SUMS.into(), NUMBER);
+    let mut options = Options::new(CHECKSUMS.into(), NUMBER);
     options.report = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
     change(&mut options);
     let opened = Integrity::open(core, Arc::clone(below), options)

@@ -92,7 +92,11 @@ fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
 
 /// The disk takes back what was not flushed, and a read finds that before anybody was told;
 /// `under_way`: while the flush that fails is.
-async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_way]: [bool; 2]) {
+async fn is_read_before_it_is_reported(
+    core: CoreHandle,
+    kind: Kind,
+    [fails, under_way]: [bool; 2],
+) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
     let (faults, lane, findings) = opened(&core, kind, Blank::Zeroes).await;
@@ -127,7 +131,7 @@ fn what_is_not_flushed_and_differs_is_damage_only_where_it_can_be_flushed() {
     for kind in KINDS {
         for how in [[true, true], [true, false], [false, true], [false, false]] {
             simulate(3, |core| {
-                Box::pin(is_read_before_it_is_told(core, kind, how))
+                Box::pin(is_read_before_it_is_reported(core, kind, how))
             });
         }
     }

@@ -55,7 +55,7 @@ fn a_restored_lun_has_its_grants_again_unless_their_number_or_host_is_gone() {
 }
 
 #[test]
-fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_told() {
+fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_reported() {
     let now = stored();
     let removed = run(&now, &Edit::Remove(lun("vm02"))).unwrap().after;
     let mut alone = lab();
@@ -63,7 +63,7 @@ fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_told
     let back = run(&removed, &apply(alone.clone())).unwrap();
     assert_eq!((&back.after, back.notices.len()), (&now, 0));
     let grant = "create grant esx01:t1:vm02: number 1".to_owned();
-    assert!(told(&back).contains(&grant), "{:?}", told(&back));
+    assert!(reported(&back).contains(&grant), "{:?}", reported(&back));
 
     // One that is wanted without a number has the one that it had, also where a lower one is free.
     let without = run(&removed, &Edit::Remove(lun("vm01"))).unwrap().after;
@@ -71,7 +71,7 @@ fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_told
     second.lun.remove(0);
     second.grant.remove(0);
     let back = run(&without, &apply(second)).unwrap();
-    assert!(told(&back).contains(&grant), "{:?}", told(&back));
+    assert!(reported(&back).contains(&grant), "{:?}", reported(&back));
 
     // With --prune, what is not wanted goes, and is named.
     let prune = |set| Edit::Apply { set, prune: true };
@@ -102,10 +102,10 @@ fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_told
             name: name.to_owned(),
         };
         let gone = run(&removed, &Edit::Remove(subject)).unwrap();
-        let told = format!(
+        let reported = format!(
             "grant esx01:t1:vm02, which waits for `lun restore vm02`, goes with {section} {name}"
         );
-        assert_eq!(gone.notices, [told]);
+        assert_eq!(gone.notices, [reported]);
     }
     let purged = run(&removed, &Edit::Purge("vm02".to_owned())).unwrap();
     assert_eq!(purged.notices, Vec::<String>::new());

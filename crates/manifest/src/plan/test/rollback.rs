@@ -30,7 +30,7 @@ fn objects_that_name_what_the_node_no_longer_has_do_not_come_back() {
         ..Storage::default()
     });
     let checked = storage(Storage {
-        integrity: true,
+        integrity: Some(true),
         ..Storage::default()
     });
     let pool = changed(&now, |it| {
@@ -62,9 +62,9 @@ fn objects_that_name_what_the_node_no_longer_has_do_not_come_back() {
     for (current, then, wanted) in cases {
         let problem = back(current, then).unwrap_err();
         assert_eq!(problem.code, Code::InvalidObjects);
-        let told = problem.to_string();
-        assert!(told.contains(wanted), "{wanted}: {told}");
-        assert!(problem.hint.contains("restart the daemon"), "{told}");
+        let reported = problem.to_string();
+        assert!(reported.contains(wanted), "{wanted}: {reported}");
+        assert!(problem.hint.contains("restart the daemon"), "{reported}");
         // What is so already is no reason.
         assert_eq!(back(then, then).unwrap().actions, []);
     }

@@ -1,18 +1,24 @@
 //! A LUN's part of a pool of members, as one volume.
 
 use super::{MemberPool, Placed};
+use crate::backend::disk::lacked_space;
+use crate::backend::door::{Doing, Leaf};
+use crate::lun::failed::of_pool;
 use backends::{DiskVolume, FileSpec, Provisioning};
 use env::{CoreHandle, FileKind};
 use layers::Stripe;
 use layers::stripe::{Column, Map, Row};
+use manifest::problem::Problem;
 use members::LunId;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{
-    Durability, Fences, Io, IoError, Lane, Op, OpenError, Origin, Shape, Volume, Zeroing,
+    Durability, Fences, Io, IoError, Lane, Op, OpenError, OpenErrorKind, Origin, Shape, Volume,
+    Zeroing,
 };
 
 /// A LUN over members.
@@ -34,6 +40,7 @@ fn map_of(
 ) -> Result<Map, OpenError> {
     let block = u64::from(block_size.bytes());
     let broken = |rule: &str| OpenError {
+        kind: OpenErrorKind::Damaged,
         cause: format!("the pool's table cannot be used: {rule}"),
         next_step: "causeway pool check tells what stands on the members".to_owned(),
     };
@@ -55,7 +62,7 @@ fn map_of(
 
 async fn part(
     core: &CoreHandle,
-    (path, kind): &(std::path::PathBuf, FileKind),
+    (path, kind): &(PathBuf, FileKind),
     (block_size, physical, provisioning): (BlockSize, u32, Provisioning),
     fences: Fences,
 ) -> Result<Arc<DiskVolume>, OpenError> {
@@ -106,37 +113,11 @@ impl MemberLeaf {
         }))
     }
 
-    /// It as a volume.
-    pub(crate) fn volume(&self) -> Arc<dyn Volume> {
-        Arc::<Stripe>::clone(&self.stripe)
-    }
-
-    /// A sync failed once on one of its members.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.parts.iter().any(|part| part.is_broken())
-    }
-
-    /// What it has of each member.
-    pub(crate) fn parts(&self) -> &[Arc<DiskVolume>] {
-        &self.parts
-    }
-
-    /// What the storage below writes as a whole.
-    pub(crate) fn sector_bytes(&self) -> u32 {
-        let sectors = self.parts.iter().map(|part| part.sector_bytes());
-        sectors.max().unwrap_or(512)
-    }
-
-    /// Bytes that its chunks take.
-    pub(crate) fn allocated(&self) -> Option<u64> {
-        self.pool.bytes_of(self.lun)
-    }
-
     /// Gives it so many bytes, which read as zeroes from the first of `from` on.
     ///
     /// # Errors
     /// There is no room, a member is missing, or they could not be written.
-    pub(crate) async fn grow(
+    pub(crate) async fn make_room(
         &self,
         core: &CoreHandle,
         from: u64,
@@ -149,28 +130,25 @@ impl MemberLeaf {
         self.make_zeroes(core, range, Zeroing::MayUnmap).await
     }
 
+    /// It as a volume.
+    pub(crate) fn whole(&self) -> Arc<dyn Volume> {
+        Arc::<Stripe>::clone(&self.stripe)
+    }
+
     /// Makes all of it zeroes, with space of its own.
     ///
     /// # Errors
     /// They could not be written.
     pub(crate) async fn zero(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let range = 0..self.volume().shape().block_count.0;
+        let range = 0..self.whole().shape().block_count.0;
         self.make_zeroes(core, range, Zeroing::KeepAllocated).await
-    }
-
-    /// Takes back what is beyond so many bytes, which nobody uses any more.
-    ///
-    /// # Errors
-    /// A member is missing, or the table could not be written.
-    pub(crate) async fn shrink(&self, core: &CoreHandle, bytes: u64) -> Result<(), OpenError> {
-        self.pool.resize(core, self.lun, bytes).await?;
-        self.adopt_map()
     }
 
     fn adopt_map(&self) -> Result<(), OpenError> {
         let placed = self.pool.place(self.lun)?;
         let map = map_of(&placed, &self.numbers, self.block_size)?;
         self.stripe.set_map(map).map_err(|rule| OpenError {
+            kind: OpenErrorKind::Damaged,
             cause: format!("the pool's table cannot be used: {rule}"),
             next_step: "restart the daemon".to_owned(),
         })
@@ -188,10 +166,11 @@ impl MemberLeaf {
             end: to,
         } = range;
         let failed = |error: IoError| OpenError {
+            kind: OpenErrorKind::Other,
             cause: format!("what the LUN gets could not be made zeroes: {error:?}"),
             next_step: "look at the pool's devices and the kernel's log".to_owned(),
         };
-        let volume = self.volume();
+        let volume = self.whole();
         let shape: Shape = volume.shape();
         let lane: Rc<dyn Lane> = volume.open(core).await?;
         let most = shape.limits.write_zeroes_blocks_max.0.max(1);
@@ -210,5 +189,50 @@ impl MemberLeaf {
         }
         let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
         flushed.map(|_| ()).map_err(failed)
+    }
+}
+
+impl Leaf for MemberLeaf {
+    fn volume(&self) -> Arc<dyn Volume> {
+        self.whole()
+    }
+
+    fn grow<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        now: u64,
+        bytes: u64,
+    ) -> Doing<'a, Result<(), Problem>> {
+        Box::pin(async move {
+            if bytes <= now {
+                return Ok(());
+            }
+            let grown = self.make_room(core, now, bytes).await;
+            grown.map_err(|error| of_pool(&error))
+        })
+    }
+
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>> {
+        Box::pin(async move {
+            self.pool.resize(core, self.lun, bytes).await?;
+            self.adopt_map()
+        })
+    }
+
+    fn allocated(&self) -> Option<u64> {
+        self.pool.bytes_of(self.lun)
+    }
+
+    fn sector_bytes(&self) -> Option<u32> {
+        let sectors = self.parts.iter().map(|part| part.sector_bytes());
+        Some(sectors.max().unwrap_or(512))
+    }
+
+    fn is_broken(&self) -> bool {
+        self.parts.iter().any(|part| part.is_broken())
+    }
+
+    fn lacked_space(&self) -> Option<Vec<PathBuf>> {
+        lacked_space(&self.parts)
     }
 }

@@ -1,12 +1,12 @@
 //! Makes a pool of members that are all blank.
 
 use super::MemberPool;
-use super::look::{Looked, take_room, write};
+use super::inspect::{Inspected, take_room, write};
 use env::{CoreHandle, FileKind};
 use manifest::config::Layout;
 use members::{DATA_OFFSET, Member, MemberId, PoolId, Seen, Superblock};
 use std::collections::BTreeMap;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// Bytes of a chunk of a large pool.
 const CHUNK_BYTES: u64 = 16 << 20;
@@ -25,15 +25,19 @@ const PHYSICAL_BYTES: u32 = 4096;
 
 impl MemberPool {
     /// Writes the first event to members that are all blank.
-    pub(crate) async fn make(&self, core: &CoreHandle, looked: &[Looked]) -> Result<(), OpenError> {
-        let physical_block_bytes = physical_block_bytes(looked)?;
-        let smallest = looked.iter().map(|it| it.seen.bytes).min().unwrap_or(0);
+    pub(crate) async fn make(
+        &self,
+        core: &CoreHandle,
+        inspected: &[Inspected],
+    ) -> Result<(), OpenError> {
+        let physical_block_bytes = physical_block_bytes(inspected)?;
+        let smallest = inspected.iter().map(|it| it.seen.bytes).min().unwrap_or(0);
         let mut chunk_bytes = CHUNK_BYTES;
         while chunk_bytes > CHUNK_BYTES_MIN && smallest / chunk_bytes < CHUNKS_MIN {
             chunk_bytes /= 2;
         }
         let mut members = Vec::new();
-        for it in looked {
+        for it in inspected {
             members.push(member(core, &it.seen, chunk_bytes)?);
         }
         let mut pool = [0; 16];
@@ -56,20 +60,25 @@ impl MemberPool {
             records: BTreeMap::new(),
         };
         first.check().map_err(|rule| OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!("pool {} cannot be made: {rule}", self.name),
             next_step: "name other members".to_owned(),
         })?;
-        let own = |(member, _): (u16, &Looked)| {
+        let own = |(member, _): (u16, &Inspected)| {
             let own = Superblock {
                 member,
                 ..first.clone()
             };
             (usize::from(member), own)
         };
-        let blocks: Vec<(usize, Superblock)> = (0_u16..).zip(looked).map(own).collect();
-        tracing::info!(pool = self.name, members = looked.len(), "making the pool");
-        take_room(looked).await?;
-        Ok(write(looked, &blocks).await?)
+        let blocks: Vec<(usize, Superblock)> = (0_u16..).zip(inspected).map(own).collect();
+        tracing::info!(
+            pool = self.name,
+            members = inspected.len(),
+            "making the pool"
+        );
+        take_room(inspected).await?;
+        Ok(write(inspected, &blocks).await?)
     }
 }
 
@@ -77,6 +86,7 @@ fn member(core: &CoreHandle, seen: &Seen, chunk_bytes: u64) -> Result<Member, Op
     let chunks = seen.bytes.saturating_sub(DATA_OFFSET) / chunk_bytes;
     if chunks == 0 {
         return Err(OpenError {
+            kind: OpenErrorKind::Unsupported,
             cause: format!(
                 "{} has {} bytes, too few for a member",
                 seen.path, seen.bytes
@@ -95,14 +105,18 @@ fn member(core: &CoreHandle, seen: &Seen, chunk_bytes: u64) -> Result<Member, Op
 }
 
 /// Of all members: those of devices must be of one size, and files have the same.
-fn physical_block_bytes(looked: &[Looked]) -> Result<u32, OpenError> {
+fn physical_block_bytes(inspected: &[Inspected]) -> Result<u32, OpenError> {
     let mut known: Option<&Seen> = None;
-    for it in looked.iter().filter(|it| it.kind == Some(FileKind::Block)) {
+    for it in inspected
+        .iter()
+        .filter(|it| it.kind == Some(FileKind::Block))
+    {
         let seen = &it.seen;
         if let Some(first) = known
             && first.physical_block_bytes != seen.physical_block_bytes
         {
             return Err(OpenError {
+                kind: OpenErrorKind::Unsupported,
                 cause: format!(
                     "{} has physical blocks of {} bytes, and {} of {}",
                     first.path, first.physical_block_bytes, seen.path, seen.physical_block_bytes

@@ -10,24 +10,25 @@
 //! one before. Where there is no room for the events of that reading, what was served goes on: it
 //! had its two events. At a start it has none, and waits for room.
 
-mod beside;
 mod domains;
+mod door;
+mod inspect;
 mod leaf;
-mod look;
 mod make;
+mod sidecars;
 mod tell;
 mod watch;
 
 #[cfg(test)]
 pub(crate) mod test;
 
+pub(crate) use door::open;
 pub(crate) use leaf::MemberLeaf;
-pub(crate) use tell::{Told, layout_name};
-pub(crate) use watch::{look_at, open_all, unknown};
+pub(crate) use tell::{MemberPoolFacts, layout_name};
 
 use crate::pool::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
-use look::{Looked, Print, Unwritten};
+use inspect::{Inspected, Print, Unwritten};
 use manifest::config::{Layout, Pool};
 use manifest::objects::Lun;
 use members::{
@@ -38,12 +39,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use units::Now;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
-/// All pools of members, by name.
-pub(crate) type MemberPools = BTreeMap<String, Rc<MemberPool>>;
-
-/// A pool of members.
+/// A pool whose LUNs lie in chunks of several files or devices, with its table in memory.
 pub(crate) struct MemberPool {
     name: String,
     paths: Vec<PathBuf>,
@@ -55,13 +53,13 @@ pub(crate) struct MemberPool {
     prints: RefCell<Vec<Print>>,
     known: RefCell<Vec<Remembered>>,
     /// Why that could not be written down, until it is.
-    unkept: RefCell<Option<String>>,
+    unsaved: RefCell<Option<OpenError>>,
     /// What is worth knowing of how it is made.
     notes: RefCell<Vec<String>>,
     /// What is open of what stands beside LUNs.
-    parts: RefCell<beside::Parts>,
+    parts: RefCell<sidecars::Parts>,
     /// What of it stays in files.
-    in_files: RefCell<beside::InFiles>,
+    in_files: RefCell<sidecars::InFiles>,
     /// When one that cannot be used as it should is read again.
     again: Cell<Option<Now>>,
 }
@@ -76,7 +74,7 @@ enum Assembled {
 
 struct There {
     assembly: Assembly,
-    looked: Rc<Vec<Looked>>,
+    inspected: Rc<Vec<Inspected>>,
     /// Why an event could not be written everywhere, until one is.
     torn: Option<OpenError>,
 }
@@ -114,12 +112,13 @@ impl MemberPool {
             layout,
             memory: remembered::file(state_dir, &pool.name),
             state: RefCell::new(Assembled::Not(OpenError {
+                kind: OpenErrorKind::Other,
                 cause: "it was not looked at yet".to_owned(),
                 next_step: "wait a moment".to_owned(),
             })),
             prints: RefCell::default(),
             known: RefCell::default(),
-            unkept: RefCell::default(),
+            unsaved: RefCell::default(),
             notes: RefCell::default(),
             parts: RefCell::default(),
             in_files: RefCell::default(),
@@ -139,13 +138,13 @@ impl MemberPool {
     /// What is wrong with the superblocks of members that are there: for scrubs. Nobody writes them
     /// meanwhile.
     pub(crate) async fn damaged(&self) -> Vec<String> {
-        let looked = match &*self.state.borrow() {
-            Assembled::There(there) => Rc::clone(&there.looked),
+        let inspected = match &*self.state.borrow() {
+            Assembled::There(there) => Rc::clone(&there.inspected),
             Assembled::Not(_) => return Vec::new(),
         };
         let mut found = Vec::new();
-        for looked in looked.iter() {
-            found.extend(look::damage(looked).await);
+        for inspected in inspected.iter() {
+            found.extend(inspect::damage(inspected).await);
         }
         found
     }
@@ -163,12 +162,12 @@ impl MemberPool {
         self.take_prints(core).await;
     }
 
-    async fn look(&self, core: &CoreHandle) -> Vec<Looked> {
-        let mut looked = Vec::new();
+    async fn inspect(&self, core: &CoreHandle) -> Vec<Inspected> {
+        let mut inspected = Vec::new();
         for path in &self.paths {
-            looked.push(look::look(core, path).await);
+            inspected.push(inspect::inspect(core, path).await);
         }
-        looked
+        inspected
     }
 
     async fn try_assemble(
@@ -177,20 +176,20 @@ impl MemberPool {
         used: bool,
         changed: &[PathBuf],
     ) -> Result<There, OpenError> {
-        let mut looked = self.look(core).await;
-        if looked.iter().all(|it| it.is_blank) && !used {
-            self.make(core, &looked).await?;
-            looked = self.look(core).await;
+        let mut inspected = self.inspect(core).await;
+        if inspected.iter().all(|it| it.is_blank) && !used {
+            self.make(core, &inspected).await?;
+            inspected = self.inspect(core).await;
         }
-        let seen: Vec<Seen> = looked.iter().map(|it| it.seen.clone()).collect();
+        let seen: Vec<Seen> = inspected.iter().map(|it| it.seen.clone()).collect();
         let assembly = assemble(&seen);
-        let assembly = assembly.map_err(|refused| self.refused(&refused, &looked))?;
+        let assembly = assembly.map_err(|refused| self.refused(&refused, &inspected))?;
         self.has_this_layout(&assembly)?;
-        look::reserve_room(&looked).await;
-        let (assembly, torn) = match go_on(&looked, &seen, assembly.clone()).await {
+        inspect::reserve_room(&inspected).await;
+        let (assembly, torn) = match go_on(&inspected, &seen, assembly.clone()).await {
             Ok(assembly) => (assembly, None),
             Err(unwritten) if unwritten.is_for_space => {
-                let served = self.still_there(&assembly, &looked, changed);
+                let served = self.still_there(&assembly, &inspected, changed);
                 let served = served.ok_or_else(|| unwritten.why.clone())?;
                 (served, Some(unwritten.why))
             }
@@ -198,7 +197,7 @@ impl MemberPool {
         };
         Ok(There {
             assembly,
-            looked: Rc::new(looked),
+            inspected: Rc::new(inspected),
             torn,
         })
     }
@@ -209,7 +208,7 @@ impl MemberPool {
     fn still_there(
         &self,
         found: &Assembly,
-        looked: &[Looked],
+        inspected: &[Inspected],
         changed: &[PathBuf],
     ) -> Option<Assembly> {
         let mut served = self.there(|there| there.assembly.clone()).ok()?;
@@ -219,7 +218,7 @@ impl MemberPool {
         for (before, now) in served.states.iter_mut().zip(&found.states) {
             *before = match now {
                 State::Present(at) => {
-                    let path = looked.get(*at).map(|it| &it.path);
+                    let path = inspected.get(*at).map(|it| &it.path);
                     let is_changed = path.is_none_or(|path| changed.contains(path));
                     if is_changed || before != now {
                         State::Absent
@@ -249,33 +248,37 @@ impl MemberPool {
         }
         let (has, says) = (tell::layout_name(has), tell::layout_name(self.layout));
         Err(OpenError {
+            kind: OpenErrorKind::Refused,
             cause: format!("pool {} is a {has}, and node.toml says {says}", self.name),
             next_step: format!("write layout = \"{has}\" in node.toml"),
         })
     }
 
     /// Why nothing of it can be used.
-    fn refused(&self, refused: &Refused, looked: &[Looked]) -> OpenError {
-        let path = |at: &usize| looked.get(*at).map_or("?", |it| it.seen.path.as_str());
-        let (cause, next_step) = match refused {
+    fn refused(&self, refused: &Refused, inspected: &[Inspected]) -> OpenError {
+        let path = |at: &usize| inspected.get(*at).map_or("?", |it| it.seen.path.as_str());
+        let (kind, cause, next_step) = match refused {
             Refused::NoMember => {
-                let all = looked.iter().map(|it| match &it.seen.found {
+                let all = inspected.iter().map(|it| match &it.seen.found {
                     Ok(_) => it.seen.path.clone(),
                     Err(_) if it.is_blank => format!("{} is blank", it.seen.path),
                     Err(why) => format!("{}: {why}", it.seen.path),
                 });
                 let all = all.collect::<Vec<String>>().join("; ");
                 (
+                    OpenErrorKind::Missing,
                     format!("no member of pool {} is there: {all}", self.name),
                     "bring the members back. A new pool is made of members that are all there and blank: files of the \
                      wanted size (truncate -s 100G PATH), or devices whose first 2 MiB and last 1 MiB are zero",
                 )
             }
             Refused::SeveralPools(one, other) => (
+                OpenErrorKind::Refused,
                 format!("{} and {} are of different pools", path(one), path(other)),
                 "name the members of one pool in node.toml",
             ),
             Refused::Contradiction(one, other) => (
+                OpenErrorKind::Damaged,
                 format!(
                     "{} and {} tell different things of the same event: one is of a copy that went on by itself",
                     path(one),
@@ -285,15 +288,16 @@ impl MemberPool {
             ),
         };
         OpenError {
+            kind,
             cause,
             next_step: next_step.to_owned(),
         }
     }
 
     /// Looks at the pool as it was put together.
-    fn there<T>(&self, look: impl FnOnce(&There) -> T) -> Result<T, OpenError> {
+    fn there<T>(&self, inspect: impl FnOnce(&There) -> T) -> Result<T, OpenError> {
         match &*self.state.borrow() {
-            Assembled::There(there) => Ok(look(there)),
+            Assembled::There(there) => Ok(inspect(there)),
             Assembled::Not(error) => Err(error.clone()),
         }
     }
@@ -333,6 +337,7 @@ impl MemberPool {
     ) -> Result<(), OpenError> {
         self.change(core, |table| {
             table.resize(lun, bytes).map_err(|full| OpenError {
+                kind: OpenErrorKind::NoSpace,
                 cause: format!("pool {} has {} bytes free", self.name, full.free_bytes),
                 next_step: FULL.to_owned(),
             })
@@ -408,7 +413,7 @@ impl MemberPool {
     pub(crate) fn luns(&self) -> Vec<LunId> {
         self.there(|there| {
             let all = there.assembly.table.luns.keys().copied();
-            all.filter(|id| id.is_beside().is_none()).collect()
+            all.filter(|id| id.as_sidecar().is_none()).collect()
         })
         .unwrap_or_default()
     }
@@ -431,6 +436,7 @@ impl MemberPool {
         let blocks = self.there(|there| {
             if !there.assembly.is_complete() || there.torn.is_some() {
                 return Err(OpenError {
+                    kind: OpenErrorKind::Refused,
                     cause: format!(
                         "pool {} is not whole, and nothing is made, grown or given back in it",
                         self.name
@@ -453,17 +459,18 @@ impl MemberPool {
                 next.records = table.records;
             }))
         })??;
-        let looked = match &mut *self.state.borrow_mut() {
+        let inspected = match &mut *self.state.borrow_mut() {
             Assembled::There(there) => {
                 there.torn = Some(OpenError {
+                    kind: OpenErrorKind::Other,
                     cause: "an event is being written".to_owned(),
                     next_step: "wait a moment".to_owned(),
                 });
-                Rc::clone(&there.looked)
+                Rc::clone(&there.inspected)
             }
             Assembled::Not(error) => return Err(error.clone()),
         };
-        let written = look::write(&looked, &blocks).await;
+        let written = inspect::write(&inspected, &blocks).await;
         let written = written.map_err(OpenError::from);
         if let Assembled::There(there) = &mut *self.state.borrow_mut() {
             there.torn = written.as_ref().err().cloned();
@@ -495,6 +502,7 @@ impl MemberPool {
         self.there(|there| {
             let Assembly { table, states, .. } = &there.assembly;
             let extents = table.extents(lun).ok_or_else(|| OpenError {
+                kind: OpenErrorKind::Missing,
                 cause: format!("pool {} has no part for this LUN", self.name),
                 next_step: "name the members of the pool that it was made in".to_owned(),
             })?;
@@ -506,8 +514,8 @@ impl MemberPool {
                 let State::Present(at) = state else {
                     return None;
                 };
-                let looked = there.looked.get(*at)?;
-                Some((number, (looked.path.clone(), looked.kind?)))
+                let inspected = there.inspected.get(*at)?;
+                Some((number, (inspected.path.clone(), inspected.kind?)))
             });
             Ok(Placed {
                 parts: parts.collect(),
@@ -531,15 +539,15 @@ impl MemberPool {
 /// Two events before data is touched, three to a member that lagged: an old copy of a member is
 /// then too far behind to be taken for it.
 async fn go_on(
-    looked: &[Looked],
+    inspected: &[Inspected],
     seen: &[Seen],
     mut assembly: Assembly,
 ) -> Result<Assembly, Unwritten> {
-    look::write(looked, &assembly.again(seen)).await?;
+    inspect::write(inspected, &assembly.again(seen)).await?;
     let found = assembly.table.event;
     while !assembly.has_gone_on_since(found) {
         let blocks = assembly.next(|_| {});
-        look::write(looked, &blocks).await?;
+        inspect::write(inspected, &blocks).await?;
         assembly = assembly.after(&blocks);
     }
     Ok(assembly)

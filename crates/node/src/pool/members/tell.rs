@@ -2,6 +2,7 @@
 
 use super::domains;
 use super::{Assembled, MemberPool, There};
+use crate::pool::late;
 use crate::pool::remembered::{self, Remembered};
 use env::CoreHandle;
 use manifest::config::Layout;
@@ -10,7 +11,7 @@ use members::State;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 pub(crate) const fn layout_name(layout: Layout) -> &'static str {
     match layout {
@@ -21,7 +22,7 @@ pub(crate) const fn layout_name(layout: Layout) -> &'static str {
 
 /// A pool's facts as `pool show` tells them.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct MemberPoolFacts {
     pub(crate) total: u64,
     pub(crate) available: u64,
     pub(crate) event: Option<u64>,
@@ -56,10 +57,10 @@ impl MemberPool {
             let all = members.filter_map(|(number, member)| {
                 let known = || Remembered::find(&self.known.borrow(), member.id);
                 let place = there.assembly.place_of(number);
-                let Some(looked) = place.and_then(|at| there.looked.get(at)) else {
+                let Some(inspected) = place.and_then(|at| there.inspected.get(at)) else {
                     return known();
                 };
-                let seen = &looked.seen;
+                let seen = &inspected.seen;
                 Some(Remembered::of(
                     member.id,
                     seen.path.clone(),
@@ -69,17 +70,17 @@ impl MemberPool {
             all.collect::<Vec<Remembered>>()
         });
         let Ok(now) = now else { return };
-        if *self.known.borrow() == now && self.unkept.borrow().is_none() {
+        if *self.known.borrow() == now && self.unsaved.borrow().is_none() {
             return;
         }
         self.known.borrow_mut().clone_from(&now);
         let written = remembered::write(core, &self.memory, &now).await;
-        *self.unkept.borrow_mut() = written.err().map(|error| error.to_string());
+        *self.unsaved.borrow_mut() = written.err().map(|error| late::not_taken(&error));
     }
 
     /// What could not be written down of it.
-    pub(crate) fn is_kept(&self) -> Result<(), String> {
-        self.unkept.borrow().clone().map_or(Ok(()), Err)
+    pub(crate) fn is_kept(&self) -> Result<(), OpenError> {
+        self.unsaved.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Where that is.
@@ -113,6 +114,7 @@ impl MemberPool {
         let all = missing.iter().map(|number| self.away(there, *number));
         let all = all.collect::<Vec<String>>().join("; ");
         OpenError {
+            kind: OpenErrorKind::Missing,
             cause: format!("pool {} lacks {all}", self.name),
             next_step: "bring it back: the LUN then goes online by itself".to_owned(),
         }
@@ -136,8 +138,8 @@ impl MemberPool {
         let member = assembly.table.members.get(at);
         let last_event = member.map_or(0, |member| member.last_event);
         let path = |at: usize| {
-            let looked = there.looked.get(at);
-            looked.map_or_else(|| "?".to_owned(), |it| it.seen.path.clone())
+            let inspected = there.inspected.get(at);
+            inspected.map_or_else(|| "?".to_owned(), |it| it.seen.path.clone())
         };
         let state = assembly.states.get(at).copied().unwrap_or(State::Absent);
         let (place, words) = match state {
@@ -165,7 +167,9 @@ impl MemberPool {
                 "its physical blocks have another size than the pool's".to_owned(),
             ),
         };
-        let seen = place.and_then(|at| there.looked.get(at)).map(|it| &it.seen);
+        let seen = place
+            .and_then(|at| there.inspected.get(at))
+            .map(|it| &it.seen);
         let known = member.and_then(|it| Remembered::find(&self.known.borrow(), it.id));
         let event = seen.and_then(|seen| Some(seen.found.as_ref().ok()?.superblock.event));
         MemberFacts {
@@ -222,10 +226,10 @@ impl MemberPool {
     }
 
     /// All of it.
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn facts(&self) -> MemberPoolFacts {
         let problem = self.problem();
         let notes = self.notes.borrow().clone();
-        let told = self.there(|there| {
+        let facts = self.there(|there| {
             let table = &there.assembly.table;
             let (total, available) = table.room();
             let numbers = (0_u16..).zip(&table.members);
@@ -233,7 +237,7 @@ impl MemberPool {
                 .map(|(number, _)| self.member(there, number))
                 .collect();
             members.extend(there.assembly.strangers.iter().filter_map(|(at, why)| {
-                let seen = &there.looked.get(*at)?.seen;
+                let seen = &there.inspected.get(*at)?.seen;
                 Some(MemberFacts {
                     member: None,
                     path: seen.path.clone(),
@@ -246,12 +250,12 @@ impl MemberPool {
             }));
             (total, available, table.event, members)
         });
-        match told {
-            Err(_) => Told {
+        match facts {
+            Err(_) => MemberPoolFacts {
                 problem,
-                ..Told::default()
+                ..MemberPoolFacts::default()
             },
-            Ok((total, available, event, members)) => Told {
+            Ok((total, available, event, members)) => MemberPoolFacts {
                 total,
                 available,
                 event: Some(event),
@@ -268,8 +272,8 @@ impl MemberPool {
         self.there(|there| {
             let table = &there.assembly.table;
             let own = table.bytes_of(lun)?;
-            let beside = all.iter().skip(1).filter_map(|id| table.bytes_of(*id));
-            Some(own + beside.sum::<u64>())
+            let sidecar = all.iter().skip(1).filter_map(|id| table.bytes_of(*id));
+            Some(own + sidecar.sum::<u64>())
         })
         .ok()?
     }

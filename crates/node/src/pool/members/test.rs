@@ -1,6 +1,7 @@
 //! Pools of members on a disk that is full.
 
 use super::{FULL, MemberPool};
+use crate::backend::door::{Pool, Promised};
 use crate::controller::Controller;
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
@@ -13,6 +14,7 @@ use members::{AREA_BYTES, LunId};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
+use volume::OpenError;
 
 const LIMIT: Duration = Duration::from_secs(600);
 /// Longer than until a pool that is not whole is read again.
@@ -84,15 +86,34 @@ impl Bench {
         (lun.state, lun.reason.unwrap_or_default())
     }
 
-    fn pool(&self) -> Rc<MemberPool> {
-        Rc::clone(&self.engine.0.member_pools()["default"])
+    fn pool(&self) -> Rc<dyn Pool> {
+        Rc::clone(&self.engine.0.pools()["default"])
+    }
+
+    fn number(&self) -> Result<[u8; 16], OpenError> {
+        let pool = self.pool();
+        let number = async move { pool.journals().expect("has some").number().await };
+        self.world.block_on(&self.node, LIMIT, number).unwrap()
+    }
+
+    /// What keeps the pool from being whole.
+    fn problem(&self) -> Option<String> {
+        let pool = self.pool();
+        let facts = async move { pool.facts(Promised::default()).await.0 };
+        self.world
+            .block_on(&self.node, LIMIT, facts)
+            .unwrap()
+            .problem
     }
 
     /// Has an event written.
     fn event(&self) -> Result<(), String> {
-        let (pool, core) = (self.pool(), self.node.core(0));
-        let has = pool.number().unwrap().1;
-        let event = async move { pool.set_journal(&core, has).await };
+        let pool = self.pool();
+        let event = async move {
+            let pool = pool.journals().expect("has some");
+            let has = pool.identity().await.unwrap().unwrap().has_journal;
+            pool.set_journal(has).await
+        };
         let done = self.world.block_on(&self.node, LIMIT, event).unwrap();
         done.map_err(|error| error.to_string())
     }
@@ -104,7 +125,7 @@ impl Bench {
     fn is_whole_again(&self) {
         self.node.disk().set_capacity(1 << 40);
         self.wait();
-        assert_eq!(self.pool().problem(), None);
+        assert_eq!(self.problem(), None);
         assert_eq!(self.lun().0, "online");
         assert_eq!(self.event(), Ok(()));
     }
@@ -119,7 +140,7 @@ fn luns_are_served_while_an_event_of_their_pool_finds_no_room() {
     for _ in 0..3 {
         bench.wait();
         assert_eq!(bench.lun(), ("online".to_owned(), String::new()));
-        let problem = bench.pool().problem().unwrap();
+        let problem = bench.problem().unwrap();
         assert!(problem.contains("make room"), "{problem}");
         assert!(bench.event().is_err());
     }
@@ -139,10 +160,10 @@ fn a_member_that_went_and_came_on_a_full_disk_is_used_when_there_is_room() {
         let moved = bench.world.block_on(&bench.node, LIMIT, moved).unwrap();
         moved.unwrap();
         bench.wait();
-        let problem = bench.pool().problem().unwrap();
+        let problem = bench.problem().unwrap();
         assert!(problem.contains("lacks member 1"), "{problem}");
         assert!(problem.contains("make room"), "{problem}");
-        assert!(bench.pool().number().is_ok());
+        assert!(bench.number().is_ok());
     }
     bench.is_whole_again();
 }

@@ -1,40 +1,19 @@
 //! The node's side of pools of members: opened at the start, looked at while it serves.
 
-use super::look::print;
-use super::{MemberPool, MemberPools};
-use crate::data_plane::Inner;
-use crate::journal::opening::PoolJournal;
-use crate::pool::unsaved;
+use super::MemberPool;
+use super::inspect::print;
+use crate::inner::Inner;
+use crate::journal::pool_journal::PoolJournal;
+use crate::pool::late;
 use env::CoreHandle;
-use manifest::config::Place;
-use manifest::objects::{Backing, Objects};
-use std::collections::BTreeMap;
+use manifest::config;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use units::Now;
-use volume::OpenError;
 
 /// A pool that cannot be used, although nothing of it has changed, is read again after so long.
 const AGAIN: Duration = Duration::from_secs(10);
-
-/// Opens all of them, and makes those that are new.
-pub(crate) async fn open_all(node: &Inner, objects: &Objects) -> MemberPools {
-    let mut pools = BTreeMap::new();
-    for pool in &node.config.pools {
-        let Place::Members { members, layout } = &pool.place else {
-            continue;
-        };
-        let mut luns = objects.luns.values().chain(objects.removed.values());
-        let used =
-            luns.any(|lun| matches!(&lun.backing, Backing::Pool(name) if *name == pool.name));
-        let place = (members.as_slice(), *layout);
-        let state_dir = &node.config.state_dir;
-        let opened = MemberPool::open(&node.core, pool, place, state_dir, used).await;
-        pools.insert(pool.name.clone(), opened);
-    }
-    pools
-}
 
 impl MemberPool {
     /// Keeps what stands on the members now, to be compared later.
@@ -90,12 +69,10 @@ impl MemberPool {
 
 /// Looks whether members came or went: LUNs that lack one go offline, those that have all again go
 /// on.
-pub(crate) async fn look_at(node: &Rc<Inner>, name: &str) {
-    let Some(pool) = node.member_pools().get(name).cloned() else {
-        return;
-    };
-    node.unkept.note(
-        unsaved::Record::Members(name.to_owned()),
+pub(crate) async fn inspect(node: &Rc<Inner>, pool: &Rc<MemberPool>, config: &config::Pool) {
+    let name = config.name.as_str();
+    node.unsaved.note(
+        late::Record::Pool(name.to_owned()),
         format_args!(
             "pool {name}: what its members are could not be kept in {}",
             pool.memory().display()
@@ -126,10 +103,10 @@ pub(crate) async fn look_at(node: &Rc<Inner>, name: &str) {
     let became_whole = pool.is_whole() && !was_whole;
     if before != now {
         // What stands on it may be newer than what is known here, or name LUNs that are not.
-        node.look_for_orphans().await;
+        node.find_orphans().await;
         node.returned.notify_one();
     }
-    node.follow_members(&pool, name, &changed, became_whole)
+    node.follow_members(pool, config, &changed, became_whole)
         .await;
 }
 
@@ -138,18 +115,18 @@ impl Inner {
     async fn follow_members(
         self: &Rc<Self>,
         pool: &Rc<MemberPool>,
-        name: &str,
+        config: &config::Pool,
         changed: &[PathBuf],
         became_whole: bool,
     ) {
-        let mut back = Vec::new();
+        let (name, mut back) = (config.name.as_str(), Vec::new());
         for lun in self.luns_of(name) {
             let (id, unit) = (super::lun_id(&lun), self.unit(&lun.naa));
             let Some(unit) = unit else { continue };
             match pool.place_with_all(id) {
                 Err(why) => {
                     self.rest_scrub(&lun.naa).await;
-                    let suspended = unit.suspend_without_home(&self.core, &lun, &why).await;
+                    let suspended = unit.suspend_without_base(&self.core, &lun, &why).await;
                     self.units
                         .borrow_mut()
                         .insert(lun.naa.clone(), Rc::new(suspended));
@@ -161,9 +138,8 @@ impl Inner {
             }
         }
         let journal = self.journals.of(name);
-        let of_name = self.config.pools.iter().find(|it| it.name == name);
-        if let (PoolJournal::Missing(_), Some(of_name)) = (&journal, of_name) {
-            if let Err(error) = self.bring_back(of_name).await {
+        if let PoolJournal::Missing(_) = &journal {
+            if let Err(error) = self.bring_back(config).await {
                 self.journals.lose(name, error, None);
             }
             return;
@@ -171,13 +147,5 @@ impl Inner {
         for lun in back {
             self.renew(&lun, &journal).await;
         }
-    }
-}
-
-/// Why a pool of this name cannot be used that node.toml does not have.
-pub(crate) fn unknown(name: &str) -> OpenError {
-    OpenError {
-        cause: format!("node.toml has no pool \"{name}\""),
-        next_step: "bring the pool back into node.toml and restart".to_owned(),
     }
 }

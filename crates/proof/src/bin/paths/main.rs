@@ -8,6 +8,7 @@ mod dispatch;
 mod hop;
 mod multipath;
 mod protocol;
+mod write_back;
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ const GAIN: f64 = 0.10;
 type Run = fn(u64);
 
 /// Every path, by the name that the bounds use.
-const PATHS: [(&str, Run); 9] = [
+const PATHS: [(&str, Run); 10] = [
     ("protocol_read", protocol::read),
     ("protocol_write", protocol::write),
     ("protocol_write_at_hand", protocol::write_at_hand),
@@ -34,6 +35,7 @@ const PATHS: [(&str, Run); 9] = [
     ("multipath_write", multipath::write),
     ("dispatch_read", dispatch::read),
     ("dispatch_write", dispatch::write),
+    ("write_back_write", write_back::write),
 ];
 
 fn run(name: &str, count: u64) -> Result<(), String> {

@@ -52,8 +52,8 @@ impl Session for Memory {
 
     fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {
         let mut under_way = self.under_way.borrow_mut();
-        let (looked, data) = &mut under_way[number];
-        if !std::mem::replace(looked, true) {
+        let (inspected, data) = &mut under_way[number];
+        if !std::mem::replace(inspected, true) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -86,9 +86,9 @@ impl Session for Memory {
     fn close(&self) {}
 }
 
-struct Way(CoreHandle);
+struct TestPort(CoreHandle);
 
-impl Port for Way {
+impl Port for TestPort {
     fn connect(&self, _: Nexus) -> LocalFuture<Result<Rc<dyn Session>, ConnectError>> {
         let session: Rc<dyn Session> = Rc::new(Memory {
             core: Rc::clone(&self.0),
@@ -121,7 +121,7 @@ async fn operations(core: CoreHandle, write: Option<Buf>, count: u64) {
         logical_unit::LogicalUnit::fences_for(),
     );
     let path = PathSpec {
-        port: Rc::new(Way(Rc::clone(&core))),
+        port: Rc::new(TestPort(Rc::clone(&core))),
         settings: Settings::alone(SPEED),
         wanted: Wanted::Active,
     };

@@ -1,6 +1,6 @@
 //! The task that keeps a host's session alive.
 
-use super::session::{Job, Outcome, Request, Seen, Wire};
+use super::job::{Job, Outcome, Request, Seen, Wire};
 use super::{Complaints, SessionConfig, offer};
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::initiator_side::{
@@ -55,7 +55,7 @@ struct Function {
 }
 
 /// One connection.
-struct Link {
+struct Session {
     stream: Rc<dyn Stream>,
     machine: InitiatorConnection,
     pending: BTreeMap<Itt, Pending>,
@@ -93,11 +93,11 @@ impl Driver {
         while !self.orphan {
             let connecting = self.core.net().connect(self.config.portal, None).await;
             if let Ok(stream) = connecting {
-                let mut link = self.link(stream);
-                poll_fn(|cx| self.poll(&mut link, cx)).await;
-                let pending = std::mem::take(&mut link.pending);
+                let mut session = self.session(stream);
+                poll_fn(|cx| self.poll(&mut session, cx)).await;
+                let pending = std::mem::take(&mut session.pending);
                 self.lost.extend(pending.into_values().map(|it| it.reply));
-                let functions = std::mem::take(&mut link.functions);
+                let functions = std::mem::take(&mut session.functions);
                 self.lost.extend(functions.into_values().map(|it| it.reply));
                 if !self.config.reconnects && self.ready.is_none() {
                     break;
@@ -110,12 +110,12 @@ impl Driver {
         }
     }
 
-    fn link(&self, stream: Rc<dyn Stream>) -> Link {
+    fn session(&self, stream: Rc<dyn Stream>) -> Session {
         let isid = Isid([0x80, 0, 0, 0, 0, 1]);
         let mut config = InitiatorConfig::new(&self.config.name, Some(&self.config.target), isid);
         let salt = self.config.salt;
         config.offer = offer(salt);
-        Link {
+        Session {
             stream,
             machine: InitiatorConnection::new(self.core.now(), &config),
             pending: BTreeMap::new(),
@@ -141,43 +141,43 @@ impl Driver {
     }
 
     /// Goes on with a connection; ready when it is over.
-    fn poll(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, session: &mut Session, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let mut moved = self.take_requests(link, cx);
-            moved |= match link.receive(self.core.now(), cx) {
+            let mut moved = self.take_requests(session, cx);
+            moved |= match session.receive(self.core.now(), cx) {
                 Poll::Ready(Ok(moved)) => moved,
                 Poll::Ready(Err(())) => return Poll::Ready(()),
                 Poll::Pending => false,
             };
-            while let Some(event) = link.machine.poll_event() {
+            while let Some(event) = session.machine.poll_event() {
                 moved = true;
-                if self.event(link, event) {
+                if self.event(session, event) {
                     return Poll::Ready(());
                 }
             }
-            self.look_at_the_clock(link);
-            moved |= match link.send(cx) {
+            self.read_clock(session);
+            moved |= match session.send(cx) {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(())) => return Poll::Ready(()),
                 Poll::Pending => false,
             };
-            if self.orphan && link.pending.is_empty() && link.functions.is_empty() {
+            if self.orphan && session.pending.is_empty() && session.functions.is_empty() {
                 return Poll::Ready(());
             }
-            if !moved && link.arm(&self.core, cx).is_pending() {
+            if !moved && session.arm(&self.core, cx).is_pending() {
                 return Poll::Pending;
             }
-            link.machine.tick(self.core.now());
+            session.machine.tick(self.core.now());
         }
     }
 
-    fn take_requests(&mut self, link: &mut Link, cx: &mut Context<'_>) -> bool {
+    fn take_requests(&mut self, session: &mut Session, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while link.logged_in && !self.orphan {
+        while session.logged_in && !self.orphan {
             match self.incoming.poll_recv(cx) {
                 Poll::Ready(Some(request)) => {
                     moved = true;
-                    self.send_request(link, request);
+                    self.send_request(session, request);
                 }
                 Poll::Ready(None) => self.orphan = true,
                 Poll::Pending => break,
@@ -186,7 +186,7 @@ impl Driver {
         moved
     }
 
-    fn send_request(&self, link: &mut Link, request: Request) {
+    fn send_request(&self, session: &mut Session, request: Request) {
         let (since, reply) = (self.core.now(), request.reply);
         match request.job {
             Job::Command(wire) => {
@@ -204,33 +204,33 @@ impl Driver {
                     immediate: false,
                 };
                 let room = (data_in > 0).then(|| BufMut::zeroed(data_in));
-                let itt = link.machine.submit(command, data_out, room);
+                let itt = session.machine.submit(command, data_out, room);
                 let pending = Pending {
                     reply,
                     lun,
                     since,
                     function: None,
                 };
-                link.pending.insert(itt, pending);
+                session.pending.insert(itt, pending);
             }
             Job::Function { function, lun } => {
-                let itt = link.machine.task_management(function, lun, None);
+                let itt = session.machine.task_management(function, lun, None);
                 let asked = Function {
                     reply,
                     function,
                     lun,
                     since,
                 };
-                link.functions.insert(itt, asked);
+                session.functions.insert(itt, asked);
             }
         }
     }
 
     /// Something happened; `true` where the connection is over.
-    fn event(&mut self, link: &mut Link, event: InitiatorEvent) -> bool {
+    fn event(&mut self, session: &mut Session, event: InitiatorEvent) -> bool {
         match event {
             InitiatorEvent::LoggedIn { .. } => {
-                link.logged_in = true;
+                session.logged_in = true;
                 self.seen.logged_in();
                 for reply in self.lost.drain(..) {
                     drop(reply.send(Outcome::Lost));
@@ -240,13 +240,13 @@ impl Driver {
                 }
             }
             InitiatorEvent::Response { itt, completion } => {
-                if let Some(pending) = link.pending.remove(&itt) {
+                if let Some(pending) = session.pending.remove(&itt) {
                     self.seen.completed(pending.lun, &completion);
                     drop(pending.reply.send(Outcome::Ended(completion)));
                 }
             }
             InitiatorEvent::TaskManagement { itt, response } => {
-                self.function_answered(link, itt, response);
+                self.function_answered(session, itt, response);
             }
             InitiatorEvent::Rejected { reason, .. } => {
                 self.complain(&format!("a PDU was rejected: {reason}"));
@@ -279,8 +279,8 @@ impl Driver {
     }
 
     /// Gives up what took too long.
-    fn look_at_the_clock(&self, link: &mut Link) {
-        if !link.logged_in {
+    fn read_clock(&self, session: &mut Session) {
+        if !session.logged_in {
             return;
         }
         let now = self.core.now();
@@ -288,11 +288,11 @@ impl Driver {
             0 => ABORT_TASK,
             _ => LOGICAL_UNIT_RESET,
         };
-        for (itt, pending) in &mut link.pending {
+        for (itt, pending) in &mut session.pending {
             match pending.function {
                 None if now.since(pending.since) >= PATIENCE => {
                     let referenced = (function == ABORT_TASK).then_some(*itt);
-                    let number = link
+                    let number = session
                         .machine
                         .task_management(function, pending.lun, referenced);
                     pending.function = Some((number, now));
@@ -309,26 +309,26 @@ impl Driver {
 
     /// A function was answered: the commands that it gives up have ended (SAM-5 7.2 "ABORT TASK",
     /// 7.7 "LOGICAL UNIT RESET").
-    fn function_answered(&self, link: &mut Link, function: Itt, response: u8) {
+    fn function_answered(&self, session: &mut Session, function: Itt, response: u8) {
         // 0 is "function complete", 1 "task does not exist" (RFC 7143 11.6.1 "Response").
         if response > 1 {
             self.complain(&format!("task management answered {response}"));
         }
-        if let Some(asked) = link.functions.remove(&function) {
+        if let Some(asked) = session.functions.remove(&function) {
             let took = self.core.now().since(asked.since);
             if self.config.strict && took > FUNCTION_TIME {
                 let number = asked.function;
                 self.complain(&format!("function {number} answered after {took:?}"));
             }
             let whole_target = asked.function >= TARGET_WARM_RESET;
-            Self::give_up(link, |_, it| {
+            Self::give_up(session, |_, it| {
                 (whole_target || it.lun == asked.lun) && it.since < asked.since
             });
             drop(asked.reply.send(Outcome::Function(response)));
             return;
         }
         let reset = self.config.salt & 32 != 0;
-        let sent = link.pending.values().find_map(|pending| {
+        let sent = session.pending.values().find_map(|pending| {
             let (number, since) = pending.function?;
             (number == function).then_some((since, pending.lun))
         });
@@ -336,31 +336,31 @@ impl Driver {
         // What the target has answered came before, and what others took away silently counts as
         // aborted: a command that is not there and was not answered was lost. Another function of
         // ours may have ended it, though.
-        if !reset && response == 1 && self.config.strict && link.functions.is_empty() {
+        if !reset && response == 1 && self.config.strict && session.functions.is_empty() {
             self.complain("a command ended without an answer");
         }
-        Self::give_up(link, |_, it| match it.function {
+        Self::give_up(session, |_, it| match it.function {
             Some((number, _)) if number == function => true,
             None | Some(_) => reset && it.lun == lun && it.since < sent,
         });
     }
 
     /// These commands have ended without an answer.
-    fn give_up(link: &mut Link, which: impl Fn(&Itt, &Pending) -> bool) {
-        let given_up: Vec<Itt> = (link.pending.iter())
+    fn give_up(session: &mut Session, which: impl Fn(&Itt, &Pending) -> bool) {
+        let given_up: Vec<Itt> = (session.pending.iter())
             .filter(|(itt, it)| which(itt, it))
             .map(|(itt, _)| *itt)
             .collect();
         for itt in given_up {
-            link.machine.forget(itt);
-            if let Some(pending) = link.pending.remove(&itt) {
+            session.machine.forget(itt);
+            if let Some(pending) = session.pending.remove(&itt) {
                 drop(pending.reply.send(Outcome::Aborted));
             }
         }
     }
 }
 
-impl Link {
+impl Session {
     /// Takes in what is there. `Ok(true)` where something came.
     fn receive(&mut self, now: Now, cx: &mut Context<'_>) -> Poll<Result<bool, ()>> {
         let (bytes, is_header) = match self.machine.want() {

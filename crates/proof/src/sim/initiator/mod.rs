@@ -7,6 +7,7 @@
 
 mod command;
 mod driver;
+mod job;
 mod session;
 
 use command::{Verdict, build, judge};
@@ -20,12 +21,13 @@ use std::rc::Rc;
 use units::{BlockSize, Buf};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Op};
 
-pub use session::{Job, Outcome, Seen, Session, Wire};
+pub use job::{Job, Outcome, Seen, Wire};
+pub use session::Session;
 
 /// Where and as whom to log in.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// The portal.
+    /// Where the connection goes.
     pub portal: SocketAddr,
     /// The target's name.
     pub target: String,
@@ -43,7 +45,7 @@ pub struct SessionConfig {
 /// Where and as whom to log in, for a host of LUN 0 only.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The portal.
+    /// Where the sessions go.
     pub portal: SocketAddr,
     /// The target's name.
     pub target: String,
@@ -157,7 +159,7 @@ impl Host {
         }
     }
 
-    /// The session.
+    /// Its only session, which logs in again by itself where the host is to reconnect.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session

@@ -93,7 +93,7 @@ impl Changes {
         range.start().0 * block / PART_BYTES..(range.end().0 * block).div_ceil(PART_BYTES)
     }
 
-    /// A life begins.
+    /// The node starts; `volatile`: what was not flushed may be gone when it dies.
     pub(super) fn life_begins(&self, volatile: bool) {
         self.state.borrow_mut().volatile = volatile;
     }
@@ -195,7 +195,7 @@ impl Changes {
             .find(|it| !reported.contains(it));
         if let Some(part) = missed {
             return Err(format!(
-                "{:?}: a change of part {part} was acknowledged, and is not told",
+                "{:?}: a change of part {part} was acknowledged, and is not reported",
                 made.cut
             ));
         }
@@ -216,7 +216,7 @@ impl Changes {
                 && !reported.contains(&part)
             {
                 return Err(format!(
-                    "{:?}: block {lba} was changed to {value:?}, and is not told",
+                    "{:?}: block {lba} was changed to {value:?}, and is not reported",
                     made.cut
                 ));
             }
@@ -275,7 +275,7 @@ impl Changes {
                 other => return Err(format!("{:?} since {since:?} is {other:?}", before)),
             }
             if at == before {
-                return Err(format!("nothing is told from {at:?} on"));
+                return Err(format!("nothing is reported from {at:?} on"));
             }
         }
         Ok(changed)

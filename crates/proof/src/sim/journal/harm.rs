@@ -30,7 +30,7 @@ use journal::{BLOCK, Checkpoint, Header, Kind, Replay, Step, Superblock, VolumeI
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use units::{BlockCount, Lba, LbaRange};
+use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoResult, Op, Origin};
 
 /// A disk that lies about flushes for a life.
@@ -104,7 +104,9 @@ fn batches(image: &[u8]) -> Vec<Batch> {
         let mut replay = Replay::new((id, ring), layout.ring_blocks, checkpoint);
         loop {
             match replay.step() {
-                Step::Read { at: from, bytes } => replay.fill(from, cut(at + from, bytes).to_vec()),
+                Step::Read { at: from, bytes } => {
+                    replay.fill(from, Buf::copy_of(cut(at + from, bytes)));
+                }
                 Step::Found(found) => places.push(found.place),
                 Step::End => break,
             }
@@ -168,8 +170,8 @@ impl Reported {
         let image = image.expect("the journal survives every cut");
         let mut path = PathBuf::from(JOURNAL);
         let block = BLOCK as u64;
-        let sums = if self.pool.sums { 8 } else { 6 };
-        let (place, at) = match stage.rng.below(sums) {
+        let kinds = if self.pool.checksums { 8 } else { 6 };
+        let (place, at) = match stage.rng.below(kinds) {
             0..4 => {
                 let all = batches(&image);
                 if all.is_empty() {
@@ -236,14 +238,14 @@ impl Reported {
         lane: &Opened,
         lba: u64,
     ) -> Result<Result<Value, IoError>, String> {
-        match self.look(stage, lane, lba)? {
+        match self.inspect(stage, lane, lba)? {
             Read::Value(value) => Ok(Ok(value)),
             Read::Failed(error) => Ok(Err(error)),
             Read::Mixed(wrong) => Err(wrong),
         }
     }
 
-    fn look(&self, stage: &Stage, lane: &Opened, lba: u64) -> Result<Read, String> {
+    fn inspect(&self, stage: &Stage, lane: &Opened, lba: u64) -> Result<Read, String> {
         let range = LbaRange::new(Lba(lba), BlockCount(1)).expect("inside a small disk");
         match self.ask(stage, lane, Op::Read { range, into: None })? {
             Ok(Done::Data(bytes)) => {
@@ -319,19 +321,19 @@ impl Reported {
         let damaged = running.damaged_blocks(volume);
         let unit = BLOCK as u64 / u64::from(self.pool.setup.block_size.bytes());
         let mut named = Vec::new();
-        let doubted = running.doubted(volume);
+        let marked = running.marked(volume);
         let excused = |lba: u64| {
             let sum = lba / unit;
             let hurt = volume == 0 && *place == Place::Data(sum);
-            hurt && doubted.iter().any(|it| it.contains(&sum))
+            hurt && marked.iter().any(|it| it.contains(&sum))
         };
         for lba in 0..self.pool.setup.blocks {
             if excused(lba) {
-                stage.marks.borrow_mut().count("in_doubt");
+                stage.marks.borrow_mut().count("unverified");
                 continue;
             }
             let possible = self.oracles[volume].possible(Lba(lba));
-            match self.look(stage, &lane, lba)? {
+            match self.inspect(stage, &lane, lba)? {
                 Read::Value(value) if possible.contains(&value) => {}
                 // What was on its way to the backing volume from it when the power failed is there
                 // in part, and the log no longer says what it was.

@@ -14,8 +14,8 @@ mod filler;
 mod harm;
 
 use super::client::{Client, audit};
-use super::disk::Layout;
 use super::lab::wait;
+use super::layout::Layout;
 use super::oracle::Oracle;
 use super::run::FILE_FAULTS;
 use super::story::{Stage, Story};
@@ -391,7 +391,7 @@ impl Reported {
         let hits = stage.world.hits();
         let of_maps = [Fault::FileWriteError, Fault::FileNoSpace];
         let of_maps = of_maps.iter().map(|fault| hits.of(*fault)).sum::<u64>();
-        hits.of(Fault::FileSyncError) + if self.pool.sums { of_maps } else { 0 }
+        hits.of(Fault::FileSyncError) + if self.pool.checksums { of_maps } else { 0 }
     }
 
     /// The faults are over, and everybody has ended. All is destaged, but where a backing volume or
@@ -432,7 +432,7 @@ impl Reported {
         for _ in 0..40 {
             pause(stage, 2_000);
             let full = self.status(stage, running)?;
-            // Up to a half is kept for what moves on.
+            // Up to a half is kept for what is relocated.
             if full.iter().any(|it| it.used_blocks * 20 >= it.blocks * 9) {
                 stage.marks.borrow_mut().count("full");
                 return Ok(());
@@ -574,7 +574,12 @@ mod test {
     fn a_stop_without_a_cause_is_known_for_one() {
         let shown = |cause: &str| {
             let (cause, next_step) = (cause.to_owned(), "restart".to_owned());
-            volume::OpenError { cause, next_step }.to_string()
+            volume::OpenError {
+                kind: volume::OpenErrorKind::Other,
+                cause,
+                next_step,
+            }
+            .to_string()
         };
         assert!(has_cause(&shown("the disk is gone")));
         assert!(!has_cause(&shown("")) && !has_cause(&shown(" ")) && !has_cause(""));

@@ -67,7 +67,7 @@ impl Host {
         let first = host.send(&[0; 6], Buf::empty()).await;
         match first {
             Ok(_) | Err((0x06, _, _)) => Ok(host),
-            other => Err(format!("a new nexus was told {other:?}")),
+            other => Err(format!("a new nexus was answered {other:?}")),
         }
     }
 
@@ -126,7 +126,7 @@ pub(super) fn sixteen(opcode: u8, byte_1: u8, blocks: &Range<u64>) -> [u8; 16] {
     cdb
 }
 
-/// COMPARE AND WRITE.
+/// A CDB for these blocks, whose data is twice as long (SBC-3 5.2).
 pub(super) fn compare_and_write(blocks: &Range<u64>) -> [u8; 16] {
     let mut cdb = sixteen(0x89, 0, blocks);
     cdb[13] = u8::try_from(blocks.end - blocks.start).expect("fits into a CDB");

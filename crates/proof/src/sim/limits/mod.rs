@@ -13,8 +13,9 @@
 mod contents;
 mod host;
 
-use super::disk::{self, Layout};
+use super::disk;
 use super::layers::Composition;
+use super::layout::Layout;
 use super::scene::Setup;
 use super::stack;
 use backends::MemoryVolume;
@@ -69,7 +70,7 @@ impl Backing {
 
 /// What was done.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Report {
+pub struct LimitTally {
     /// Commands that ended well.
     pub good: u64,
     /// Commands that were refused, as they must be.
@@ -86,7 +87,7 @@ pub struct Report {
     pub lba_status_most: u64,
 }
 
-impl std::ops::AddAssign for Report {
+impl std::ops::AddAssign for LimitTally {
     fn add_assign(&mut self, other: Self) {
         self.good += other.good;
         self.refused += other.refused;
@@ -198,7 +199,7 @@ pub fn has(chosen: Composition, backing: Backing) -> bool {
 ///
 /// # Errors
 /// What was not as it must be.
-pub fn run(chosen: Composition, backing: Backing) -> Result<Report, String> {
+pub fn run(chosen: Composition, backing: Backing) -> Result<LimitTally, String> {
     let config = WorldConfig {
         pool_bytes: 1 << 30,
         disk_bytes: 1 << 44,
@@ -236,7 +237,7 @@ pub fn run(chosen: Composition, backing: Backing) -> Result<Report, String> {
         trial.host.close();
         Ok::<_, String>(report)
     });
-    let done = done.map_err(|stuck| stuck.to_string()).and_then(|it| it);
+    let done = done.map_err(|error| error.to_string()).and_then(|it| it);
     done.map_err(|why| format!("{chosen:?} on {backing:?}: {why}"))
 }
 
@@ -266,7 +267,7 @@ struct Trial {
     turns: Turns,
     /// The volume waits for nothing: only what a command does by itself gives others a turn.
     answers_at_once: bool,
-    report: Report,
+    report: LimitTally,
 }
 
 const INVALID_FIELD_IN_CDB: (u8, u8, u8) = (5, 0x24, 0);
@@ -345,7 +346,7 @@ impl Trial {
             },
             counting,
             answers_at_once: false,
-            report: Report::default(),
+            report: LimitTally::default(),
         })
     }
 
@@ -361,7 +362,7 @@ impl Trial {
         self.unmap().await?;
         self.copies().await?;
         self.lba_status().await?;
-        self.look_everywhere().await
+        self.inspect_everything().await
     }
 
     async fn good(&mut self, what: &str, cdb: &[u8], data: Buf) -> Result<Vec<u8>, String> {
@@ -424,7 +425,7 @@ impl Trial {
     }
 
     /// Compares these blocks, and those around the edges of the last change.
-    async fn look(&mut self, whole: &[Range<u64>]) -> Result<(), String> {
+    async fn inspect(&mut self, whole: &[Range<u64>]) -> Result<(), String> {
         for blocks in whole {
             self.compare(blocks.clone()).await?;
         }
@@ -437,7 +438,7 @@ impl Trial {
     }
 
     /// Compares the blocks around the edges of all that was changed.
-    async fn look_everywhere(&mut self) -> Result<(), String> {
+    async fn inspect_everything(&mut self) -> Result<(), String> {
         for at in self.contents.probes(usize::MAX, &[], self.blocks) {
             self.compare(at..at + 1).await?;
         }
@@ -503,7 +504,7 @@ impl Trial {
         self.past("ORWRITE", &host::sixteen(0x8b, 0, &over), past)
             .await?;
         self.atomic().await?;
-        self.look(&[0..most, most..2 * most]).await
+        self.inspect(&[0..most, most..2 * most]).await
     }
 
     async fn atomic(&mut self) -> Result<(), String> {
@@ -561,7 +562,7 @@ impl Trial {
         self.good("WRITE SAME", &host::sixteen(0x93, 0, &blocks), data.clone())
             .await?;
         self.contents.change(blocks.clone(), same);
-        self.look(&[]).await?;
+        self.inspect(&[]).await?;
         self.past("WRITE SAME", &host::sixteen(0x93, 0, &over), block)
             .await?;
         self.past(
@@ -585,7 +586,7 @@ impl Trial {
             }
             self.good(&what, &cdb, Buf::zeroes(data)).await?;
             self.contents.change(blocks.clone(), Fill::Zero);
-            self.look(&[]).await?;
+            self.inspect(&[]).await?;
             self.write("a WRITE between", 0x8a, 0, start + 1..start + 9)
                 .await?;
             let over = host::sixteen(opcode, byte_1, &over);
@@ -594,7 +595,7 @@ impl Trial {
         let ten = host::ten(0x41, 0, &blocks);
         self.good("WRITE SAME (10)", &ten, data).await?;
         self.contents.change(blocks, same);
-        self.look(&[]).await
+        self.inspect(&[]).await
     }
 
     /// Marks around and inside a range, so that it is known what an UNMAP of it reaches.
@@ -692,7 +693,7 @@ impl Trial {
                 return Ok(());
             }
         }
-        self.look(&[]).await
+        self.inspect(&[]).await
     }
 
     /// EXTENDED COPY with as many segments as there may be, and one more.
@@ -794,7 +795,7 @@ impl Trial {
                 let cuts = self.contents.probes(usize::MAX, &[], self.blocks);
                 let mut inside = cuts.into_iter().filter(|it| blocks.contains(it));
                 if let Some(lost) = inside.find(|it| !self.contents.is_zero(*it)) {
-                    return Err(format!("block {lost} has data and is told to be unmapped"));
+                    return Err(format!("block {lost} has data and is reported as unmapped"));
                 }
             }
             at = blocks.end;

@@ -2,13 +2,44 @@
 
 use super::*;
 
+const SECTORS_OF_BLOCK: u64 = UnverifiedBlocks::BLOCK / SECTOR;
+
+/// The blocks that have some of these sectors.
+fn blocks(sectors: &Range<u64>) -> Range<u64> {
+    if sectors.is_empty() {
+        return 0..0;
+    }
+    sectors.start / SECTORS_OF_BLOCK..sectors.end.div_ceil(SECTORS_OF_BLOCK)
+}
+
+/// How a life of the ring ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    PowerCut,
+    /// What the backing volume has in its cache stays.
+    Kill,
+}
+
+impl InBatch {
+    /// The log has the whole block with it, and needs no other.
+    fn has_whole(&self, block: u64) -> bool {
+        let mut sectors = block * SECTORS_OF_BLOCK..(block + 1) * SECTORS_OF_BLOCK;
+        self.kind != Kind::WriteAround && sectors.all(|it| self.range.contains(&it))
+    }
+}
+
 impl World {
     pub(super) fn check(&self) {
         self.check_room();
         for slot in (0..2).map(Slot) {
-            for at in 0..SECTORS {
+            for place in 0..self.places.count {
+                let at = place * self.places.sectors;
                 self.check_read(slot, at);
-                self.check_after_crash(slot, at);
+                self.check_lies(slot, at);
+                self.check_after_end(slot, at, End::PowerCut);
+                if !self.failed {
+                    self.check_after_end(slot, at, End::Kill);
+                }
             }
         }
         self.check_unverified();
@@ -43,24 +74,42 @@ impl World {
             Source::Zeroes(_) => ZEROED,
             Source::Lost => {
                 assert!(self.failed, "nothing is lost before the log fails");
+                assert!(self.unknown.contains(&(slot, at)), "nobody changed it");
                 return;
             }
         };
         let acknowledged = self.acknowledged[&(slot, at)];
+        assert!(!self.unknown.contains(&(slot, at)), "a replay may find it");
         let right = found == acknowledged || self.under_way(slot, at).any(|it| it == found);
         assert!(right, "{slot:?} {at}: {found} for {acknowledged}");
     }
 
+    /// What is in the index is held by a batch that was not given up.
+    fn check_lies(&self, slot: Slot, at: u64) {
+        let kind = match self.machine.index().find(slot, at..at + 1)[0].source {
+            Source::Log(_) => Kind::Write,
+            Source::Zeroes(kind) => kind,
+            Source::Backing | Source::Lost => return,
+        };
+        let released = self.machine.ring().released().number;
+        let held = self.in_batches.iter().any(|it| {
+            let same = it.slot == slot && it.kind == kind && it.range.contains(&at);
+            same && it.batch >= released
+        });
+        assert!(held, "{slot:?} {at} has nothing in the log");
+    }
+
     /// Whoever opens the log anew finds its stable batches, and those on their way in order or
-    /// none.
-    fn check_after_crash(&self, slot: Slot, at: u64) {
+    /// none. What was acknowledged from a cache is lost with power only.
+    fn check_after_end(&self, slot: Slot, at: u64, end: End) {
         let volume = VolumeId(slot.0.into());
         let tail = self.machine.ring().tail().number;
         let stable = self.machine.ring().stable();
         let acknowledged = self.acknowledged[&(slot, at)];
         let mut allowed: BTreeSet<u64> = self.under_way(slot, at).collect();
         allowed.insert(acknowledged);
-        allowed.extend(self.cached.get(&(slot, at)).into_iter().flatten());
+        let cached = self.cached.get(&(slot, at)).into_iter().flatten();
+        allowed.extend(cached.filter(|_| end == End::PowerCut));
         let pending = self.pending.values().filter(|it| it.slot == slot);
         let pending = pending.filter(|it| it.range.contains(&at));
         allowed.extend(pending.filter_map(|it| it.stamp));
@@ -103,6 +152,7 @@ impl World {
                 .into_iter()
                 .flatten()
                 .copied();
+            let older = older.filter(|_| end == End::PowerCut);
             let found: Vec<u64> = match found {
                 Some(stamp) => vec![stamp],
                 None => backing.chain(older).collect(),
@@ -110,37 +160,67 @@ impl World {
             for found in found {
                 assert!(
                     allowed.contains(&found),
-                    "{slot:?} {at} after a crash: {found} of {allowed:?}"
+                    "{slot:?} {at} after {end:?}: {found} of {allowed:?}"
                 );
             }
         }
     }
 
-    /// What a journal says of blocks that may be half-way is what is under way around the log, and
-    /// what it holds in parts.
+    /// Whoever opens the log anew is told of exactly the blocks that it cannot vouch for, whichever
+    /// batches that are on their way he finds.
     fn check_unverified(&self) {
         let tail = self.machine.ring().tail().number;
-        let stable = self.machine.ring().stable();
-        for host in &self.hosts {
-            let half = host.around.as_ref().filter(|it| it.begun && !it.done);
-            let Some(half) = half.filter(|it| !it.is_volatile) else {
-                continue;
-            };
-            let volume = VolumeId(host.slot.0.into());
-            let mut said = UnverifiedBlocks::default();
-            for (_, batch) in self.batches.range(tail..=stable) {
-                let records = batch.header.records.iter().map(|it| it.change);
-                let records = records.filter(|it| it.volume == volume);
-                records.for_each(|it| unverified::add(&mut said, &it));
+        let mut found = replay::Found::default();
+        for (number, batch) in self.batches.range(tail..) {
+            if *number > self.machine.ring().stable() {
+                self.check_found(&found, tail..*number);
             }
-            let said: Vec<u64> = said.ranges().flatten().collect();
-            let bytes = half.range.start * SECTOR..half.range.end * SECTOR;
-            let block = bytes.start / UnverifiedBlocks::BLOCK;
-            assert!(
-                said.contains(&block),
-                "{half:?} is half-way, and nothing says so"
-            );
+            let header = &batch.header;
+            let batch = journal::Found {
+                place: header.place,
+                records: header.records.clone(),
+                damaged: Vec::new(),
+            };
+            found.take(&batch, RING_BLOCKS_MIN).unwrap();
         }
+        self.check_found(&found, tail..u64::MAX);
+    }
+
+    fn check_found(&self, found: &replay::Found, batches: Range<u64>) {
+        for slot in (0..2).map(Slot) {
+            let said = found.replayed.unverified.get(&VolumeId(slot.0.into()));
+            let said: BTreeSet<u64> = said
+                .into_iter()
+                .flat_map(UnverifiedBlocks::ranges)
+                .flatten()
+                .collect();
+            let changes = self.in_batches.iter();
+            let changes = changes.filter(|it| it.slot == slot && batches.contains(&it.batch));
+            let changes = changes.flat_map(|it| blocks(&it.range).map(move |block| (block, it)));
+            let (whole, parts): (Vec<_>, Vec<_>) =
+                changes.partition(|(block, it)| it.has_whole(*block));
+            let [whole, named] =
+                [whole, parts].map(|all| all.into_iter().map(|it| it.0).collect::<BTreeSet<u64>>());
+            assert_eq!(said, named, "{slot:?}: neither more nor less");
+            for block in self.half_way(slot) {
+                assert!(
+                    said.contains(&block) || whole.contains(&block),
+                    "block {block} of {slot:?} may be half-way, and nothing says so"
+                );
+            }
+        }
+    }
+
+    /// Blocks of the backing volume that a crash may leave between old and new. What is written to
+    /// its cache by a host is not among them: whoever has checksums goes through the log.
+    fn half_way(&self, slot: Slot) -> BTreeSet<u64> {
+        let hosts = self.hosts.iter().filter(|it| it.slot == slot);
+        let arounds = hosts.filter_map(|it| it.around.as_ref());
+        let arounds = arounds.filter(|it| it.begun && !it.done && !it.is_volatile());
+        let mut all: BTreeSet<u64> = arounds.flat_map(|it| blocks(&it.range)).collect();
+        let destaged = self.half_destaged.iter().filter(|it| it.0 == slot);
+        all.extend(destaged.map(|it| it.1 / SECTORS_OF_BLOCK));
+        all
     }
 
     /// Nobody can do anything any more.

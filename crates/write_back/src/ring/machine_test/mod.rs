@@ -1,44 +1,79 @@
 //! Small worlds of the machine, in every order of what can happen in them.
 //!
-//! A world has a log, two volumes of three sectors each, and a few who act: hosts, the writer of
-//! batches, the device of the log, the destager, somebody who makes a cut, somebody who exchanges a
-//! backing volume. Each order of their steps is gone through, and after each step the world is
-//! compared with what hosts know:
+//! A world has a log, two volumes of three or four places each, and a few who act: hosts, the
+//! writer of batches, the device of the log, the destager, somebody who makes a cut, who exchanges
+//! a backing volume, who takes a writer's right. Each order of their steps is gone through, and
+//! after each step the world is compared with what hosts know:
 //!
 //! - Who reads finds what was acknowledged last, or what is under way.
-//! - So does who reads after a crash, whichever batches that are under way it finds.
+//! - So does who reads after a crash, whichever batches that are under way it finds; and where
+//!   power stayed, what a cache has is not lost for what the log still holds.
+//! - What the index has is in a batch that was not given up.
+//! - Two writes around the log that are under way have no blocks in common.
 //! - Nothing is acknowledged before its batch and all before it are stable; acknowledgements come
 //!   in the order of their changes; each change is answered once.
+//! - What is acknowledged is known to the volume's history before, also what the log does not know
+//!   yet.
 //! - A sync point is passed when all before it are answered, and not before.
 //! - Nothing is under way around the log while a cut is made or a backing volume is exchanged.
-//! - Of a write around the log that may be half-way done, the log says so.
+//! - What was on its way when the log failed cannot be read: nobody sees the old and then the new.
+//! - Whoever opens the log after a crash is told that exactly those blocks may be half-way of which
+//!   it holds a part, or that a write around it names; whatever may be half-way is among these or
+//!   is in the log as a whole.
+//! - No change gets into a batch whose writer has lost its right, and none is answered so whose
+//!   writer has it.
 //! - The room that the log has in use is that of its batches.
 
 mod check;
+mod hosts;
 mod orders;
 mod rounds;
 mod steps;
 
 use super::destaging::{BareChange, Blocked, Job, Outcome};
-use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Submission, Wait};
+use super::event::{
+    self, Destage, Effect, Effects, Event, Extent, Failure, HostChange, MayGoAround, Note, Wait,
+};
 use super::machine::Machine;
-use super::volumes::{Admission, DestageError, OpenFacts};
+use super::volumes::{DestageError, OpenFacts};
 use super::write_arounds::WriteAroundId;
-use crate::unverified;
+use crate::replay;
 use journal::{
     Again, BLOCK, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying, RING_BLOCKS_MIN,
-    Replay, SECTOR, Segment, Slot, Source, Step as ReplayStep, Token, VolumeId, Write, newest,
-    runs,
+    Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep, Token, VolumeId, Write,
+    newest, runs,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use units::{BlockSize, Buf, Lba, LbaRange, Now};
-use volume::{Fence, FenceSlot, Fences, IoError, UnverifiedBlocks};
+use volume::{Fence, FenceSlot, IoError, UnverifiedBlocks};
 
 const OF: (JournalId, u32) = (JournalId([7; 16]), 0);
 
-/// Sectors of a volume.
-const SECTORS: u64 = 3;
+/// The places of a volume: what hosts write is whole ones.
+#[derive(Clone, Copy)]
+struct Places {
+    count: u64,
+    /// Of one.
+    sectors: u64,
+}
+
+/// A volume of three sectors.
+const SECTORS: Places = Places {
+    count: 3,
+    sectors: 1,
+};
+
+/// A volume of two blocks of those that may be half-way, two places each.
+const HALVES: Places = Places {
+    count: 4,
+    sectors: UnverifiedBlocks::BLOCK / SECTOR / 2,
+};
+
+/// What the machine knows of each volume.
+const FACTS: OpenFacts = OpenFacts {
+    block_size: BlockSize::B512,
+};
 
 /// What a sector holds at first.
 const NEVER_WRITTEN: u64 = 1;
@@ -72,20 +107,21 @@ enum With {
     Cut,
     Exchange,
     Close,
+    /// The writer of the first host loses its right, and gets no new one.
+    Raise,
 }
 
-/// A place of a volume.
+/// A sector of a volume.
 type At = (Slot, u64);
 
 /// A write around the log, as its host sees it.
 #[derive(Clone, Debug)]
 struct Around {
     id: WriteAroundId,
-    token: Option<Token>,
+    token: Token,
     range: Range<u64>,
     stamp: u64,
-    is_volatile: bool,
-    brings_back: bool,
+    how: event::Around,
     /// It may be half-way.
     begun: bool,
     /// The backing volume has it.
@@ -101,6 +137,8 @@ struct Host {
     program: VecDeque<Op>,
     around: Option<Around>,
     fence: Fence,
+    /// The machine has it wait with what it does next.
+    waits: bool,
 }
 
 /// A change that was submitted and not answered.
@@ -108,6 +146,8 @@ struct Host {
 struct Pending {
     slot: Slot,
     range: Range<u64>,
+    kind: Kind,
+    fence: Fence,
     /// `None`: it changes nothing by itself.
     stamp: Option<u64>,
     /// Its batch, once it is in one.
@@ -125,6 +165,15 @@ struct Batch {
     ended: bool,
     /// It holds what was relocated, or nothing.
     is_relocated: bool,
+}
+
+/// A change that is in a batch, as whoever made it knows it.
+#[derive(Clone, Debug)]
+struct InBatch {
+    batch: u64,
+    slot: Slot,
+    range: Range<u64>,
+    kind: Kind,
 }
 
 /// Where the destager is.
@@ -153,10 +202,12 @@ enum Step {
     Cut,
     Exchange,
     Close,
+    Raise,
 }
 
 #[derive(Clone)]
 struct World {
+    places: Places,
     machine: Machine,
     hosts: Vec<Host>,
     /// How often each host lost its right.
@@ -165,25 +216,35 @@ struct World {
     stamps: u64,
     /// What the log's device holds, in batches that are whole.
     batches: BTreeMap<u64, Batch>,
+    in_batches: Vec<InBatch>,
     checkpoint_on_its_way: bool,
     writer_is_woken: bool,
     pending: BTreeMap<Token, Pending>,
     answered: u64,
     newest_acknowledged: Option<Token>,
+    /// Those that were answered with an error.
+    not_done: BTreeSet<Token>,
     sync_points: VecDeque<Token>,
     backing: BTreeMap<At, u64>,
     /// What the backing volume may hold instead after a crash.
     unflushed: BTreeMap<At, BTreeSet<u64>>,
+    /// What is being destaged, or was in vain: the backing volume may have a part of it.
+    half_destaged: BTreeSet<At>,
+    /// What the histories of the volumes know to have changed.
+    in_history: BTreeSet<At>,
     /// What was acknowledged last.
     acknowledged: BTreeMap<At, u64>,
     /// What may be found after a crash beside that: it was acknowledged from a cache.
     cached: BTreeMap<At, BTreeSet<u64>>,
+    /// Places of changes that were on their way when the log failed.
+    unknown: BTreeSet<At>,
     round: Round,
     failed: bool,
     closed: bool,
     /// How far whoever makes a cut is, or exchanges.
     cut: u32,
     exchange: u32,
+    raised: bool,
 }
 
 fn range(sectors: &Range<u64>) -> LbaRange {
@@ -203,12 +264,18 @@ fn stamp_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
+/// Whether a writer has its right, when hosts have lost theirs so often.
+fn holds(epochs: [u64; 2], fence: Fence) -> bool {
+    let place = fence.slot.0.checked_sub(1);
+    place.is_none_or(|it| fence.epoch >= epochs[it as usize])
+}
+
 /// A ring that was just made and opened.
 fn new_log() -> Log {
     let mut replay = Replay::new(OF, RING_BLOCKS_MIN, Checkpoint::FIRST);
     loop {
         match replay.step() {
-            ReplayStep::Read { at, bytes } => replay.fill(at, vec![0; bytes]),
+            ReplayStep::Read { at, bytes } => replay.fill(at, Buf::copy_of(&vec![0; bytes])),
             ReplayStep::Found(_) => unreachable!("nothing was written"),
             ReplayStep::End => break,
         }
@@ -220,7 +287,7 @@ fn new_log() -> Log {
 }
 
 impl World {
-    fn new(programs: &[(u16, &[Op])], with: &[With]) -> Self {
+    fn new(places: Places, programs: &[(u16, &[Op])], with: &[With]) -> Self {
         let machine = Machine::new(
             new_log(),
             Index::default(),
@@ -228,36 +295,44 @@ impl World {
             std::iter::empty(),
             Now(0),
         );
-        let places = (0..2).flat_map(|slot| (0..SECTORS).map(move |at| (Slot(slot), at)));
-        let backing: BTreeMap<At, u64> = places.map(|at| (at, NEVER_WRITTEN)).collect();
+        let sectors = 0..places.count * places.sectors;
+        let all = (0..2).flat_map(|slot| sectors.clone().map(move |at| (Slot(slot), at)));
+        let backing: BTreeMap<At, u64> = all.map(|at| (at, NEVER_WRITTEN)).collect();
         let mut world = Self {
+            places,
             machine,
             hosts: Vec::new(),
             epochs: [0; 2],
             with: with.to_vec(),
             stamps: NEVER_WRITTEN,
             batches: BTreeMap::new(),
+            in_batches: Vec::new(),
             checkpoint_on_its_way: false,
             writer_is_woken: false,
             pending: BTreeMap::new(),
             answered: 0,
             newest_acknowledged: None,
+            not_done: BTreeSet::new(),
             sync_points: VecDeque::new(),
             acknowledged: backing.clone(),
             backing,
             unflushed: BTreeMap::new(),
+            half_destaged: BTreeSet::new(),
+            in_history: BTreeSet::new(),
             cached: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             round: Round::None,
             failed: false,
             closed: false,
             cut: 0,
             exchange: 0,
+            raised: false,
         };
         for id in 0..2 {
             world.apply(Event::Open {
                 id: VolumeId(id),
-                facts: world.facts(),
-                history: None,
+                facts: FACTS,
+                history: Some(Sequence(0)),
             });
         }
         for (writer, (slot, program)) in (1..).zip(programs) {
@@ -270,23 +345,15 @@ impl World {
                 program: program.iter().copied().collect(),
                 around: None,
                 fence,
+                waits: false,
             });
         }
         world
     }
 
-    /// Each world has fences of its own: what is shared is raised for all.
-    fn facts(&self) -> OpenFacts {
-        let fences = Fences::new(3);
-        for (writer, epoch) in (1..).zip(self.epochs) {
-            for _ in 0..epoch {
-                fences.raise(FenceSlot(writer));
-            }
-        }
-        OpenFacts {
-            fences,
-            block_size: BlockSize::B512,
-        }
+    /// The writer still has its right.
+    fn holds(&self, fence: Fence) -> bool {
+        holds(self.epochs, fence)
     }
 
     fn has(&self, with: With) -> bool {
@@ -296,7 +363,12 @@ impl World {
     fn rounds_left(&self) -> u32 {
         let rounds = self.with.iter().find_map(|it| match it {
             With::Rounds(rounds) => Some(*rounds),
-            With::BackingFails | With::LogFails | With::Cut | With::Exchange | With::Close => None,
+            With::BackingFails
+            | With::LogFails
+            | With::Cut
+            | With::Exchange
+            | With::Close
+            | With::Raise => None,
         });
         rounds.unwrap_or(0)
     }
@@ -330,13 +402,14 @@ impl World {
                     assert!(open <= 1, "{before:?} is passed before all are answered");
                 }
                 Effect::WakeWriter => self.writer_is_woken = true,
-                Effect::WakeDestager | Effect::WakeOthers => {}
-                Effect::RecordHistory { .. } | Effect::ForgetHistory(_) => {
-                    unreachable!("there is none")
-                }
-                reply @ (Effect::Submitted(_)
+                Effect::WakeDestager => {}
+                Effect::WakeOthers => self.hosts_try_again(),
+                Effect::RecordHistory { slot, change } => self.note_history(slot, change.sectors()),
+                Effect::TouchHistory { slot, sectors } => self.note_history(slot, sectors),
+                Effect::ForgetHistory(_) => unreachable!("no volume goes"),
+                reply @ (Effect::Submitted { .. }
                 | Effect::Refused(_)
-                | Effect::Begun(_)
+                | Effect::Begun(..)
                 | Effect::Opened(_)
                 | Effect::Waits
                 | Effect::Blocked(_)) => replies.push(reply),
@@ -364,14 +437,24 @@ impl World {
         let batch = self.batches.get_mut(&number).unwrap();
         batch.is_relocated = false;
         let waiting = self.pending.values_mut().filter(|it| it.batch.is_none());
-        let mut count = 0;
+        let mut fences = Vec::new();
         for (pending, record) in waiting.zip(&batch.header.records) {
             let sectors = record.change.sectors();
             assert!(sectors.is_empty() || sectors == pending.range, "in order");
             pending.batch = Some(number);
-            count += 1;
+            fences.push(pending.fence);
+            self.in_batches.push(InBatch {
+                batch: number,
+                slot: pending.slot,
+                range: pending.range.clone(),
+                kind: pending.kind,
+            });
         }
-        assert_eq!(count, batch.header.records.len(), "each was submitted");
+        let records = batch.header.records.len();
+        assert_eq!(fences.len(), records, "each was submitted");
+        for fence in fences {
+            assert!(self.holds(fence), "{fence:?} has lost its right");
+        }
     }
 
     fn answer(&mut self, token: Token, result: Result<(), IoError>) {
@@ -391,19 +474,27 @@ impl World {
             }
             return;
         };
+        self.not_done.insert(token);
         let withdrawn = error == IoError::Fenced;
         assert!(withdrawn || self.failed, "{error:?}");
+        assert!(!withdrawn || !self.holds(pending.fence), "it has its right");
         assert!(!withdrawn || pending.batch.is_none(), "it is in a batch");
         // What was on its way when the log failed may be found by a replay.
         if let (Some(stamp), Some(_)) = (pending.stamp, pending.batch) {
             for at in pending.range {
                 let cached = self.cached.entry((pending.slot, at)).or_default();
                 cached.insert(stamp);
+                self.unknown.insert((pending.slot, at));
             }
         }
     }
 
+    fn note_history(&mut self, slot: Slot, sectors: Range<u64>) {
+        self.in_history.extend(sectors.map(|at| (slot, at)));
+    }
+
     fn acknowledge(&mut self, at: At, stamp: u64, is_cached: bool) {
+        assert!(self.in_history.contains(&at), "no history has it");
         let before = self.acknowledged.insert(at, stamp).unwrap();
         let cached = self.cached.entry(at).or_default();
         if is_cached {
@@ -418,41 +509,6 @@ impl World {
         let hosts = self.hosts.iter_mut().filter(|it| it.slot == slot);
         for around in hosts.filter_map(|it| it.around.as_mut()) {
             around.overtaken.insert(at);
-        }
-    }
-
-    fn submit(
-        &mut self,
-        (slot, sectors): (Slot, Range<u64>),
-        kind: Kind,
-        stamp: Option<u64>,
-        fence: Fence,
-    ) -> Result<Token, IoError> {
-        let data = match (kind, stamp) {
-            (Kind::Write, Some(stamp)) => data(&sectors, stamp),
-            _ => Buf::empty(),
-        };
-        let replies = self.apply(Event::Submit(Submission {
-            slot,
-            range: range(&sectors),
-            kind,
-            data,
-            fence,
-            now: Now(0),
-        }));
-        match replies.first() {
-            Some(Effect::Submitted(token)) => {
-                let pending = Pending {
-                    slot,
-                    range: sectors,
-                    stamp,
-                    batch: None,
-                };
-                assert!(self.pending.insert(*token, pending).is_none());
-                Ok(*token)
-            }
-            Some(Effect::Refused(error)) => Err(*error),
-            other => panic!("{other:?} is no answer"),
         }
     }
 }

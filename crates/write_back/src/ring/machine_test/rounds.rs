@@ -40,7 +40,7 @@ impl World {
     fn release(&mut self, segment: &Segment) {
         for host in &self.hosts {
             let half = host.around.as_ref().filter(|it| it.begun && !it.done);
-            let Some(half) = half.filter(|it| !it.is_volatile) else {
+            let Some(half) = half.filter(|it| !it.is_volatile()) else {
                 continue;
             };
             let record = self.batch_of(host.slot, half);
@@ -114,6 +114,8 @@ impl World {
         };
         for (which, job) in outcome.jobs.iter().enumerate() {
             let slot = job.slot();
+            let sectors = job.sectors().clone();
+            self.half_destaged.extend(sectors.map(|at| (slot, at)));
             if fails {
                 let error = DestageError::new(IoError::SpaceExhausted, "it is full", Now(0));
                 outcome.failed.insert(which);
@@ -158,6 +160,12 @@ impl World {
         for slot in &outcome.touched {
             self.unflushed.retain(|at, _| at.0 != *slot);
         }
+        let jobs = outcome.jobs.iter().enumerate();
+        for (_, job) in jobs.filter(|(which, _)| !outcome.failed.contains(which)) {
+            for at in job.sectors().clone() {
+                self.half_destaged.remove(&(job.slot(), at));
+            }
+        }
         self.apply(Event::Destage(Destage::Written(outcome)));
         let (lying, bare) = self.contents(&segment);
         assert!(
@@ -194,6 +202,14 @@ impl World {
             self.end_round(Some(Blocked::Log));
             return Round::None;
         };
+        for part in &pieces {
+            self.in_batches.push(InBatch {
+                batch: write.number,
+                slot: part.slot,
+                range: part.sectors.clone(),
+                kind: Kind::Write,
+            });
+        }
         let to = |data_at: &u32| u32::try_from((write.at + u64::from(*data_at)) / SECTOR).unwrap();
         let relocated = pieces.into_iter().zip(write.data_at.iter().map(to));
         Round::Relocating(segment, write.number, relocated.collect())

@@ -1,0 +1,223 @@
+//! What task management sees of a task, and does to it.
+
+use super::CoreUnit;
+use super::hold::HoldGuard;
+use crate::admission::{HoldKind, Ticket};
+use crate::in_flight::Held;
+use crate::times::Stopwatch;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Who aborted a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AbortedBy {
+    /// Its own I_T nexus: no answer is sent.
+    Own,
+    /// Another one.
+    Other {
+        /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
+        reported: bool,
+    },
+    /// The right to write was taken from its nexus: what the backend has is carried out and
+    /// answered as it ends, the rest is refused as write protected.
+    ReadOnly,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    WaitingForData,
+    Waiting,
+    InBackend { writes: bool },
+    Ended,
+}
+
+/// What task management sees of a task.
+pub(crate) struct TaskControl {
+    ticket: Ticket,
+    tag: u64,
+    /// It changes the medium.
+    writes: bool,
+    stage: Cell<Stage>,
+    aborted: Cell<Option<AbortedBy>>,
+    /// Another nexus aborted it, and what the backend still has of it is out of reach: its session
+    /// need not keep a place for it any more.
+    released: Cell<bool>,
+    /// Its session has taken what is to be said about it, and its future has nothing to say any
+    /// more.
+    answered: Cell<bool>,
+    /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
+    children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
+    /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
+    quarantine: RefCell<Option<HoldGuard>>,
+    stopwatch: Stopwatch,
+    held: Held,
+}
+
+impl TaskControl {
+    pub(crate) fn new(ticket: Ticket, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
+        Rc::new(Self {
+            ticket,
+            tag,
+            writes,
+            stage: Cell::new(Stage::WaitingForData),
+            aborted: Cell::new(None),
+            released: Cell::new(false),
+            answered: Cell::new(false),
+            children: RefCell::default(),
+            quarantine: RefCell::new(None),
+            stopwatch,
+            held: Held::default(),
+        })
+    }
+
+    pub(crate) fn stopwatch(&self) -> &Stopwatch {
+        &self.stopwatch
+    }
+
+    /// What it holds of the unit's bytes in flight.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// The session takes what is to be said about it. `true` the first time, and once the unit has
+    /// let go of it.
+    pub(crate) fn take_answer(&self) -> bool {
+        self.released.get() && !self.answered.replace(true)
+    }
+
+    /// Another task was made by this one.
+    pub(crate) fn add_child(&self, unit: &Rc<CoreUnit>, child: &Rc<Self>) {
+        let mut children = self.children.borrow_mut();
+        children.retain(|(_, child)| !child.has_ended());
+        children.push((Rc::clone(unit), Rc::clone(child)));
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// The initiator's tag; above 32 bits for tasks that a command made.
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    pub(crate) fn aborted(&self) -> Option<AbortedBy> {
+        self.aborted.get()
+    }
+
+    /// It changes the medium.
+    pub(crate) fn writes(&self) -> bool {
+        self.writes
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.get()
+    }
+
+    /// Its session has answered for it.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.get()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stage.get() == Stage::Ended
+    }
+
+    /// It has ended, or all that the backend has of it is a read: nothing of it can reach the
+    /// medium.
+    pub(crate) fn is_harmless(&self) -> bool {
+        let children = self.children.borrow();
+        let own = matches!(
+            self.stage.get(),
+            Stage::Ended | Stage::InBackend { writes: false }
+        );
+        own && children.iter().all(|(_, child)| child.is_harmless())
+    }
+
+    /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
+    pub(crate) fn release(&self) -> bool {
+        match self.aborted.get() {
+            Some(AbortedBy::Other { .. } | AbortedBy::ReadOnly) => !self.released.replace(true),
+            Some(AbortedBy::Own) | None => false,
+        }
+    }
+
+    /// Marks the task. From here on it submits nothing. One that has not begun ends here.
+    pub(crate) fn abort(&self, unit: &CoreUnit, by: AbortedBy) {
+        if self.aborted.get().is_none() {
+            self.aborted.set(Some(by));
+        }
+        for (unit, child) in self.children.borrow().iter() {
+            child.abort(unit, by);
+            unit.changed().wake_all();
+        }
+        if self.stage.get() == Stage::WaitingForData {
+            self.end(unit);
+        }
+    }
+
+    /// Goes on to another stage, unless it has ended: one that was aborted while its data was on
+    /// the way is run all the same when the data comes, and must not live again.
+    pub(crate) fn enter(&self, stage: Stage) {
+        if !self.has_ended() {
+            self.stage.set(stage);
+        }
+    }
+
+    /// Leaves the task set, once.
+    pub(crate) fn end(&self, unit: &CoreUnit) {
+        if self.stage.replace(Stage::Ended) != Stage::Ended {
+            unit.leave(self.ticket);
+            drop(self.quarantine.borrow_mut().take());
+            unit.changed().wake_all();
+        }
+    }
+
+    /// Writes that the backend still has of it, and of the tasks that it made.
+    pub(crate) fn writes_in_backend(
+        self: &Rc<Self>,
+        unit: &Rc<CoreUnit>,
+        found: &mut Vec<(Rc<CoreUnit>, Rc<Self>)>,
+    ) {
+        for (unit, child) in self.children.borrow().iter() {
+            child.writes_in_backend(unit, found);
+        }
+        if self.stage.get() == (Stage::InBackend { writes: true }) {
+            found.push((Rc::clone(unit), Rc::clone(self)));
+        }
+    }
+
+    /// Puts the blocks of an aborted write that the backend still has out of reach on every core,
+    /// until it returns: nothing that comes later may run before it, and be overwritten by it.
+    pub(crate) async fn seclude(&self, unit: &Rc<CoreUnit>) {
+        let Some(range) = unit.touches(self.ticket) else {
+            return;
+        };
+        let guard = unit
+            .quarantine_hold(HoldKind::Range(range), self.ticket)
+            .await;
+        if !self.has_ended() {
+            *self.quarantine.borrow_mut() = Some(guard);
+        }
+    }
+
+    /// The backend does not return in time: what waits for everything in flight no longer waits for
+    /// this.
+    pub(crate) fn quarantine(&self, unit: &CoreUnit) {
+        for (unit, child) in self.children.borrow().iter() {
+            child.quarantine(unit);
+        }
+        let Stage::InBackend { writes } = self.stage.get() else {
+            return;
+        };
+        let Some(range) = unit.quarantine(self.ticket).filter(|_| writes) else {
+            return;
+        };
+        tracing::warn!(
+            lun = &*unit.shared().name(),
+            first_block = range.start().0,
+            blocks = range.len().0,
+            "an aborted write is still with the backend: later commands on its blocks wait for it"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! How documents describe a key of `node.toml` or a field of an object.
+
+/// A key of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Its section and its name, such as `pool.journal`.
+    pub key: &'static str,
+    /// What may stand there.
+    pub values: &'static str,
+    /// What holds where it does not stand.
+    pub default: &'static str,
+    /// Whether it changes while hosts work; of an object.
+    pub live: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// One that takes effect at the next start, or stays for ever.
+pub(crate) const fn node(
+    key: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Field {
+    Field {
+        key,
+        values,
+        default,
+        live: false,
+        meaning,
+    }
+}
+
+/// One that takes effect while hosts work.
+pub(crate) const fn live(
+    key: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Field {
+    Field {
+        live: true,
+        ..node(key, values, default, meaning)
+    }
+}

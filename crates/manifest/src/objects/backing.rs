@@ -1,0 +1,157 @@
+//! What holds a LUN's blocks: the kinds that a LUN can name, and all that depends on which it is.
+//!
+//! A new kind is written here, and in the table of kinds of the node, which opens it.
+
+use crate::toml_table::Table;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What holds a LUN's blocks.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Backing {
+    /// Memory: gone when the daemon ends.
+    Memory,
+    /// A pool, which knows the LUN by its NAA identifier.
+    Pool(String),
+    /// A block device.
+    Block(PathBuf),
+}
+
+/// What holds a LUN's blocks instead of a pool.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendSpec {
+    /// Memory: gone when the daemon ends.
+    Memory,
+    /// A block device.
+    Block(PathBuf),
+}
+
+impl Backing {
+    /// The pool that has them, where one has.
+    #[must_use]
+    pub fn pool(&self) -> Option<&str> {
+        match self {
+            Self::Pool(pool) => Some(pool),
+            Self::Memory | Self::Block(_) => None,
+        }
+    }
+
+    /// The device that is named, which no other LUN may have.
+    #[must_use]
+    pub fn device(&self) -> Option<&Path> {
+        match self {
+            Self::Block(path) => Some(path),
+            Self::Memory | Self::Pool(_) => None,
+        }
+    }
+
+    /// They are gone when the daemon ends, and take memory until then.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        match self {
+            Self::Memory => true,
+            Self::Pool(_) | Self::Block(_) => false,
+        }
+    }
+
+    /// The field of a LUN that says it: `pool` or `backend`.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        if self.pool().is_some() {
+            "pool"
+        } else {
+            "backend"
+        }
+    }
+
+    /// As a wish: the pool, or what there is instead.
+    #[must_use]
+    pub fn to_spec(&self) -> (Option<String>, Option<BackendSpec>) {
+        match self {
+            Self::Memory => (None, Some(BackendSpec::Memory)),
+            Self::Pool(pool) => (Some(pool.clone()), None),
+            Self::Block(path) => (None, Some(BackendSpec::Block(path.clone()))),
+        }
+    }
+}
+
+impl fmt::Display for Backing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Pool(pool) => write!(f, "pool {pool}"),
+            Self::Block(path) => write!(f, "block {}", path.display()),
+        }
+    }
+}
+
+impl From<BackendSpec> for Backing {
+    fn from(spec: BackendSpec) -> Self {
+        match spec {
+            BackendSpec::Memory => Self::Memory,
+            BackendSpec::Block(path) => Self::Block(path),
+        }
+    }
+}
+
+impl BackendSpec {
+    /// As [`Backing::is_memory`].
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        Backing::from(self.clone()).is_memory()
+    }
+
+    /// Reads the field `backend` of an objects file; `base`: where its paths begin.
+    pub(crate) fn read(table: &Table<'_, '_>, base: &Path) -> Option<Self> {
+        let value = table.value("backend")?;
+        if value.as_str() == Some("memory") {
+            return Some(Self::Memory);
+        }
+        if value.is_table() {
+            let inside = table.table("backend")?;
+            let path = inside.required_text("block", "backend = { block = \"/dev/sdb\" }");
+            inside.finish(&[]);
+            return Some(Self::Block(base.join(path?.value)));
+        }
+        table.wrong("backend", "write \"memory\" or { block = \"/dev/...\" }");
+        None
+    }
+
+    /// Reads what a command line has after `backend=`: `memory`, or `block:PATH` with a path as it
+    /// is there.
+    ///
+    /// # Errors
+    /// How it is written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text == "memory" {
+            return Ok(Self::Memory);
+        }
+        let path = text
+            .strip_prefix("block:")
+            .ok_or("write memory, or block:/dev/...")?;
+        let path = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
+        Ok(Self::Block(path))
+    }
+
+    /// As an objects file has it behind `backend = `; `quoted` writes a path.
+    pub(crate) fn to_toml(&self, quoted: impl FnOnce(&Path) -> String) -> String {
+        match self {
+            Self::Memory => "\"memory\"".to_owned(),
+            Self::Block(path) => format!("{{ block = {} }}", quoted(path)),
+        }
+    }
+
+    /// What is wrong with it, where something is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Block(path) if !path.is_absolute() => Err(format!(
+                "\"{}\" is no absolute path of a block device",
+                path.display()
+            )),
+            Self::Memory | Self::Block(_) => Ok(()),
+        }
+    }
+}

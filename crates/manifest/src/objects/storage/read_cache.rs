@@ -1,0 +1,112 @@
+//! Memory for blocks of a LUN that may be read again.
+
+use super::Storage;
+use super::facts::{Figure, Metric, Shown};
+use super::field::{Changed, OneField, Part};
+use crate::field::{Field, live};
+use crate::size::{Size, rounded};
+use crate::toml_table::Table;
+use serde::{Deserialize, Serialize};
+
+/// What a read cache did since it got its size.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct ReadCacheFacts {
+    /// Reads that it answered.
+    pub hits: u64,
+    /// Reads that it did not.
+    pub misses: u64,
+    /// Bytes that it holds.
+    pub bytes: u64,
+}
+
+/// `read_cache`; 0 switches it off.
+pub(super) struct ReadCache;
+
+impl OneField for ReadCache {
+    type Value = Size;
+
+    const FIELD: Field = live(
+        "lun.read_cache",
+        "size",
+        "0: none",
+        "memory for blocks that may be read again, filled by reads and by what a journal destages",
+    );
+
+    const PARTS: &'static [Part] = &[Part {
+        option: Some("read-cache"),
+        key: "read_cache",
+        value: "SIZE",
+        words: &[],
+        example: "read_cache=256M|none",
+        help: "Memory for blocks that may be read again [default: none]",
+    }];
+
+    const METRICS: &'static [Metric] = &[
+        Metric::counter(
+            "causeway_cache_hits_total",
+            "Reads that the read cache answered",
+            |_, it| Some(Figure::Number(it.cached?.hits)),
+        ),
+        Metric::counter(
+            "causeway_cache_misses_total",
+            "Reads that the read cache did not answer",
+            |_, it| Some(Figure::Number(it.cached?.misses)),
+        ),
+        Metric {
+            name: "causeway_cache_bytes",
+            kind: "gauge",
+            help: "Bytes in caches",
+            labels: &[("state", "clean")],
+            figure: |_, it| Some(Figure::Number(it.cached?.bytes)),
+        },
+    ];
+
+    fn slot(storage: &mut Storage) -> &mut Option<Size> {
+        &mut storage.read_cache
+    }
+
+    fn read(table: &Table<'_, '_>) -> Option<Size> {
+        table.size("read_cache").map(|bytes| bytes.value)
+    }
+
+    fn toml(value: Size) -> String {
+        format!("\"{value}\"")
+    }
+
+    fn parse(_: &Part, word: &str, _: Option<Size>) -> Result<Size, String> {
+        if word == "none" { "0" } else { word }.parse()
+    }
+
+    fn is_nothing(value: Size) -> bool {
+        value.bytes() == 0
+    }
+
+    fn changed(_: Option<Size>, is: Option<Size>) -> Changed {
+        let detail = is.map_or_else(
+            || "no read cache".to_owned(),
+            |bytes| format!("read cache of {}", bytes.reported()),
+        );
+        detail.into()
+    }
+
+    /// Its size, what it holds, and how often it helped.
+    fn shown(is: Option<Size>, lun: &Shown<'_>) -> (&'static str, String) {
+        let text = match (is, lun.layers.cached) {
+            (None, _) => "none".to_owned(),
+            (Some(size), None) => size.rounded(),
+            (Some(size), Some(facts)) => {
+                let reads = facts.hits + facts.misses;
+                let permille = facts.hits.saturating_mul(1000).checked_div(reads);
+                let permille = permille.unwrap_or(0);
+                format!(
+                    "{}, holds {}; answered {}.{} % of {reads} reads",
+                    size.rounded(),
+                    rounded(facts.bytes),
+                    permille / 10,
+                    permille % 10
+                )
+            }
+        };
+        ("read cache", text)
+    }
+}

@@ -1,0 +1,253 @@
+//! The door: what every kind of backend can do, and what only pools can.
+
+use ::sidecar::{Sidecar, SidecarKind};
+use env::CoreHandle;
+use manifest::facts::PoolFacts;
+use manifest::objects::Lun;
+use manifest::orphan::{LunRecord, Orphan};
+use manifest::problem::Problem;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use units::BlockCount;
+use volume::{Fences, OpenError, Volume};
+
+/// Work of a backend.
+pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Work that is done.
+pub(crate) fn done<'a, T: 'a>(answer: T) -> Doing<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+/// The blocks of one LUN, open. What a kind does not say is so: it has nothing to tell.
+pub(crate) trait Leaf {
+    /// They as a volume.
+    fn volume(&self) -> Arc<dyn Volume>;
+
+    /// Makes room for so many bytes, which read as zeroes behind the first `now`. Hosts see nothing
+    /// of it yet.
+    fn grow<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        now: u64,
+        bytes: u64,
+    ) -> Doing<'a, Result<(), Problem>>;
+
+    /// The volume shows so many blocks at least, for which room was made.
+    fn extend(&self, _: BlockCount) {}
+
+    /// Gives back what is beyond so many bytes, which nobody uses any more; fine where there is no
+    /// such thing.
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>>;
+
+    /// Bytes of a file or device that is the LUN's alone, which may be more than the LUN has.
+    fn own_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that it takes, where it knows without asking a disk.
+    fn allocated(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that the storage below writes as a whole.
+    fn sector_bytes(&self) -> Option<u32> {
+        None
+    }
+
+    /// A sync failed once: nothing is written any more until it is opened anew.
+    fn is_broken(&self) -> bool {
+        false
+    }
+
+    /// Its files and devices, where syncs failed because there was no space in them, and no sync
+    /// for another reason.
+    fn lacked_space(&self) -> Option<Vec<PathBuf>> {
+        None
+    }
+
+    /// It is kept while its LUN is not in service: nothing else has the blocks.
+    fn outlives_service(&self) -> bool {
+        false
+    }
+
+    /// Lets go of what it has open: nobody uses it any more.
+    fn close<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+        done(())
+    }
+}
+
+/// A kind of backend: makes, opens and destroys what LUNs stand on.
+pub(crate) trait Backend {
+    /// Makes what a new LUN needs before it can be opened.
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>>;
+
+    /// Opens the blocks of a LUN.
+    fn open<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        fences: Fences,
+    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>>;
+
+    /// Destroys what a LUN has, where that is the LUN's alone to have.
+    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>>;
+
+    /// The file or device that is opened for a LUN, where there is one.
+    fn file(&self, _: &Lun) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// What a pool says of itself to a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PoolIdentity {
+    /// Its number, which no other pool has.
+    pub(crate) number: [u8; 16],
+    /// Writes that were acknowledged may be in one and nowhere else.
+    pub(crate) has_journal: bool,
+}
+
+/// What is known of a LUN in its pool.
+#[derive(Clone, Default)]
+pub(crate) struct Stands {
+    /// Its file's text, where it stands in a file.
+    pub(crate) text: Option<Vec<u8>>,
+    /// What that says.
+    pub(crate) record: Option<LunRecord>,
+}
+
+/// What the LUNs of a pool were given.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Promised {
+    /// Their sizes, bytes.
+    pub(crate) provisioned: u64,
+    /// What they may still take of it, bytes.
+    pub(crate) outstanding: u64,
+}
+
+/// The newest objects that were stored, as a pool keeps them.
+#[derive(Clone, Debug)]
+pub(crate) struct SavedText {
+    /// The node that stored them.
+    pub(crate) node_id: String,
+    /// Their generation.
+    pub(crate) generation: u64,
+    /// What is written down.
+    pub(crate) text: Vec<u8>,
+}
+
+/// A pool: a backend that has a name in node.toml and room that its LUNs share.
+pub(crate) trait Pool: Backend {
+    /// Why nothing of it can be used, where that is so: its LUNs are offline, nothing is made in it
+    /// and nothing of it is purged. It comes back by itself.
+    fn missing(&self) -> Option<OpenError>;
+
+    /// A change that makes, opens or destroys something in it may begin.
+    fn is_ready(&self) -> Doing<'_, Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    /// Itself, where it may have a journal; `None`: it makes stable whatever it acknowledges, and
+    /// its LUNs have nothing beside their data.
+    fn journals(&self) -> Option<&dyn KeepsJournal> {
+        None
+    }
+
+    /// As `pool show` tells it, and the file system that it shares with others.
+    fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)>;
+
+    /// Bytes that LUNs take by NAA identifier, where their leaves do not know.
+    fn usage(&self) -> Doing<'_, BTreeMap<String, u64>> {
+        done(BTreeMap::new())
+    }
+
+    /// Looks whether something of it went, came back or fills up, about once a second.
+    fn watch(&self) -> Doing<'_, ()>;
+
+    /// Writes again what it could not write down of itself.
+    fn write_down(&self) -> Doing<'_, ()>;
+
+    /// What stands of a LUN in it; `None`: it does not answer in time, which `soon` asks for.
+    fn stands<'a>(&'a self, lun: &'a Lun, soon: bool) -> Doing<'a, Option<Stands>>;
+
+    /// Writes down what these LUNs are, with what is known to stand there; the NAA identifiers of
+    /// those that could not be written, with the reason.
+    fn write_records<'a>(
+        &'a self,
+        records: Vec<(LunRecord, Stands)>,
+    ) -> Doing<'a, Vec<(String, OpenError)>>;
+
+    /// What nobody had, or no object named, is this LUN from now on, and says so.
+    fn adopt<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    /// LUNs in it that are none of these, by NAA identifier.
+    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Doing<'a, Vec<Orphan>>;
+
+    /// What it says of the newest objects that were stored.
+    fn saved(&self) -> Doing<'_, Option<Vec<u8>>>;
+
+    /// Writes down what was stored last, unless it says that or something newer.
+    fn write_saved(&self, saved: SavedText) -> Doing<'_, Result<(), OpenError>>;
+
+    /// Gives back what a crash left a LUN too much; `true`: there was something.
+    fn trim<'a>(&'a self, _: &'a Lun) -> Doing<'a, Result<bool, OpenError>> {
+        done(Ok(false))
+    }
+
+    /// Reads what it keeps of itself and tells what is damaged, a sentence each; `None`: it keeps
+    /// nothing. No change is under way meanwhile.
+    fn damaged(&self) -> Option<Doing<'_, Vec<String>>> {
+        None
+    }
+}
+
+/// A pool that may have a journal. It says so of itself, and keeps what a LUN then has beside its
+/// data: checksums and history.
+pub(crate) trait KeepsJournal {
+    /// Which pool it is; `None`: nothing says that yet.
+    fn identity(&self) -> Doing<'_, Result<Option<PoolIdentity>, OpenError>>;
+
+    /// Its number, which is made where there is none.
+    fn number(&self) -> Doing<'_, Result<[u8; 16], OpenError>>;
+
+    /// Says whether it has a journal, durably.
+    fn set_journal(&self, has: bool) -> Doing<'_, Result<(), OpenError>>;
+
+    /// The file that stands beside a LUN's own with this ending, where it is in a file.
+    fn sidecar_file(&self, lun: &Lun, ending: &str) -> PathBuf;
+
+    /// Where a sidecar stands, with room for so many bytes; `is_new`: it is made where it is not
+    /// there.
+    fn sidecar<'a>(
+        &'a self,
+        lun: &'a Lun,
+        what: SidecarKind,
+        bytes: u64,
+        is_new: bool,
+    ) -> Doing<'a, Sidecar>;
+
+    /// A sidecar has room for a LUN that becomes larger.
+    fn grow_sidecar<'a>(
+        &'a self,
+        _: &'a Lun,
+        _: SidecarKind,
+        _: u64,
+    ) -> Doing<'a, Result<(), OpenError>> {
+        done(Ok(()))
+    }
+
+    /// A sidecar is of no use any more, and its room is given back, but for a file's.
+    fn give_up_sidecar<'a>(
+        &'a self,
+        _: &'a Lun,
+        _: SidecarKind,
+    ) -> Doing<'a, Result<(), OpenError>> {
+        done(Ok(()))
+    }
+}

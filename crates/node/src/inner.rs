@@ -1,0 +1,58 @@
+//! What the rooms of a node share.
+
+use crate::backend::pools::Pools;
+use crate::journal::all;
+use crate::lun::changing;
+use crate::lun::sizes;
+use crate::lun::stalled;
+use crate::lun::unit::{Kept, Unit};
+use crate::pool::intents;
+use crate::pool::intents::Finishing;
+use crate::pool::late;
+use crate::pool::orphans_seen;
+use crate::pool::questions;
+use crate::pool::usage_known;
+use crate::scrub::scrubs;
+use env::CoreHandle;
+use iscsi_target::Server;
+use manifest::config::Config;
+use manifest::objects::Objects;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use tokio::sync::{Mutex, Notify};
+
+pub(crate) struct Inner {
+    pub(crate) core: CoreHandle,
+    pub(crate) config: Config,
+    pub(crate) notices: Box<dyn Fn() -> Vec<String>>,
+    pub(crate) server: RefCell<Option<Server>>,
+    /// By NAA identifier.
+    pub(crate) units: RefCell<BTreeMap<String, Rc<Unit>>>,
+    /// Memory of LUNs that were removed and not purged.
+    pub(crate) retired: RefCell<BTreeMap<String, Kept>>,
+    pub(crate) objects: RefCell<Rc<Objects>>,
+    pub(crate) next_unit: Cell<u64>,
+    pub(crate) exports: Cell<u64>,
+    pub(crate) usage: usage_known::Usage,
+    pub(crate) scrubs: scrubs::Scrubs,
+    pub(crate) orphans: orphans_seen::Orphans,
+    pub(crate) stalls: stalled::Stalls,
+    pub(crate) pools: RefCell<Rc<Pools>>,
+    pub(crate) journals: all::Journals,
+    pub(crate) intent_log: intents::IntentLog,
+    pub(crate) unsaved: late::Unsaved,
+    /// The objects that were stored last and compared with the pools: the node and their
+    /// generation.
+    pub(crate) stored: RefCell<Option<(String, u64)>>,
+    pub(crate) finishing: Cell<Finishing>,
+    pub(crate) changing: changing::Changing,
+    pub(crate) resizing: sizes::Resizing,
+    pub(crate) asks: questions::Asks,
+    /// LUNs that were made smaller in this life, by NAA identifier.
+    pub(crate) shrunk: RefCell<BTreeSet<String>>,
+    /// Told when a pool that was away is there again.
+    pub(crate) returned: Rc<Notify>,
+    /// Changes of LUNs, and of what they stand on, come one after the other.
+    pub(crate) turn: Mutex<()>,
+}

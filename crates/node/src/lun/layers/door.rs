@@ -1,0 +1,97 @@
+//! The door: what a layer of a LUN can do, and what a kind of layer says of itself.
+
+use super::handles::Handles;
+use crate::backend::door::{Doing, done};
+use crate::backend::pools::Ground;
+use crate::journal::pool_journal::PoolJournal;
+use env::CoreHandle;
+use manifest::objects::{LayerFacts, Lun, Storage};
+use std::rc::Rc;
+use std::sync::Arc;
+use volume::{Copies, OpenError, Volume, Wrap, over};
+
+/// What a LUN is opened with.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    pub(crate) core: &'a CoreHandle,
+    pub(crate) ground: Ground<'a>,
+    /// The LUN's name, as logs say it.
+    pub(crate) name: &'a str,
+    pub(crate) lun: &'a Lun,
+    /// What keeps its writes.
+    pub(crate) journal: &'a PoolJournal,
+}
+
+/// The volume that a layer makes.
+pub(crate) type Over<'a> = Doing<'a, Result<Arc<dyn Volume>, OpenError>>;
+
+/// A layer of one LUN. What a layer does not say is so: it has nothing to switch and to report.
+pub(crate) trait Layer {
+    /// Puts it over a volume.
+    fn over<'a>(&'a self, below: Arc<dyn Volume>, opening: &'a Opening<'a>) -> Over<'a>;
+
+    /// Brings what these fields say into force at once, on every core.
+    fn set_now<'a>(&'a self, _: &'a CoreHandle, _: &'a Storage) -> Doing<'a, ()> {
+        done(())
+    }
+
+    /// What lanes do that are opened from now on; `true`: they must be opened for it.
+    fn set(&self, _: &Storage) -> bool {
+        false
+    }
+
+    /// Where it keeps copies of blocks: what is destaged below is offered to it.
+    fn copies(&self) -> Option<Box<dyn Copies>> {
+        None
+    }
+
+    /// Fills in what `lun show` and the metrics tell of it.
+    fn report(&self, _: &mut LayerFacts) {}
+
+    /// Operations that it makes wait now, for a reason of its own.
+    fn waiting(&self) -> u64 {
+        0
+    }
+}
+
+/// A layer that only has to be put over what is below.
+pub(crate) struct Plain<W>(pub(crate) W);
+
+impl<W: Wrap + Clone> Layer for Plain<W> {
+    fn over<'a>(&'a self, below: Arc<dyn Volume>, _: &'a Opening<'a>) -> Over<'a> {
+        put(&self.0, below)
+    }
+}
+
+/// What nothing can keep from standing over `below`.
+pub(crate) fn put<'a>(wrap: &(impl Wrap + Clone), below: Arc<dyn Volume>) -> Over<'a> {
+    done(Ok(over(wrap.clone(), below)))
+}
+
+/// Makes a layer as a stored LUN says; `None`: this LUN has none.
+type Make = fn(&CoreHandle, &Lun, &Rc<Handles>) -> Option<Box<dyn Layer>>;
+
+/// A kind of layer, as the table of them has it.
+pub(crate) struct LayerKind {
+    /// As the stack is drawn.
+    pub(crate) name: &'static str,
+    /// The storage fields of a LUN that it follows. It sees no other.
+    pub(crate) fields: &'static [&'static str],
+    /// `None`: it is an end of the stack and no layer.
+    pub(crate) make: Option<Make>,
+}
+
+impl LayerKind {
+    /// What the layer sees of these fields.
+    pub(crate) fn of(&self, storage: &Storage) -> Storage {
+        storage.only(self.fields)
+    }
+
+    /// The LUN without what belongs to other rows of the stack.
+    pub(crate) fn lun(&self, lun: &Lun) -> Lun {
+        Lun {
+            storage: self.of(&lun.storage),
+            ..lun.clone()
+        }
+    }
+}
