@@ -53,7 +53,7 @@ fn print_circles(root: &Path) -> io::Result<ExitCode> {
     let all = circles::circles(&Tree::read(root)?);
     for circle in &all {
         println!("crates/{}: {} files", circle.krate, circle.files.len());
-        println!("  shortest: {}", circle.way_round());
+        println!("  shortest: {}", circle.route());
         println!("{}", circle.imports());
     }
     let files: usize = all.iter().map(|it| it.files.len()).sum();

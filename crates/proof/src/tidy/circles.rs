@@ -40,7 +40,7 @@ impl Circle {
     }
 
     /// The shortest way round, with the line of each import.
-    pub fn way_round(&self) -> String {
+    pub fn route(&self) -> String {
         let mut out = String::new();
         let next = self.shortest.iter().cycle().skip(1);
         for (from, to) in self.shortest.iter().zip(next) {
@@ -110,7 +110,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         complaint: format!(
             "{}: {} files of crates/{} import each other in a circle; put what both sides need into a file \
              of its own (`tidy circles` shows all imports)",
-            it.way_round(),
+            it.route(),
             it.files.len(),
             it.krate
         ),
@@ -181,8 +181,8 @@ fn circle(krate: &str, files: &[&str], edges: &Edges) -> Circle {
         let taken = taken.map(|(to, taken)| (to.clone(), taken.clone()));
         inner.insert(from.clone(), taken.collect());
     }
-    let ways = files.iter().filter_map(|file| way_round(&inner, file));
-    let shortest = ways.min_by_key(Vec::len).unwrap_or_default();
+    let routes = files.iter().filter_map(|file| route(&inner, file));
+    let shortest = routes.min_by_key(Vec::len).unwrap_or_default();
     Circle {
         krate: krate.to_owned(),
         files: files.iter().map(|it| (*it).to_owned()).collect(),
@@ -192,13 +192,13 @@ fn circle(krate: &str, files: &[&str], edges: &Edges) -> Circle {
 }
 
 /// The shortest way from a file back to it.
-fn way_round(edges: &Edges, file: &str) -> Option<Vec<String>> {
+fn route(edges: &Edges, file: &str) -> Option<Vec<String>> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut left = VecDeque::from([file]);
     while let Some(next) = left.pop_front() {
         for to in edges.get(next)?.keys() {
             if to == file {
-                return Some(way_to(&before, file, next));
+                return Some(route_to(&before, file, next));
             }
             if !before.contains_key(to.as_str()) {
                 before.insert(to, next);
@@ -209,15 +209,15 @@ fn way_round(edges: &Edges, file: &str) -> Option<Vec<String>> {
     None
 }
 
-fn way_to(before: &BTreeMap<&str, &str>, first: &str, last: &str) -> Vec<String> {
-    let mut way = vec![last.to_owned()];
+fn route_to(before: &BTreeMap<&str, &str>, first: &str, last: &str) -> Vec<String> {
+    let mut route = vec![last.to_owned()];
     let mut at = last;
     while let Some(previous) = before.get(at).filter(|_| at != first) {
         at = previous;
-        way.push(at.to_owned());
+        route.push(at.to_owned());
     }
-    way.reverse();
-    way
+    route.reverse();
+    route
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod test {
     }
 
     #[test]
-    fn two_files_that_import_each_other_are_a_circle_and_its_lines_are_told() {
+    fn two_files_that_import_each_other_are_a_circle_and_its_lines_are_reported() {
         let found = of(&[
             ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;"),
             ("crates/x/src/a.rs", "\nuse crate::b::B;\npub struct A(B);"),
@@ -247,8 +247,8 @@ mod test {
             ("crates/x/src/c.rs", "use super::{a::A, b::B};"),
         ]);
         assert!(is_pair(&found, "a", "b"), "{found:?}");
-        let way = "crates/x/src/a.rs:2 -> crates/x/src/b.rs:2 -> crates/x/src/a.rs";
-        assert_eq!(found[0].way_round(), way);
+        let route = "crates/x/src/a.rs:2 -> crates/x/src/b.rs:2 -> crates/x/src/a.rs";
+        assert_eq!(found[0].route(), route);
         assert_eq!(found[0].krate, "x");
         let imports = found[0].imports();
         assert!(
@@ -340,7 +340,7 @@ mod test {
     }
 
     #[test]
-    fn a_long_circle_has_all_its_files_and_its_shortest_way() {
+    fn a_long_circle_has_all_its_files_and_its_shortest_route() {
         let found = of(&[
             ("crates/x/src/main.rs", "mod a; mod b; mod c; mod d;"),
             ("crates/x/src/a.rs", "use crate::b::B; pub struct A;"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Commits up to this one were made before the law.
-const BASE: &str = "43b8b8025bc12dd6258d43b0a930496fd133916d";
+const BASE: &str = "40d17e86ff2a8e92924128034ad1ccd119df6810";
 
 /// Columns that no title may pass.
 const TITLE_MAX: usize = 72;
@@ -14,32 +14,52 @@ const TITLE_MAX: usize = 72;
 /// counted.
 const LINES_MAX: usize = 1000;
 
-/// What begins the line of a body that says why there are more.
+/// What begins the line of a body that says that the rest moved as well, or changed its name.
 const REASONS: [&str; 2] = ["Moves:", "Renames:"];
+
+/// Lines that such a commit may add to those it removes, as a part of them: what moved leaves its
+/// place, and a new name stands where the old one stood.
+const ADDED_PART: usize = 10;
 
 /// Between two commits, and between the fields of one.
 const COMMIT: char = '\u{1}';
 const FIELD: char = '\u{2}';
 
-/// Checks the commits since [`BASE`]; none where git or its history is not there.
+/// Checks the commits since [`BASE`]. Where git or its history is not there, as in an archive of
+/// the sources or a shallow clone, it says so and complains of nothing: a tree that is well is not
+/// refused for how it was brought here.
 pub(super) fn check(root: &Path) -> Vec<Finding> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(root)
-        .args(["log", "--no-merges", "--numstat", "-M"])
-        .arg(format!("--format={COMMIT}%h{FIELD}%s{FIELD}%b{FIELD}"))
-        .arg(format!("{BASE}..HEAD"))
-        .output();
-    let Some(output) = output.ok().filter(|it| it.status.success()) else {
-        return Vec::new();
+    let complaints = match log(root) {
+        Some(log) => judge(&log),
+        None => without_history(),
     };
-    let complaints = judge(&String::from_utf8_lossy(&output.stdout));
     let findings = complaints.into_iter().map(|complaint| Finding {
         subject: "history".to_owned(),
         count: 1,
         complaint,
     });
     findings.collect()
+}
+
+fn log(root: &Path) -> Option<String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(["log", "--no-merges", "--numstat", "-M", "-C"])
+        .arg(format!("--format={COMMIT}%h{FIELD}%s{FIELD}%b{FIELD}"))
+        .arg(format!("{BASE}..HEAD"))
+        .output();
+    let output = output.ok().filter(|it| it.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn without_history() -> Vec<Complaint> {
+    eprintln!(
+        "tidy: the history since commit {} is not here: its commits are not checked (`git fetch \
+         --unshallow` brings it)",
+        &BASE[..12]
+    );
+    Vec::new()
 }
 
 fn judge(log: &str) -> Vec<Complaint> {
@@ -54,31 +74,48 @@ fn judge(log: &str) -> Vec<Complaint> {
                 "commit {name}: the title has {columns} columns, {TITLE_MAX} at most: shorten it"
             ));
         }
-        let lines: usize = changes.lines().map(changed).sum();
-        let is_explained = body
-            .lines()
-            .any(|line| REASONS.iter().any(|it| line.starts_with(it)));
-        if lines > LINES_MAX && !is_explained {
-            complaints.push(format!(
-                "commit {name}: it changes {lines} lines, {LINES_MAX} at most: make several of it, or say why \
-                 in a line of its body that begins with `Moves:` or `Renames:`"
-            ));
-        }
+        complaints.extend(judge_size(name, body, changes));
     }
     complaints
 }
 
-/// The lines that a line of `--numstat` tells; `Cargo.lock` is written by cargo, and binary files
-/// have none.
-fn changed(line: &str) -> usize {
+fn judge_size(name: &str, body: &str, changes: &str) -> Option<Complaint> {
+    let (added, removed) = changes.lines().map(changed).fold((0, 0), |sum, it| {
+        let (added, removed) = it;
+        (sum.0 + added, sum.1 + removed)
+    });
+    let lines: usize = added + removed;
+    let is_explained = body
+        .lines()
+        .any(|line| REASONS.iter().any(|it| line.starts_with(it)));
+    if lines <= LINES_MAX {
+        None
+    } else if !is_explained {
+        Some(format!(
+            "commit {name}: it changes {lines} lines, {LINES_MAX} at most: make several of it, or say why \
+             in a line of its body that begins with `Moves:` or `Renames:`"
+        ))
+    } else if added > removed + removed / ADDED_PART {
+        Some(format!(
+            "commit {name}: it says that it moves or renames, but adds {added} lines and removes {removed}: \
+             make a commit of its own of what is new"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Lines added and removed by a line of `--numstat`; `Cargo.lock` is written by cargo, and binary
+/// files have none.
+fn changed(line: &str) -> (usize, usize) {
     let mut fields = line.split('\t');
     let mut next = || fields.next().unwrap_or_default();
     let (added, removed, file) = (next(), next(), next());
     if file.ends_with("Cargo.lock") {
-        return 0;
+        return (0, 0);
     }
     let count = |it: &str| it.parse::<usize>().unwrap_or_default();
-    count(added) + count(removed)
+    (count(added), count(removed))
 }
 
 #[cfg(test)]
@@ -104,15 +141,31 @@ mod test {
         let most = "600\t400\ta.rs\n9999\t9999\tCargo.lock\n-\t-\ta.png";
         assert_eq!(judge(&log("a", "", most)), Vec::<Complaint>::new());
         let more = format!("{most}\n1\t0\tb.rs");
-        assert_eq!(judge(&log("a", "It moves: things", &more)).len(), 1);
+        assert_eq!(judge(&log("a", "", &more)).len(), 1);
+        let moved = "600\t600\ta.rs";
+        assert_eq!(judge(&log("a", "It moves: things", moved)).len(), 1);
         for reason in REASONS {
             let body = format!("Why.\n\n{reason} the module as it is");
-            assert_eq!(judge(&log("a", &body, &more)), Vec::<Complaint>::new());
+            assert_eq!(judge(&log("a", &body, moved)), Vec::<Complaint>::new());
         }
     }
 
     #[test]
-    fn where_there_is_no_history_there_is_nothing_to_say() {
-        assert_eq!(check(Path::new("/proc/self/no-such-folder")), []);
+    fn what_is_new_is_no_move_whatever_the_body_says() {
+        let of = |changes: &str| judge(&log("a", "Moves: the module", changes));
+        assert_eq!(of("800\t600\ta.rs\n80\t200\tb.rs"), Vec::<Complaint>::new());
+        assert_eq!(of("0\t5000\ta.rs"), Vec::<Complaint>::new());
+        let found = of("900\t0\ta.rs\n81\t800\tb.rs");
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].contains("adds 981 lines and removes 800"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_missing_history_is_no_complaint() {
+        assert_eq!(super::log(Path::new("/proc/self/no-such-folder")), None);
+        assert_eq!(without_history(), Vec::<Complaint>::new());
     }
 }

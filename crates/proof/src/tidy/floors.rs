@@ -87,7 +87,7 @@ mod test {
     }
 
     #[test]
-    fn looking_down_is_allowed_and_looking_up_or_aside_is_not() {
+    fn seeing_down_is_allowed_and_seeing_up_or_aside_is_not() {
         let law = rooms(LAW);
         assert_eq!(
             judge(&law, &uses(&["serde"], &["low", "serde"])),

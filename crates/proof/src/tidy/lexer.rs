@@ -31,7 +31,7 @@ impl Token<'_> {
         self.kind == Kind::Sign && self.text == sign
     }
 
-    /// It is this word.
+    /// It is an identifier or keyword with just this text.
     pub(super) fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text == word
     }
@@ -232,7 +232,7 @@ mod test {
     }
 
     #[test]
-    fn strings_comments_characters_and_lifetimes_are_told_apart() {
+    fn strings_comments_characters_and_lifetimes_are_kept_apart() {
         let source = r##"fn f<'a>(x: &'a str) -> char { /* a /* b */ c */ g("q\"'", r#"s"t"#, b'\'', '"') } // end"##;
         let all = texts(source);
         let strings: Vec<_> = all.iter().filter(|it| it.0 == Kind::Text).collect();

@@ -136,7 +136,7 @@ mod test {
     }
 
     #[test]
-    fn a_name_that_one_side_lacks_is_told_with_its_place() {
+    fn a_name_that_one_side_lacks_is_reported_with_its_place() {
         let found = complaints(CODE, &DOCUMENT.replace("`causeway_a_total`, ", ""));
         assert_eq!(found.len(), 1);
         assert!(

@@ -17,6 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         complaint,
     });
     let mut findings: Vec<Finding> = unreadable.collect();
+    findings.extend(table.exceptions.iter().filter_map(|it| missing(tree, it)));
     let index = Index::of(&table);
     for file in tree.files.iter().filter(|it| is_written(&it.path)) {
         for (term, line) in index.of_path(&file.path) {
@@ -51,6 +52,17 @@ fn finding(term: &Term, place: &str) -> Finding {
         count: 1,
         complaint,
     }
+}
+
+/// A complaint of a section that keeps old words, and is not there.
+fn missing(tree: &Tree, (page, section): &(String, String)) -> Option<Finding> {
+    let mut lines = tree.text(page).unwrap_or_default().lines();
+    let is_there = lines.any(|line| table::heading(line).is_some_and(|(_, it)| it == section));
+    (!is_there).then(|| Finding {
+        subject: "table".to_owned(),
+        count: 1,
+        complaint: format!("{PAGE}: {page} has no section `{section}`: take the row out"),
+    })
 }
 
 /// What people of the project write: no records of other programs, and nothing that cargo writes.
@@ -115,8 +127,7 @@ impl<'a> Index<'a> {
         for (at, piece) in pieces.iter().enumerate() {
             let phrases = self.phrases.get(piece.text.as_str());
             for (phrase, term) in phrases.into_iter().flatten() {
-                let here = pieces.get(at..at + phrase.len()).unwrap_or_default();
-                if is_at(term.form, here, phrase, path) && is_in_place(term, path) {
+                if is_at(term, (pieces, at), phrase, path) && is_in_place(term, path) {
                     out.push((*term, piece.line));
                 }
             }
@@ -125,17 +136,37 @@ impl<'a> Index<'a> {
     }
 }
 
-fn is_at(form: Form, here: &[Piece], phrase: &[String], path: &str) -> bool {
-    let is_same = here.len() == phrase.len()
-        && here.iter().zip(phrase).all(|(it, word)| it.text == *word)
-        && here.iter().skip(1).all(|it| it.follows);
-    let first = here.first().and_then(|it| it.name);
-    is_same
-        && match form {
-            Form::Names => first.is_some() && here.iter().all(|it| it.name == first),
-            Form::Sources => path.ends_with(".rs"),
-            Form::Everywhere => true,
+/// Whether `phrase` of `term` stands at a place among the pieces, in the form that is refused.
+fn is_at(term: &Term, (pieces, at): (&[Piece], usize), phrase: &[String], path: &str) -> bool {
+    if !has(pieces, at, phrase) || term.free.iter().any(|it| has(pieces, at, it)) {
+        return false;
+    }
+    let end = at + phrase.len();
+    let first = pieces[at].name;
+    let is_name = first.is_some() && pieces[at..end].iter().all(|it| it.name == first);
+    let is_of_it = |place: Option<usize>| {
+        let piece = place.and_then(|it| pieces.get(it));
+        piece.is_some_and(|it| it.name == first)
+    };
+    match term.form {
+        Form::Names => is_name,
+        Form::WholeNames => {
+            // A quotation in a document may be a sentence.
+            let is_whole = !is_of_it(at.checked_sub(1)) && !is_of_it(Some(end));
+            is_name && is_whole && path.ends_with(".rs")
         }
+        Form::Messages => pieces[at].is_message,
+        Form::Sources => path.ends_with(".rs"),
+        Form::Everywhere => true,
+    }
+}
+
+/// Whether these words follow one another from there on.
+fn has(pieces: &[Piece], at: usize, phrase: &[String]) -> bool {
+    let here = pieces.get(at..at + phrase.len()).unwrap_or_default();
+    here.len() == phrase.len()
+        && here.iter().zip(phrase).all(|(it, word)| it.text == *word)
+        && here.iter().skip(1).all(|it| it.follows)
 }
 
 fn is_in_place(term: &Term, path: &str) -> bool {
@@ -150,11 +181,15 @@ mod test {
 
     const PAGE_TEXT: &str = "## Glossary\n### Retired words\n| Retired | Say | Refused |\n|---|---|---|\n\
         | haul up, hauls up | lift | everywhere |\n| peg | pin | names |\n| old tale | log | sources |\n\
-        | jam | block | names in pool |\n\n| May stand in | Section |\n|---|---|\n| docs/x.md | Renamed |\n";
+        | jam | block | names in pool |\n| lane | core | whole names |\n\
+        | said, except said so | named | messages |\n\n| May stand in | Section |\n|---|---|\n| docs/x.md | Renamed |\n";
 
     /// The subjects and lines that are found in a file.
     fn found(path: &str, text: &str) -> Vec<String> {
-        let tree = Tree::of(&[(PAGE, PAGE_TEXT), (path, text)]);
+        let renames = ("docs/x.md", "## Renamed\n");
+        let others = [(PAGE, PAGE_TEXT), renames].into_iter();
+        let files = others.filter(|it| it.0 != path).chain([(path, text)]);
+        let tree = Tree::of(&files.collect::<Vec<_>>());
         let findings = check(&tree).into_iter();
         findings
             .map(|it| {
@@ -188,6 +223,37 @@ mod test {
             ["peg 1"]
         );
         assert_eq!(found("crates/x/src/peg.rs", ""), ["peg 1"]);
+        assert_eq!(found("docs/a-peg-of.md", ""), ["peg 1"]);
+        let files =
+            "const A: [&str; 2] = [\"a/peg.json\", \"a.peg\"];\nconst B: &str = \"one peg.\";";
+        assert_eq!(found("crates/x/src/lib.rs", files), ["peg 1", "peg 1"]);
+    }
+
+    #[test]
+    fn a_whole_name_is_free_as_a_part_of_a_longer_one() {
+        let source = "fn lane(under_lane: u8) -> Lane { lanes_of(my.lane) }\n// a lane, `lane` and `lane_of`\n";
+        let wanted = ["lane 1", "lane 1", "lane 1", "lane 2"];
+        assert_eq!(found("crates/x/src/lib.rs", source), wanted);
+    }
+
+    #[test]
+    fn a_word_of_messages_is_refused_in_strings_alone_and_a_longer_phrase_is_free() {
+        let source = "// it was said\nfn said() {}\nconst A: &str = \"Who said it?\";\n\
+            const B: &str = \"who said so, and said\nso.\";\nconst C: &str = \"said. So\";\n";
+        assert_eq!(found("crates/x/src/lib.rs", source), ["said 3", "said 6"]);
+        assert_eq!(found("docs/y.md", "It was said."), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_section_that_keeps_old_words_has_to_be_there() {
+        let tree = Tree::of(&[(PAGE, PAGE_TEXT), ("docs/x.md", "## Other\n")]);
+        let found = check(&tree);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0]
+                .complaint
+                .contains("docs/x.md has no section `Renamed`")
+        );
     }
 
     #[test]

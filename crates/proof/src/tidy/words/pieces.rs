@@ -11,6 +11,8 @@ pub(super) struct Piece {
     pub(super) name: Option<usize>,
     /// It follows the one before with nothing between but space: both may be of one phrase.
     pub(super) follows: bool,
+    /// It stands in a string of a Rust source.
+    pub(super) is_message: bool,
 }
 
 /// The words of a Rust source: of its names, comments and strings.
@@ -18,15 +20,14 @@ pub(super) fn of_rust(source: &str) -> Vec<Piece> {
     let mut cutter = Cutter::default();
     let mut before = Kind::Other;
     for token in lexer::tokens(source) {
+        cutter.is_message = token.kind == Kind::Text;
         match token.kind {
             Kind::Word => cutter.name(token.text, token.line),
             Kind::Comment => {
                 cutter.is_apart |= before != Kind::Comment;
                 cutter.prose(token.text, token.line);
             }
-            Kind::Text if token.text.chars().all(lexer::is_of_word) => {
-                cutter.name(token.text, token.line);
-            }
+            Kind::Text if token.text.chars().all(is_of_path) => cutter.path(token.text, token.line),
             Kind::Text => {
                 cutter.is_apart = true;
                 cutter.prose(token.text, token.line);
@@ -49,10 +50,13 @@ pub(super) fn of_text(text: &str) -> Vec<Piece> {
 /// The words of the path of a file.
 pub(super) fn of_path(path: &str) -> Vec<Piece> {
     let mut cutter = Cutter::default();
-    for part in path.split('/') {
-        cutter.name(part.split('.').next().unwrap_or_default(), 1);
-    }
+    cutter.path(path, 1);
     cutter.pieces
+}
+
+/// What names of files are made of.
+fn is_of_path(it: char) -> bool {
+    lexer::is_of_word(it) || "/.-".contains(it)
 }
 
 #[derive(Default)]
@@ -61,9 +65,18 @@ struct Cutter {
     names: usize,
     /// Something stands between the last word and the next.
     is_apart: bool,
+    /// It cuts a string of a Rust source.
+    is_message: bool,
 }
 
 impl Cutter {
+    /// The path of a file, or any part of one: the words between two hyphens are of one name.
+    fn path(&mut self, path: &str, line: usize) {
+        for part in path.split(['/', '.']) {
+            self.name(&part.replace('-', "_"), line);
+        }
+    }
+
     /// A name of code: nothing around it is of one phrase with it.
     fn name(&mut self, name: &str, line: usize) {
         self.is_apart = true;
@@ -114,6 +127,7 @@ impl Cutter {
                 line,
                 name,
                 follows,
+                is_message: self.is_message,
             });
         }
     }
@@ -146,6 +160,14 @@ mod test {
     fn documents_and_paths_are_cut_too() {
         let text = "# A\n- b `c` dE\n| f |";
         assert_eq!(joined(&of_text(text)), " a b|c!|d! e!|f");
-        assert_eq!(joined(&of_path("ab/c_d/e.rs")), "|ab!|c! d!|e!");
+        assert_eq!(joined(&of_path("ab/c_d/e-f.rs")), "|ab!|c! d!|e! f!|rs!");
+    }
+
+    #[test]
+    fn the_name_of_a_file_in_a_string_is_a_name_and_a_sentence_is_none() {
+        let source = "a(\"b/c_d.e\", \"f-g\", \"h i.\")";
+        let pieces = of_rust(source);
+        assert_eq!(joined(&pieces), "|a!|b!|c! d!|e!|f! g!|h i");
+        assert!(pieces.iter().all(|it| it.is_message != (it.text == "a")));
     }
 }

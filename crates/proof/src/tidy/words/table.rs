@@ -14,6 +14,10 @@ pub(super) const SECTION: &str = "Retired words";
 pub(super) enum Form {
     /// In names: of code, files, fields, metrics, and wherever they are quoted.
     Names,
+    /// In names of a Rust source of which it is the whole.
+    WholeNames,
+    /// In the strings of a Rust source: what people read, and what judges of tests say.
+    Messages,
     /// Wherever it stands in a Rust source, comments included.
     Sources,
     /// In every text.
@@ -25,6 +29,8 @@ pub(super) enum Form {
 pub(super) struct Term {
     /// Its forms, each of one word or more.
     pub(super) phrases: Vec<Vec<String>>,
+    /// Longer phrases that begin with one of them, and are free.
+    pub(super) free: Vec<Vec<String>>,
     /// What to say in its place.
     pub(super) instead: String,
     pub(super) form: Form,
@@ -73,8 +79,8 @@ pub(super) fn read(tree: &Tree) -> (Table, Vec<Complaint>) {
             [phrases, instead, refused] => match term(phrases, instead, refused) {
                 Some(term) => table.terms.push(term),
                 None => complaints.push(format!(
-                    "{PAGE}:{}: refuse it in `names`, `sources` or `everywhere`, with ` in FOLDER` where \
-                     it is one meaning of the word",
+                    "{PAGE}:{}: refuse it in `names`, `whole names`, `messages`, `sources` or `everywhere`, \
+                     with ` in FOLDER` where it is one meaning of the word",
                     at + 1
                 )),
             },
@@ -88,17 +94,24 @@ fn term(phrases: &str, instead: &str, refused: &str) -> Option<Term> {
     let (form, places) = refused.split_once(" in ").unwrap_or((refused, ""));
     let form = match form {
         "names" => Form::Names,
+        "whole names" => Form::WholeNames,
+        "messages" => Form::Messages,
         "sources" => Form::Sources,
         "everywhere" => Form::Everywhere,
         _ => return None,
     };
-    let phrases = phrases.split(',').map(|phrase| {
-        let words = phrase.split_whitespace();
-        words.map(str::to_lowercase).collect()
-    });
+    let (mut refused, mut free) = (Vec::new(), Vec::new());
+    for phrase in phrases.split(',').map(str::trim) {
+        let (list, phrase) = match phrase.strip_prefix("except ") {
+            Some(rest) => (&mut free, rest),
+            None => (&mut refused, phrase),
+        };
+        list.push(phrase.split_whitespace().map(str::to_lowercase).collect());
+    }
     let places = places.split(',').map(|it| it.trim().trim_matches('`'));
     Some(Term {
-        phrases: phrases.collect(),
+        phrases: refused,
+        free,
         instead: instead.to_owned(),
         form,
         places: places
@@ -122,13 +135,14 @@ mod test {
     #[test]
     fn rows_become_terms_and_exceptions() {
         let page = "## Glossary\n| not | this |\n### Retired words\nText.\n\n| Retired | Say | Refused |\n|---|---|---|\n\
-            | Go up, goes up | rise | everywhere |\n| peg | pin | names in `a`, b_c |\n\n\
+            | Go up, goes up, except go up to | rise | everywhere |\n| peg | pin | names in `a`, b_c |\n\n\
             | May stand in | Section |\n|---|---|\n| `docs/x.md` | Renamed |\n## Next\n| a | b | c |\n";
         let (table, complaints) = read(&Tree::of(&[(PAGE, page)]));
         assert_eq!(complaints, Vec::<Complaint>::new());
         assert_eq!(table.terms.len(), 2);
         assert_eq!(table.terms[0].name(), "go up");
         assert_eq!(table.terms[0].phrases.len(), 2);
+        assert_eq!(table.terms[0].free, [["go", "up", "to"]]);
         assert_eq!(table.terms[0].form, Form::Everywhere);
         assert_eq!(table.terms[1].places, ["a", "b_c"]);
         let last = table.exceptions.last().unwrap();
