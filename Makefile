@@ -27,7 +27,7 @@ build: ## the release binary, target/release/causeway, and what debuggers need o
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 
-docs: ## the book of all documents, target/book/index.html; fails on a link that leads nowhere
+docs: ## all documents as linked pages, target/docs/index.html; fails on a link that leads nowhere
 	@scripts/install docs
 	@scripts/docs
 
@@ -63,11 +63,13 @@ fuzz: ## fuzz every parser for SECONDS (default 60) each
 sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 	cargo run --release --locked -p proof --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-soak: ## a hundred thousand seeds of the simulator, a million of its journals, and a long kill loop
+soak: ## a hundred thousand seeds of the simulator, a million of its journals, a long kill loop, hostile connections
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
 	cargo build --release --locked -p causeway --bin causeway
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
+	CAUSEWAY_BIN=$(CURDIR)/target/release/causeway CAUSEWAY_HOSTILE_SECONDS=60 \
+	  scripts/run-tests proof-hostile a_thousand_hostile_connections --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
 	@scripts/install build test bench guest docs ceph

@@ -1,8 +1,10 @@
-"""The book's half that mkdocs does not have (mkdocs.yml names this file as a hook).
+"""The half of the documentation that mkdocs does not have (mkdocs.yml names this file as a hook).
 
 - Documents that stand at the top of the tree (ARCHITECTURE.md ...) are pages, too.
+- The navigation may have a place on a page: /PAGE.md#PLACE, with the slash, without which mkdocs refuses it.
 - A link to a file of the tree that is no page leads to the repository.
-- A row of a table whose first cell is empty goes on with the row above it, so that no line of a document has to be long.
+- A row of a table whose first cell is empty goes on with the row above it, so that no line of a document has to be
+  long.
 - After the build every link and anchor is looked up; one that leads nowhere fails it, and so does a page that the
   navigation does not have.
 """
@@ -37,7 +39,8 @@ def on_files(files, config):
 
 
 def on_nav(nav, config, files):
-    """Every page has its place."""
+    """Every page has its place, and places on pages lead there."""
+    lead(nav.items)
     known = {page.file.src_uri for page in nav.pages}
     for page in files.documentation_pages():
         if page.src_uri not in known:
@@ -45,8 +48,16 @@ def on_nav(nav, config, files):
     return nav
 
 
+def lead(items):
+    """Makes /PAGE.md#PLACE what a browser needs."""
+    for item in items:
+        lead(item.children or [])
+        if item.is_link and item.url.startswith("/"):
+            item.url = item.url[1:].replace(".md#", ".html#")
+
+
 def on_page_markdown(markdown, page, config, files):
-    """Joins rows and leads links to where their files are in the book."""
+    """Joins rows and leads links to where their files are as pages."""
     here = os.path.relpath(page.file.abs_src_path, ROOT)
     pages = {os.path.relpath(file.abs_src_path, ROOT): file for file in files}
     out, table, in_code = [], [], False
@@ -70,7 +81,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def target(link, here, file, pages, config):
-    """Where a link of the document `here` leads in the book."""
+    """Where a link of the document `here` leads as a page."""
     parts = urlsplit(link)
     if parts.scheme or not parts.path:
         return link
@@ -156,5 +167,5 @@ def on_post_build(config):
     for complaint in dict.fromkeys(complaints):
         print(f"error: {complaint}")
     if complaints:
-        raise Abort("the book has links that lead nowhere")
+        raise Abort("there are links that lead nowhere")
     print(f"{len(pages)} pages, {links} links: all lead somewhere")
