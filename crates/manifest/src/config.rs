@@ -3,7 +3,7 @@
 //! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
 //! mistake is reported with file, line and key.
 
-pub use place::{Layout, Place};
+pub use place::{Layout, Place, RbdPlace};
 
 use crate::code::Code;
 use crate::name::check_object_name;

@@ -375,7 +375,7 @@ pub struct PoolFacts {
     /// What the storage below says of itself, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthFacts>,
-    /// `directory`, `span` or `stripe`.
+    /// `directory`, `span`, `stripe` or `rbd`.
     #[serde(default)]
     pub layout: String,
     /// Counts the changes of a pool of members.

@@ -6,7 +6,7 @@ use crate::objects::{FIELDS, StorageField};
 use crate::page::MarkdownTable;
 
 /// The keys of `node.toml`.
-pub const NODE: [Field; 25] = [
+pub const NODE: [Field; 26] = [
     node("schema", "`1`", "required", "the form of the file"),
     node(
         "node.name",
@@ -57,6 +57,12 @@ pub const NODE: [Field; 25] = [
         "list of paths",
         "this or `path`",
         "files or block devices; see [Pools](operate/pools.md)",
+    ),
+    node(
+        "pool.rbd",
+        "`{ pool, conf, user }`",
+        "this or `path`",
+        "a pool of a Ceph cluster; without `conf` where Ceph itself looks, without `user` as `admin`",
     ),
     node(
         "pool.layout",

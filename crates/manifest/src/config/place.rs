@@ -18,6 +18,19 @@ pub enum Place {
         /// How LUNs lie on them.
         layout: Layout,
     },
+    /// A pool of a Ceph cluster: an image for each LUN.
+    Rbd(RbdPlace),
+}
+
+/// A pool of a Ceph cluster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RbdPlace {
+    /// Its name in the cluster.
+    pub pool: String,
+    /// Ceph's configuration file; `None`: where Ceph itself looks.
+    pub conf: Option<PathBuf>,
+    /// The user's name without `client.`.
+    pub user: String,
 }
 
 /// How LUNs lie on a pool's members.
@@ -34,7 +47,11 @@ type Read = fn(&Table<'_, '_>, &Path) -> Option<Place>;
 
 /// The kinds, by the field that says which it is. The first is the one that is missed where there
 /// is none.
-const KINDS: [(&str, Read); 2] = [("path", read_path), ("members", read_members)];
+const KINDS: [(&str, Read); 3] = [
+    ("path", read_path),
+    ("members", read_members),
+    ("rbd", read_rbd),
+];
 
 impl Place {
     /// The field that says it.
@@ -42,6 +59,7 @@ impl Place {
         match self {
             Self::Path(_) => "path",
             Self::Members { .. } => "members",
+            Self::Rbd(_) => "rbd",
         }
     }
 
@@ -51,6 +69,7 @@ impl Place {
         match self {
             Self::Path(path) => std::slice::from_ref(path),
             Self::Members { members, .. } => members,
+            Self::Rbd(_) => &[],
         }
     }
 
@@ -60,6 +79,7 @@ impl Place {
     pub fn is_stable(&self) -> bool {
         match self {
             Self::Path(_) | Self::Members { .. } => false,
+            Self::Rbd(_) => true,
         }
     }
 
@@ -118,4 +138,30 @@ fn read_members(table: &Table<'_, '_>, base: &Path) -> Option<Place> {
         members: members.collect(),
         layout,
     })
+}
+
+fn read_rbd(table: &Table<'_, '_>, base: &Path) -> Option<Place> {
+    let inside = table.table("rbd")?;
+    let pool = inside.required_text("pool", "rbd = { pool = \"rbd\" }");
+    let conf = inside.text("conf");
+    let user = inside.text("user");
+    inside.finish(&[]);
+    let pool = pool?.value;
+    let user = user.map_or_else(|| "admin".to_owned(), |user| user.value);
+    if pool.is_empty() {
+        table.wrong("rbd", "pool is empty; name a pool of the cluster");
+        return None;
+    }
+    if user.is_empty() || user.contains('.') {
+        table.wrong(
+            "rbd",
+            "user is a name without \"client.\", such as \"causeway\"",
+        );
+        return None;
+    }
+    Some(Place::Rbd(RbdPlace {
+        pool,
+        conf: conf.map(|conf| base.join(conf.value)),
+        user,
+    }))
 }

@@ -376,3 +376,59 @@ fn port_zero_may_stand_twice_because_it_means_any_free_port() {
         4
     );
 }
+
+/// The pools of a file with this table of one, or what is wrong.
+fn with_rbd(more: &str) -> Result<Vec<Pool>, Vec<String>> {
+    let text = format!("{GOOD}[[pool]]\nname = \"ceph\"\n{more}");
+    match parse(Path::new("/o/node.toml"), &text) {
+        Ok(config) => Ok(config.pools),
+        Err(mistakes) => Err(mistakes.iter().map(ToString::to_string).collect()),
+    }
+}
+
+#[test]
+fn a_pool_of_a_ceph_cluster_is_read_with_its_defaults() {
+    let pools = with_rbd("rbd = { pool = \"vms\" }\n").unwrap();
+    let place = |pool: &str, conf: Option<&str>, user: &str| {
+        Place::Rbd(RbdPlace {
+            pool: pool.to_owned(),
+            conf: conf.map(Into::into),
+            user: user.to_owned(),
+        })
+    };
+    let read = &pools.last().unwrap().place;
+    assert_eq!(*read, place("vms", None, "admin"));
+    assert!(read.is_stable() && read.paths().is_empty());
+    let whole = "rbd = { pool = \"vms\", conf = \"ceph.conf\", user = \"causeway\" }\n";
+    let pools = with_rbd(whole).unwrap();
+    let wanted = place("vms", Some("/o/ceph.conf"), "causeway");
+    assert_eq!(pools.last().unwrap().place, wanted);
+}
+
+#[test]
+fn a_pool_of_a_ceph_cluster_has_one_name_no_path_and_no_journal() {
+    let refused = |more: &str, rule: &str| {
+        let mistakes = with_rbd(more).unwrap_err();
+        assert!(
+            mistakes.iter().any(|it| it.contains(rule)),
+            "{more}: {mistakes:?}"
+        );
+    };
+    refused("rbd = { pool = \"\" }\n", "pool is empty");
+    refused("rbd = { }\n", "missing");
+    refused(
+        "rbd = { pool = \"a\", user = \"client.x\" }\n",
+        "without \"client.\"",
+    );
+    refused("rbd = { pool = \"a\", colour = 1 }\n", "colour");
+    refused(
+        "rbd = { pool = \"a\" }\npath = \"p\"\n",
+        "write either path or members or rbd",
+    );
+    refused(
+        "rbd = { pool = \"a\" }\njournal = \"j\"\n",
+        "a pool with rbd has none",
+    );
+    let twice = "rbd = { pool = \"a\" }\n[[pool]]\nname = \"again\"\nrbd = { pool = \"a\" }\n";
+    refused(twice, "it is pool \"ceph\"'s");
+}

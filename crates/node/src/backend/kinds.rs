@@ -5,7 +5,7 @@ use super::door::{Backend, Doing, Pool};
 use super::memory::Memory;
 use super::pools::Pools;
 use crate::inner::Inner;
-use crate::pool::{directory, members};
+use crate::pool::{directory, members, rbd};
 use manifest::config::{self, Place};
 use manifest::objects::{Backing, Objects};
 use manifest::problem::Problem;
@@ -24,6 +24,7 @@ fn open<'a>(
         Place::Members { members, layout } => {
             members::open(node, pool, (members, *layout), objects)
         }
+        Place::Rbd(place) => rbd::open(node, pool, place),
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod orphans_seen;
 pub mod pool_file;
 pub(crate) mod presence;
 pub(crate) mod questions;
+pub(crate) mod rbd;
 pub mod remembered;
 pub(crate) mod saved;
 pub(crate) mod saved_record;
