@@ -3,7 +3,7 @@
 //! ```text
 //!      logical unit
 //!           |
-//!   [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate]     each a Wrap over it
+//!   [Meter] [Limit] [Delay] [ReadCache] [WriteThrough] [StableWrite] [Emulate]   each a Wrap
 //!           |
 //!         leaf (memory, file, block device)
 //!
@@ -15,6 +15,7 @@
 //! whatever the shape below; `volume_test::model::conforms` is the test of that, for layers and
 //! leaves alike. Work of several steps goes on when its answer is dropped.
 
+pub mod delay;
 pub mod emulate;
 pub mod integrity;
 pub mod limit;
@@ -26,6 +27,7 @@ pub mod stable_write;
 pub mod stripe;
 pub mod write_through;
 
+pub use delay::Delay;
 pub use emulate::Emulate;
 pub use integrity::Integrity;
 pub use limit::Limit;

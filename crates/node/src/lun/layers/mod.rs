@@ -6,6 +6,7 @@
 mod cache;
 pub(crate) mod clip;
 mod deferred;
+mod delay;
 pub(crate) mod door;
 pub(crate) mod handles;
 mod integrity;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use volume::{OpenError, Volume};
 
 /// The stack of every LUN, from top to bottom.
-pub(crate) static STACK: [LayerKind; 12] = [
+pub(crate) static STACK: [LayerKind; 13] = [
     LayerKind {
         name: "LogicalUnit",
         fields: &["task_aborted_status"],
@@ -34,6 +35,7 @@ pub(crate) static STACK: [LayerKind; 12] = [
     plain::CHECKED,
     plain::METER,
     limit::KIND,
+    delay::KIND,
     read_cache::KIND,
     shares::KIND,
     cache::KIND,
