@@ -3,7 +3,7 @@
 //! ```text
 //!      logical unit
 //!           |
-//!   [Meter] [Limit] [Delay] [ReadCache] [WriteThrough] [StableWrite] [Emulate]   each a Wrap
+//!   [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate]     each a Wrap over it
 //!           |
 //!         leaf (memory, file, block device)
 //!
@@ -15,7 +15,6 @@
 //! whatever the shape below; `volume_test::model::conforms` is the test of that, for layers and
 //! leaves alike. Work of several steps goes on when its answer is dropped.
 
-pub mod delay;
 pub mod emulate;
 pub mod integrity;
 pub mod limit;
@@ -27,7 +26,6 @@ pub mod stable_write;
 pub mod stripe;
 pub mod write_through;
 
-pub use delay::Delay;
 pub use emulate::Emulate;
 pub use integrity::Integrity;
 pub use limit::Limit;

@@ -4,7 +4,6 @@
 //! pages, documents and metrics walk that table.
 
 mod cache;
-mod delay;
 mod facts;
 mod field;
 mod integrity;
@@ -16,7 +15,6 @@ mod shares;
 mod task_aborted;
 
 pub use cache::{CacheMode, VOLATILE_RISK};
-pub use delay::DELAY_US_MAX;
 pub use facts::{Figure, Metric, Shown, WaitFacts};
 pub use field::{Changed, Part, StorageField};
 pub use integrity::ChecksumFacts;
@@ -32,12 +30,11 @@ use crate::size::Size;
 use serde::{Deserialize, Serialize};
 
 /// The fields, as documents and pages show them.
-pub const FIELDS: [&dyn StorageField; 7] = [
+pub const FIELDS: [&dyn StorageField; 6] = [
     &cache::Cache,
     &integrity::Integrity,
     &read_cache::ReadCache,
     &limit::Limited,
-    &delay::Delay,
     &shares::Shares,
     &task_aborted::TaskAborted,
 ];
@@ -56,8 +53,6 @@ pub struct Storage {
     pub read_cache: Option<Size>,
     /// What it may use of a second; wanted empty: as much as it can.
     pub limit: Option<Limit>,
-    /// How long each of its operations waits, in microseconds; wanted 0: not at all.
-    pub delay_us: Option<u32>,
     /// Its part of its pool where LUNs compete; wanted 0: none.
     pub shares: Option<u32>,
     /// Whether a host is told that another one has aborted its commands.
@@ -70,9 +65,6 @@ pub struct LayerFacts {
     /// What its limit did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<WaitFacts>,
-    /// What its delay did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delayed: Option<WaitFacts>,
     /// What others of its pool did to it by their shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<WaitFacts>,

@@ -6,7 +6,6 @@
 mod cache;
 pub(crate) mod clip;
 mod deferred;
-mod delay;
 pub(crate) mod door;
 pub(crate) mod handles;
 mod integrity;
@@ -26,7 +25,7 @@ use std::sync::Arc;
 use volume::{OpenError, Volume};
 
 /// The stack of every LUN, from top to bottom.
-pub(crate) static STACK: [LayerKind; 13] = [
+pub(crate) static STACK: [LayerKind; 12] = [
     LayerKind {
         name: "LogicalUnit",
         fields: &["task_aborted_status"],
@@ -35,7 +34,6 @@ pub(crate) static STACK: [LayerKind; 13] = [
     plain::CHECKED,
     plain::METER,
     limit::KIND,
-    delay::KIND,
     read_cache::KIND,
     shares::KIND,
     cache::KIND,
