@@ -62,7 +62,8 @@ fn chosen(storage: &Storage, mode: CacheMode) -> Option<Figure> {
 /// Of a mode that somebody chose.
 const CHOSEN: Metric = Metric::gauge(
     "causeway_lun_cache",
-    "1 under the mode of the cache that was chosen for the LUN",
+    "1 under the mode of the cache that was chosen for it: `write-through`, `write-back`, `volatile`; nothing where nobody \
+     chose",
     |is, _| chosen(is, CacheMode::WriteThrough),
 );
 

@@ -56,7 +56,7 @@ pub struct Metric {
     pub name: &'static str,
     /// `counter` or `gauge`.
     pub kind: &'static str,
-    /// What it counts, without a full stop.
+    /// What it counts, without a full stop; words of code between backticks, for the reference.
     pub help: &'static str,
     /// Labels beside the LUN's name.
     pub labels: &'static [(&'static str, &'static str)],
@@ -90,6 +90,12 @@ impl Metric {
             kind: "gauge",
             ..Self::counter(name, help, figure)
         }
+    }
+
+    /// Names of its labels, the LUN's first.
+    pub fn label_names(&self) -> impl Iterator<Item = &'static str> {
+        let others = self.labels.iter().map(|(name, _)| *name);
+        std::iter::once("lun").chain(others)
     }
 
     /// The series with these labels of a family: those with other labels stand beside it.

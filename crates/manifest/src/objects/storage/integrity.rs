@@ -77,7 +77,7 @@ impl ChecksumFacts {
 /// Pages of the map: of a kind each.
 const PAGES: Metric = Metric::counter(
     "causeway_integrity_map_pages_total",
-    "Pages of checksums that were read, written, and not usable",
+    "Pages of the map that were `read`, `written`, and `lost` because they were damaged",
     |_, it| figure(it.checksums.as_ref()?.pages_read),
 );
 
@@ -151,12 +151,14 @@ impl OneField for Integrity {
     const METRICS: &'static [Metric] = &[
         Metric::gauge(
             "causeway_integrity_map_failed",
-            "1 where the map of checksums cannot be written, and so nothing of the LUN is destaged",
+            "1 where the map of checksums cannot be written, and so nothing of the LUN is destaged until a restart \
+             (CWY4010); else 0",
             |_, it| figure(u64::from(it.checksums.as_ref()?.broken.is_some())),
         ),
         Metric::gauge(
             "causeway_integrity_map_full",
-            "1 while there is no space for the map of checksums; it ends by itself when there is room",
+            "1 while there is no space for the map of checksums (CWY4005): what is written stays in the journal, and is \
+             destaged by itself when there is room; else 0",
             |_, it| figure(u64::from(it.checksums.as_ref()?.full.is_some())),
         ),
         Metric::gauge(
@@ -166,7 +168,7 @@ impl OneField for Integrity {
         ),
         Metric::gauge(
             "causeway_integrity_unchecked_blocks",
-            "Blocks that have no checksum yet, because the LUN had contents when it got checksums",
+            "Blocks that have no checksum yet: the LUN had contents when it was switched on",
             |_, it| figure(it.checksums.as_ref()?.unchecked_blocks),
         ),
         Metric::counter(
@@ -181,7 +183,7 @@ impl OneField for Integrity {
         ),
         Metric::counter(
             "causeway_integrity_adopted_total",
-            "Checksums taken from what was there, after crashes and failed writes",
+            "Checksums adopted from what was there: after crashes and failed writes, and of blocks that had none",
             |_, it| figure(it.checksums.as_ref()?.adopted),
         ),
         Metric::gauge(

@@ -231,6 +231,7 @@ fn series_of_one_metric_follow_each_other_and_differ_in_their_labels() {
         names.push(head.name);
         for (index, one) in family.iter().enumerate() {
             assert_eq!((one.kind, one.help), (head.kind, head.help), "{}", one.name);
+            assert!(one.label_names().eq(head.label_names()), "{}", one.name);
             let others = family[..index].iter();
             assert!(
                 others.into_iter().all(|it| it.labels != one.labels),
