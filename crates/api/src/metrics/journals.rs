@@ -1,6 +1,6 @@
 //! What metrics tell of the pools' journals.
 
-use super::{Text, seconds};
+use super::family::{Text, seconds};
 use manifest::facts::PoolFacts;
 use manifest::journal::{JournalFacts, JournalState};
 
@@ -118,23 +118,23 @@ pub(super) fn journals(out: &mut Text, pools: &[PoolFacts]) {
         return;
     }
     let name = "causeway_journal_state";
-    out.family(name, "gauge", "1 under what the pool's journal is");
+    out.begin(name, "gauge", "1 under what the pool's journal is");
     for (pool, facts) in &known {
         for state in JournalState::ALL {
             let labels = [("pool", *pool), ("state", state.name())];
-            out.series(name, &labels, u8::from(state == facts.state));
+            out.line(name, &labels, u8::from(state == facts.state));
         }
     }
     let name = "causeway_journal_destage_error_luns";
-    out.family(name, "gauge", "LUNs whose writes cannot be destaged now");
+    out.begin(name, "gauge", "LUNs whose writes cannot be destaged now");
     for (pool, facts) in &known {
-        out.series(name, &[("pool", pool)], facts.destage_errors.len());
+        out.line(name, &[("pool", pool)], facts.destage_errors.len());
     }
     for (name, kind, help, value) in FAMILIES {
-        out.family(name, kind, help);
+        out.begin(name, kind, help);
         for (pool, facts) in &known {
             if facts.state != JournalState::Missing {
-                out.series(name, &[("pool", pool)], value(facts));
+                out.line(name, &[("pool", pool)], value(facts));
             }
         }
     }

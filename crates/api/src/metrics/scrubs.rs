@@ -1,0 +1,83 @@
+//! What metrics tell of scrubs.
+
+use super::family::{Family, Text};
+use manifest::facts::LunFacts;
+use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
+use std::collections::BTreeMap;
+
+type Value = fn(&ScrubFacts) -> u64;
+
+const fn gauge(name: &'static str, help: &'static str) -> Family<1> {
+    Family::gauge(name, ["lun"], help)
+}
+
+/// Of LUNs that were scrubbed once.
+pub(super) const FAMILIES: [(Family<1>, Value); 8] = [
+    (
+        gauge("causeway_scrub_running", "1 while the LUN is scrubbed"),
+        |it| u64::from(it.state == ScrubState::Running),
+    ),
+    (
+        gauge(
+            "causeway_scrub_done_bytes",
+            "Bytes that the scrub, or the last one, has read",
+        ),
+        |it| it.done_bytes,
+    ),
+    (
+        gauge("causeway_scrub_rate_bytes", "Bytes that it reads a second"),
+        |it| it.bytes_per_second,
+    ),
+    (
+        gauge(
+            "causeway_scrub_unreadable_blocks",
+            "Blocks that the medium could not read",
+        ),
+        |it| it.unreadable_blocks,
+    ),
+    (
+        gauge(
+            "causeway_scrub_mismatched_blocks",
+            "Blocks that are not what was written",
+        ),
+        |it| it.mismatched_blocks,
+    ),
+    (
+        gauge(
+            "causeway_scrub_map_pages",
+            "Pages of the map of checksums, superblocks included, that were damaged",
+        ),
+        |it| it.map_pages,
+    ),
+    (
+        gauge(
+            "causeway_scrub_journal_damage",
+            "Changes, blocks of the LUN, superblocks and checkpoints that were damaged in the journal of its pool",
+        ),
+        |it| it.journal.as_ref().map_or(0, JournalScrub::damage),
+    ),
+    (
+        gauge(
+            "causeway_scrub_metadata_damage",
+            "Parts of other metadata that were damaged: its changed-block map, members' superblocks, stored state and \
+             objects; `scrub status` names them",
+        ),
+        |it| it.metadata.len() as u64,
+    ),
+];
+
+pub(super) fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    let known = luns
+        .iter()
+        .filter_map(|(lun, facts)| Some((*lun, facts.scrub.as_ref()?)));
+    let known: Vec<(&str, &ScrubFacts)> = known.collect();
+    if known.is_empty() {
+        return;
+    }
+    for (family, value) in &FAMILIES {
+        out.family(family);
+        for (lun, scrub) in &known {
+            out.series(family, [lun], value(scrub));
+        }
+    }
+}
