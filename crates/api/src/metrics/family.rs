@@ -44,6 +44,18 @@ impl<const LABELS: usize> Family<LABELS> {
             ..Self::counter(name, labels, help)
         }
     }
+
+    /// One of buckets, with their sum and count.
+    pub(super) const fn histogram(
+        name: &'static str,
+        labels: [&'static str; LABELS],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            kind: "histogram",
+            ..Self::counter(name, labels, help)
+        }
+    }
 }
 
 /// The text: families one after the other, each with its series.

@@ -1,9 +1,8 @@
 //! What metrics tell of scrubs.
 
 use super::family::{Family, Text};
-use manifest::facts::LunFacts;
+use super::luns::Luns;
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
-use std::collections::BTreeMap;
 
 type Value = fn(&ScrubFacts) -> u64;
 
@@ -66,7 +65,7 @@ pub(super) const FAMILIES: [(Family<1>, Value); 8] = [
     ),
 ];
 
-pub(super) fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+pub(super) fn scrubs(out: &mut Text, luns: &Luns<'_>) {
     let known = luns
         .iter()
         .filter_map(|(lun, facts)| Some((*lun, facts.scrub.as_ref()?)));
