@@ -5,13 +5,16 @@
 //! writes, and by stage from the first command on, which makes 118; bytes for what moves or frees
 //! blocks); and by [`SERIES_MAX`] a family, whatever happens.
 //!
-//! Each family is declared where its series are made.
+//! Each family is declared where its series are made; the tables of `docs/metrics.md` are made from
+//! these declarations.
 
 mod cores;
 mod family;
 mod journals;
 mod layers;
 mod luns;
+#[cfg(test)]
+mod page;
 mod pools;
 mod scrubs;
 mod sessions;
