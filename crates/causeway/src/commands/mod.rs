@@ -10,7 +10,6 @@ pub(crate) mod explain;
 pub(crate) mod grant;
 pub(crate) mod host;
 pub(crate) mod journal;
-mod journal_check;
 pub(crate) mod lab;
 pub(crate) mod lun;
 pub(crate) mod path;

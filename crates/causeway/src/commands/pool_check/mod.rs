@@ -1,41 +1,33 @@
-//! `causeway pool check`: what stands on the members of a pool or in its directory, without a
-//! daemon; changes nothing.
+//! `causeway pool check`: what stands on the members of a pool, in its directory or in its journal,
+//! without a daemon; changes nothing.
 
-mod directory;
-mod members;
-mod on_members;
-mod sidecar;
-mod view;
+mod show;
 
-use super::journal_check;
 use super::path::on_a_core;
 use crate::output::Output;
 use manifest::problem::Problem;
+use pool_check::journal;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(paths: &[PathBuf], state_dir: &Path, output: &Output) -> Result<(), Problem> {
     if let [only] = paths
         && !only.is_dir()
-        && journal_check::is_journal(only)
+        && journal::is_journal(only)
     {
-        return journal(only, output);
+        return alone(only, output);
     }
     let (paths, state_dir) = (paths.to_vec(), state_dir.to_owned());
     let view = on_a_core(move |core| {
-        Box::pin(async move {
-            match paths.as_slice() {
-                [only] if only.is_dir() => directory::inspect(&core, only).await,
-                all => members::inspect(&core, all, &state_dir).await,
-            }
-        })
+        Box::pin(async move { pool_check::pool(&core, &paths, &state_dir).await })
     })??;
-    output.show(&view, view::PoolView::people);
+    output.show(&view, show::pool);
     view.problem().map_or(Ok(()), Err)
 }
 
 /// A journal, which is examined alone: it may be a file or a device.
-fn journal(path: &Path, output: &Output) -> Result<(), Problem> {
-    let view = journal_check::inspect(path)?;
-    output.show(&view, journal_check::JournalView::people);
+fn alone(path: &Path, output: &Output) -> Result<(), Problem> {
+    let at = path.to_owned();
+    let view = on_a_core(move |core| Box::pin(async move { journal::inspect(&core, &at).await }))??;
+    output.show(&view, show::journal);
     view.problem().map_or(Ok(()), Err)
 }

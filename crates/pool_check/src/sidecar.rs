@@ -10,10 +10,10 @@ use std::rc::Rc;
 use units::hex;
 
 /// What is there, or why it cannot be read.
-pub(super) type Opened = io::Result<Rc<dyn File>>;
+pub(crate) type Opened = io::Result<Rc<dyn File>>;
 
 /// What stands in a directory, under these names.
-pub(super) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str) -> [Opened; 2] {
+pub(crate) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str) -> [Opened; 2] {
     let files = core.files();
     let open = |ending: &str| {
         let path = directory.join(format!("{naa}.{ending}"));
@@ -23,7 +23,7 @@ pub(super) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str)
 }
 
 /// Fills in how its checksums and its history are.
-pub(super) async fn inspect(core: &CoreHandle, [map, changes]: [Opened; 2], lun: &mut LunView) {
+pub(crate) async fn inspect(core: &CoreHandle, [map, changes]: [Opened; 2], lun: &mut LunView) {
     let checksums = checksums(core, map, &lun.naa).await;
     let history = history(changes, &lun.naa).await;
     take(lun, "its checksums", checksums.as_ref());

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// The members that are there, by number.
-pub(super) struct OnMembers(BTreeMap<u16, Rc<dyn File>>);
+pub(crate) struct OnMembers(BTreeMap<u16, Rc<dyn File>>);
 
 impl OnMembers {
     /// Opens those that are there; `paths`: where each was looked for.
-    pub(super) async fn open(core: &CoreHandle, assembly: &Assembly, paths: &[PathBuf]) -> Self {
+    pub(crate) async fn open(core: &CoreHandle, assembly: &Assembly, paths: &[PathBuf]) -> Self {
         let mut there = BTreeMap::new();
         for (number, state) in (0_u16..).zip(&assembly.states) {
             let State::Present(at) = state else { continue };
@@ -27,7 +27,7 @@ impl OnMembers {
     }
 
     /// What stands there beside a LUN; `None`: it does not.
-    pub(super) fn of(&self, assembly: &Assembly, lun: LunId, what: SidecarKind) -> Option<Opened> {
+    pub(crate) fn of(&self, assembly: &Assembly, lun: LunId, what: SidecarKind) -> Option<Opened> {
         let table = &assembly.table;
         let extents = table.extents(lun.sidecar(what)?)?;
         let mut members = extents.iter().flat_map(|extent| &extent.members);

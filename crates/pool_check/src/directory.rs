@@ -15,7 +15,7 @@ const LUN: &str = "lun";
 const SIDECARS: [&str; 2] = ["checksums", "changes"];
 
 /// Its file, its LUNs, and what they have beside them.
-pub(super) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
+pub(crate) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
     let file = path.join(FILE);
     let read = match PoolFile::read(core, &file).await {
         Ok(Some(says)) => says

@@ -19,7 +19,7 @@ use units::hex;
 
 /// What stands on the members at these paths, with what the daemon's state knows of those that are
 /// away.
-pub(super) async fn inspect(
+pub(crate) async fn inspect(
     core: &CoreHandle,
     paths: &[PathBuf],
     state_dir: &Path,
