@@ -40,6 +40,7 @@ mod open;
 mod options;
 mod ports;
 mod prepare;
+pub mod process;
 pub mod secret_file;
 mod status;
 mod store;
