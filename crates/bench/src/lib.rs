@@ -27,6 +27,7 @@ pub mod published;
 mod random;
 pub mod report;
 mod result;
+pub mod sweep;
 mod verify;
 
 pub use engine::{Job, Phase, Progress, RunError, Shared, Target, Watcher, fill, region, run};
