@@ -50,7 +50,7 @@ pub async fn create_file(
     };
     let result = filled.await;
     if result.is_err() {
-        // The first error is the one to tell; what could not be removed is an unused file.
+        // The first error is the one to report; what could not be removed is an unused file.
         drop(core.files().remove(path).await);
     }
     result

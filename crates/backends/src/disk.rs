@@ -119,7 +119,7 @@ impl DiskVolume {
         self.is_broken() && self.lacked_space.load(Ordering::Acquire)
     }
 
-    /// What mutations are told since.
+    /// The error of mutations since.
     fn why_refused(&self) -> IoError {
         if self.lacked_space() {
             IoError::SpaceExhausted
@@ -134,7 +134,7 @@ impl DiskVolume {
         &self.path
     }
 
-    /// What the storage below writes as a whole, as far as it tells: the physical sector of a
+    /// What the storage below writes as a whole, as far as it reports: the physical sector of a
     /// device; the unit in which a file's disk is written where that is known, else 512. A power
     /// cut may mix a larger block.
     #[must_use]
@@ -158,7 +158,7 @@ impl DiskVolume {
         let epoch = shape.epoch;
         self.block_count.store(block_count.0, Ordering::Release);
         drop(shape);
-        self.events.tell(&VolumeEvent::Reshaped(epoch));
+        self.events.notify(&VolumeEvent::Reshaped(epoch));
         epoch
     }
 
@@ -200,7 +200,7 @@ impl DiskVolume {
             } else {
                 "check the disk, then take the volume offline and online"
             };
-            self.events.tell(&VolumeEvent::Lost(format!(
+            self.events.notify(&VolumeEvent::Lost(format!(
                 "a sync of {} failed ({error}): what was acknowledged since the last good one may be \
                  lost; {next_step}",
                 self.path.display()
@@ -435,8 +435,8 @@ impl DiskLane {
         }
         Answer::wait(async move {
             match answer.await {
-                // A sync that failed meanwhile may have thrown away what this one wrote, and nobody
-                // would be told any more.
+                // A sync that failed meanwhile may have thrown away what this one wrote, and it
+                // would be reported to nobody any more.
                 Ok(_) if durability == Durability::Cached && volume.is_broken() => {
                     Err(IoError::MediumError { lba: range.start() })
                 }
@@ -447,8 +447,8 @@ impl DiskLane {
     }
 
     /// A stable write through the page cache ends with a sync, which fails for whatever of the file
-    /// could not be written back, and takes that error from later syncs. No space is told before
-    /// anything was written.
+    /// could not be written back, and takes that error from later syncs. A lack of space is
+    /// reported before anything was written.
     fn written_and_synced(
         &self,
         range: LbaRange,
@@ -597,7 +597,7 @@ fn in_blocks(range: LbaRange, found: &[env::Extent], block: u64) -> ExtentList {
         at = end;
     }
     if list.is_empty() {
-        // Holes smaller than a block: it is mapped, as far as anybody can tell.
+        // Holes smaller than a block: it is mapped, as far as anybody can say.
         let end = Lba(at.0 + 1);
         push_extent(&mut list, at, end, ExtentKind::Mapped);
     }

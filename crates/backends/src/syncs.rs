@@ -1,12 +1,12 @@
 //! The syncs of one file that are under way, on all cores.
 //!
-//! The kernel tells a failed writeback once: to the sync that looks first, of all that share a
-//! descriptor, and a device tells a failed flush to whoever asked. Another sync of the same time
+//! The kernel reports a failed writeback once: to the sync that looks first, of all that share a
+//! descriptor, and a device reports a failed flush to whoever asked. Another sync of the same time
 //! succeeds, although what it was to make stable is lost, and its core may hear of it before the
 //! failed one's core does.
 //!
 //! **Contract.** A sync that has succeeded says so when every one that had begun by then has ended,
-//! and has told where it failed. One that hangs is waited for [`WAIT_MAX`]: it is still in the
+//! and has reported where it failed. One that hangs is waited for [`WAIT_MAX`]: it is still in the
 //! kernel and has taken no error from anybody.
 
 use env::CoreHandle;

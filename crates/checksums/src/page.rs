@@ -86,7 +86,7 @@ impl Generation {
     }
 }
 
-/// 4096 bytes of the map: entries, and what tells that they are these and the newest.
+/// 4096 bytes of the map: entries, and what shows that they are these and the newest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// What its entries are.

@@ -203,7 +203,7 @@ impl Superblock {
     ///
     /// # Errors
     /// What is wrong with the first slot, where neither can be read; a version that is not ours in
-    /// either is told first.
+    /// either is reported first.
     pub fn newest(slots: [&[u8]; 2]) -> Result<Self, Damage> {
         let [first, second] = slots.map(Self::read);
         match (first, second) {

@@ -1,13 +1,13 @@
 //! The generations of all pages, in memory, and what of them is written when.
 //!
-//! **Invariants.** T1. A page above says of a page below only what is stable below: it is told by
-//! [`Tree::stable`] after a sync.
+//! **Invariants.** T1. A page above says of a page below only what is stable below: it is updated
+//! by [`Tree::stable`] after a sync.
 //!     So after a crash a page is at least as new as the page above says; an older one was lost by
 //!     the device. A page that is read and newer than that is perhaps not stable, where a sync
 //!     failed before the process died; and it may be, so that others rely on it. A page of
 //!     checksums is therefore written once more as it is, to where it is, before another version
-//!     of it is and before the page above is told. On a page above nobody relies before it was
-//!     told itself: its next version takes its place.
+//!     of it is and before the page above is updated. On a page above nobody relies before it was
+//!     written itself: its next version takes its place.
 //! T2. In memory the newest generation of a page is known exactly once it was read or written, and
 //! of every page from the
 //!     beginning where the map was closed cleanly.
@@ -101,7 +101,7 @@ pub fn judge(
     }
     let Some(newest) = newest else {
         return match (recorded.generation, hurt) {
-            // Nothing, or the first write of it was torn: nobody was told of it.
+            // Nothing, or the first write of it was torn: nothing above has it.
             (0, _) => Ok(Found::Absent),
             (_, Some(damage)) => unfit(damage),
             (_, None) => unfit(Damage::Contradiction("what was written is not there")),
@@ -303,7 +303,7 @@ impl Tree {
             level: Level::Checksums,
             index,
         };
-        self.tell_above(place, generation);
+        self.update_above(place, generation);
         let (word, bit) = known_at(index);
         self.known[word] |= bit;
     }
@@ -346,7 +346,7 @@ impl Tree {
 
     /// A page above is stable.
     pub fn node_stable(&mut self, place: Place, generation: Generation) {
-        self.tell_above(place, generation);
+        self.update_above(place, generation);
     }
 
     /// What the superblock must say, where that is not what it said.
@@ -373,7 +373,7 @@ impl Tree {
         (self.groups.len() + self.regions.len()) * PAGE + self.known.len() * 8
     }
 
-    fn tell_above(&mut self, place: Place, generation: Generation) {
+    fn update_above(&mut self, place: Place, generation: Generation) {
         match place.above() {
             (Some(above), entry) => {
                 let node = self.node(above);

@@ -27,8 +27,9 @@ pub trait Core {
     /// Monotonic time. In the real world it is read from the clock at each call.
     fn now(&self) -> Now;
 
-    /// The time that [`Core::now`] told last on this core, or a newer one: good enough, and much
-    /// cheaper than the clock, for whoever counts times of things that follow each other closely.
+    /// The time that [`Core::now`] returned last on this core, or a newer one: good enough, and
+    /// much cheaper than the clock, for whoever counts times of things that follow each other
+    /// closely.
     fn recent(&self) -> Now {
         self.now()
     }

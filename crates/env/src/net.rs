@@ -59,7 +59,7 @@ pub trait Net {
     /// Follows the addresses of this machine's interfaces.
     ///
     /// # Errors
-    /// Where the system does not tell.
+    /// Where the system does not report them.
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>>;
 
     /// The route that packets to `to` take, those with the source address `from` where one is
@@ -73,7 +73,7 @@ pub trait Net {
     }
 
     /// Whether an IP packet of so many bytes reaches `to` in one piece, as its answer to a datagram
-    /// that it does not want tells. `Some(false)`: this host itself refuses to send it; `None`: no
+    /// that it does not want shows. `Some(false)`: this host itself refuses to send it; `None`: no
     /// answer came, which also a filter may cause.
     fn passes(
         &self,
@@ -85,7 +85,7 @@ pub trait Net {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
 
-    /// What an interface's driver tells of itself; what it does not tell is absent.
+    /// What an interface's driver reports of itself; what it does not report is absent.
     ///
     /// # Errors
     /// Where there is no such interface, `Unsupported` where the environment has no drivers.
@@ -106,7 +106,7 @@ pub struct Route {
     pub source: Option<IpAddr>,
 }
 
-/// What the driver of an interface tells.
+/// What the driver of an interface reports.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct DriverFacts {
     /// Its name.
@@ -125,7 +125,7 @@ pub struct DriverFacts {
     pub receive_offload: Option<bool>,
     /// The NIC computes checksums of what is sent.
     pub checksum_offload: Option<bool>,
-    /// The NIC pauses when told to; it tells others to pause.
+    /// The NIC pauses when asked to; it asks others to pause.
     pub pause: Option<(bool, bool)>,
 }
 
@@ -167,8 +167,8 @@ pub trait Stream {
     /// Ends the connection in both directions at once; both polls then end.
     fn shutdown(&self);
 
-    /// Ends the connection at once and throws away what was not delivered: the other side is told
-    /// by a reset, and nothing that still waits in this system is sent any more. It is over for
+    /// Ends the connection at once and throws away what was not delivered: the other side sees it
+    /// as a reset, and nothing that still waits in this system is sent any more. It is over for
     /// good when this is dropped.
     fn abort(&self) {
         self.shutdown();
@@ -218,7 +218,7 @@ pub enum Woken {
 pub struct StreamMeasures {
     /// Segments sent again, since the beginning.
     pub retransmitted: u32,
-    /// Segments sent, since the beginning; 0 where the system does not tell.
+    /// Segments sent, since the beginning; 0 where the system does not report them.
     pub segments_sent: u32,
     /// Round-trip time, smoothed, in microseconds.
     pub round_trip_us: u32,

@@ -20,7 +20,7 @@ pub enum Places {
 }
 
 impl Places {
-    /// Of blocks that `read` reads, each with the number that tells which is the newest. As long as
+    /// Of blocks that `read` reads, each with the number that says which is the newest. As long as
     /// that is `first` at most, only one place has been written.
     pub fn of<'a>(
         blocks: impl IntoIterator<Item = &'a [u8]>,

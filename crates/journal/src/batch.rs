@@ -266,7 +266,7 @@ impl Header {
 
     /// How many blocks a header has that begins here, whatever version of the format it has; `None`
     /// where none of this journal does. All versions have the same up to the ring, so that a later
-    /// one is told from a torn write.
+    /// one is distinguished from a torn write.
     #[must_use]
     pub fn blocks_at(block: &[u8], journal: JournalId, ring: u32) -> Option<usize> {
         let mut fields = Reader::new(block);

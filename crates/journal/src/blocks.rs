@@ -64,7 +64,7 @@ pub(crate) fn padding(bytes: usize, multiple: usize) -> Buf {
     Buf::zeroes(bytes.next_multiple_of(multiple) - bytes)
 }
 
-/// The checksum of a block of the log, as [`crate::Ring::checksum_of`] tells it.
+/// The checksum of a block of the log, as [`crate::Ring::checksum_of`] returns it.
 #[must_use]
 pub fn block_checksum(block: &Buf) -> u32 {
     match block.as_contiguous() {

@@ -23,7 +23,7 @@ fn memory(block_size: BlockSize) -> Arc<dyn Volume> {
 }
 
 /// A volume that can do little: small transfers, no stable writes, no zeroes, and a cache that it
-/// tells of.
+/// reports.
 struct Poor;
 
 impl Wrap for Poor {

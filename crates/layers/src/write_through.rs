@@ -1,5 +1,5 @@
 //! Every change is stable before it is answered, so that nothing is lost and no cache has to be
-//! told of.
+//! reported.
 //!
 //! **Contract.** While it is on, a mutation goes down as [`Durability::Stable`] and the shape has
 //! no volatile cache (WCE is 0); while it is off, it is not there. A lane keeps what was so when it

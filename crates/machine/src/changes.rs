@@ -71,7 +71,7 @@ pub struct Follower {
     roots: Roots,
     watch: Rc<dyn InterfaceWatch>,
     known: Machine,
-    /// The watch told of something that was not looked at yet.
+    /// The watch reported something that was not looked at yet.
     reported: bool,
 }
 
@@ -79,7 +79,7 @@ impl Follower {
     /// Looks, and follows from here on.
     ///
     /// # Errors
-    /// Where the system does not tell its interfaces.
+    /// Where the system does not report its interfaces.
     pub async fn start(core: &CoreHandle, roots: Roots) -> io::Result<Self> {
         let watch = core.net().watch_interfaces()?;
         let known = inspect(core, &roots, &watch.links(), &watch.current()).await?;
@@ -98,10 +98,10 @@ impl Follower {
         &self.known
     }
 
-    /// Waits until a port is not as it was, and tells how. It may be dropped and asked again.
+    /// Waits until a port is not as it was, and returns how. It may be dropped and asked again.
     ///
     /// # Errors
-    /// Where the system no longer tells.
+    /// Where the system no longer reports them.
     pub async fn changed(&mut self) -> io::Result<Vec<Change>> {
         loop {
             if !self.reported {

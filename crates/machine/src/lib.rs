@@ -7,13 +7,13 @@
 //!   procfs (TCP settings)       /      changes() between two of them
 //! ```
 //!
-//! **Contract.** Reads only, and only through [`env`]. What the system does not tell is absent and
-//! never guessed: a virtual NIC has no card and often no speed, and the administrator's file
+//! **Contract.** Reads only, and only through [`env`]. What the system does not report is absent
+//! and never guessed: a virtual NIC has no card and often no speed, and the administrator's file
 //! ([`paths::overrides`]) says what it stands for. Names and numbers are those of `ip link` and
 //! `lspci`.
 //!
 //! **Failure model.** An interface that goes while it is read is read as one without facts; only a
-//! system that tells nothing of its interfaces is an error.
+//! system that reports nothing of its interfaces is an error.
 
 mod card;
 mod changes;

@@ -59,7 +59,7 @@ pub struct Nic {
     pub mtu: u32,
     /// Its addresses, without those that are good on the link only.
     pub addresses: Vec<HostAddress>,
-    /// What its driver tells.
+    /// What its driver reports.
     pub driver: DriverFacts,
     /// `arp_ignore`: 0 answers for the addresses of other interfaces too.
     pub arp_ignore: Option<u8>,

@@ -26,7 +26,7 @@ impl Machine {
 /// Reads what the host is now.
 ///
 /// # Errors
-/// Where the system does not tell its interfaces.
+/// Where the system does not report its interfaces.
 pub async fn read(core: &CoreHandle, roots: &Roots) -> io::Result<Machine> {
     let watch = core.net().watch_interfaces()?;
     inspect(core, roots, &watch.links(), &watch.current()).await
@@ -41,7 +41,7 @@ pub async fn traffic(core: &CoreHandle, roots: &Roots, nic: &str) -> Option<(u64
     Some((received, sent))
 }
 
-/// As [`read`], with the interfaces as a watch tells them.
+/// As [`read`], with the interfaces as a watch reports them.
 pub(crate) async fn inspect(
     core: &CoreHandle,
     roots: &Roots,

@@ -22,7 +22,7 @@ pub struct Seen {
     pub bytes: u64,
     /// 512 or 4096, as the device says; members of one pool have the same.
     pub physical_block_bytes: u32,
-    /// What stands on it, or why that cannot be told.
+    /// What stands on it, or why that cannot be read.
     pub found: Result<Found, Unreadable>,
 }
 
@@ -94,7 +94,7 @@ pub enum State {
         /// Its event.
         event: u64,
     },
-    /// It was used without the others, which were used without it: nobody can tell which of them is
+    /// It was used without the others, which were used without it: nobody can say which of them is
     /// right.
     Diverged {
         /// Its place among what was seen.
@@ -369,7 +369,7 @@ impl Assembly {
         blocks.collect()
     }
 
-    /// The same after what [`Assembly::next`] told is stable everywhere.
+    /// The same after what [`Assembly::next`] returned is stable everywhere.
     #[must_use]
     pub fn after(mut self, written: &[(usize, Superblock)]) -> Self {
         for (_, block) in written {

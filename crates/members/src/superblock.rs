@@ -68,7 +68,7 @@ impl LunId {
     pub const POOL: Self = Self([0; 16]);
 
     /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of
-    /// another kind than ours (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be told from it.
+    /// another kind than ours (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be derived from it.
     #[must_use]
     pub const fn sidecar(self, what: SidecarKind) -> Option<Self> {
         let Self(mut bytes) = self;
@@ -304,7 +304,7 @@ impl Superblock {
             }
         }
         if !fields.is_empty() {
-            return Err(Damage::Contradiction("more follows than it tells of"));
+            return Err(Damage::Contradiction("more follows than it describes"));
         }
         read.check().map_err(Damage::Contradiction)?;
         Ok(read)

@@ -41,7 +41,7 @@ pub struct Cluster {
     shut_out: AtomicBool,
 }
 
-/// What an image is, as far as it tells without being opened for I/O.
+/// What an image is, as far as it reports without being opened for I/O.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
     /// The cluster's own id for it, which a renaming leaves.
@@ -265,8 +265,8 @@ impl Cluster {
                 written
             });
             if written.is_err() {
-                // The first error is the one to tell; what could not be removed belongs to nobody,
-                // and can be.
+                // The first error is the one to report; what could not be removed belongs to
+                // nobody, and can be.
                 let _left = connection.remove(&name);
             }
             written

@@ -7,7 +7,7 @@
 //!
 //! **Failure model.** A full pool: `SpaceExhausted`, nothing is lost, and what frees space still
 //! works. A client that was shut out (somebody took its lock): `Fenced` for every operation of
-//! every image of the connection, for good: it is told once, and only a new connection serves
+//! every image of the connection, for good: it is reported once, and only a new connection serves
 //! again. A cluster that does not answer: operations wait.
 
 use crate::cluster::{Cluster, without_lock};
@@ -52,7 +52,7 @@ pub struct Image {
     shape: Mutex<Shape>,
     /// The size now, for lanes that are older than a change.
     block_count: AtomicU64,
-    /// That it was lost has been told.
+    /// That it was lost has been reported.
     is_lost: AtomicBool,
     followers: Followers,
     /// Somebody has changed the image, or it is gone.
@@ -270,7 +270,7 @@ impl Image {
         let _closed = closed.await;
     }
 
-    /// An operation ended so: what that says of the image as a whole is told, once.
+    /// An operation ended so: what that says of the image as a whole is reported, once.
     pub(crate) fn has_failed(&self, error: IoError) {
         let why = match error {
             IoError::Fenced => {
@@ -293,7 +293,7 @@ impl Image {
             | IoError::Busy => return,
         };
         if !self.is_lost.swap(true, Ordering::AcqRel) {
-            self.followers.tell(&VolumeEvent::Lost(why));
+            self.followers.notify(&VolumeEvent::Lost(why));
         }
     }
 
@@ -313,7 +313,7 @@ impl Image {
         shape.epoch = Epoch(shape.epoch.0 + 1);
         let epoch = shape.epoch;
         drop(shape);
-        self.followers.tell(&VolumeEvent::Reshaped(epoch));
+        self.followers.notify(&VolumeEvent::Reshaped(epoch));
         epoch
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn io_error(kind: OpKind, range: LbaRange, errno: i32, mismatch_at: u
 
 /// The first byte that differs, from the start of what was compared: `len` bytes at `offset`, in an
 /// image of this stripe unit. librbd of Ceph 16 takes that byte's place for one in the object, and
-/// tells where it would be in the image.
+/// says where it would be in the image.
 pub(crate) fn difference(said: u64, offset: u64, len: u64, stripe_unit: u64) -> u64 {
     let place = match said.checked_sub(offset) {
         Some(place) if place < len => place,

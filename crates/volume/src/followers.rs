@@ -1,4 +1,4 @@
-//! What happens to a volume by itself, told to everybody who follows.
+//! What happens to a volume by itself, reported to everybody who follows.
 
 use crate::{VolumeEvent, VolumeEvents};
 use env::LocalFuture;
@@ -32,8 +32,8 @@ impl Followers {
         Rc::new(Follower(queue))
     }
 
-    /// Tells all of them. May be called on any thread.
-    pub fn tell(&self, event: &VolumeEvent) {
+    /// Notifies all of them. May be called on any thread.
+    pub fn notify(&self, event: &VolumeEvent) {
         let mut followers = lock(&self.0);
         followers.retain(|follower| follower.strong_count() > 0);
         let queues: Vec<_> = followers.iter().filter_map(Weak::upgrade).collect();

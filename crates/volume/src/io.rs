@@ -446,7 +446,7 @@ impl IoError {
         self
     }
 
-    /// What is to be told of an operation with this error of which something may have been done
+    /// What is to be reported of an operation with this error of which something may have been done
     /// before, or elsewhere.
     #[must_use]
     pub const fn of_a_part(self) -> Self {

@@ -10,7 +10,7 @@ use units::{Buf, BufMut};
 /// Waits until every piece has ended. The data, put together by `whole` and in the memory that a
 /// read was given, if it was; or one of the errors: that the writer lost its right before all else,
 /// then of blocks that failed the lowest, else the first. One that promises that nothing was done
-/// is told only where no piece has changed anything.
+/// is reported only where no piece has changed anything.
 pub fn join(
     answers: Vec<IoFuture>,
     into: Option<BufMut>,
@@ -67,7 +67,7 @@ pub fn in_order(parts: Vec<Buf>) -> Buf {
     data
 }
 
-/// Which of the errors is told.
+/// Which of the errors is reported.
 fn reported(errors: &[IoError]) -> Option<IoError> {
     if errors.contains(&IoError::Fenced) {
         return Some(IoError::Fenced);

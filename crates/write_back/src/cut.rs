@@ -144,10 +144,10 @@ async fn hold(ring: &Rc<Ring>, slot: Slot) {
 fn record_cut(ring: &Rc<Ring>, slot: Slot, cut: Cut) -> oneshot::Receiver<Result<(), IoError>> {
     let range = LbaRange::between(Lba(cut.0), Lba(cut.0)).expect("in order");
     let recorded = ring.note(slot, range, Kind::Cut);
-    let (tell, stable) = oneshot::channel();
+    let (notify, stable) = oneshot::channel();
     ring.core.spawn(Box::pin(async move {
         // Who asked may have gone.
-        let _ = tell.send(recorded.await.map(|_| ()));
+        let _ = notify.send(recorded.await.map(|_| ()));
     }));
     stable
 }

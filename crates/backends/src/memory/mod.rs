@@ -39,7 +39,7 @@ const SHARD: usize = REGIONS_IN_SHARD * REGION;
 /// What one operation makes zeroes or gives up at most: a few milliseconds of a core.
 const ZEROED_BYTES_MAX: u64 = 16 << 20;
 
-/// What one answer tells the allocation of at most: a look at 16,384 regions.
+/// What one answer reports the allocation of at most: a look at 16,384 regions.
 const REPORTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs of an extents answer.
@@ -128,7 +128,7 @@ impl MemoryVolume {
             last.forget_from(usize::try_from(bytes.0 - before).expect("inside the last shard"));
         }
         drop(facts);
-        self.events.tell(&VolumeEvent::Reshaped(epoch));
+        self.events.notify(&VolumeEvent::Reshaped(epoch));
         epoch
     }
 

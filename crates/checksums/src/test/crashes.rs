@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// A map of three groups, its disk, and what was issued and told.
+/// A map of three groups, its disk, and what was issued and reported.
 struct World {
     random: Random,
     disk: BTreeMap<u64, Vec<u8>>,
@@ -27,7 +27,7 @@ struct World {
     tree: Tree,
     /// Each page's newest generation, in memory.
     pages: BTreeMap<u64, Page>,
-    /// What was told as stable.
+    /// What was reported as stable.
     reported: BTreeMap<u64, Page>,
     /// All that was ever handed to the disk.
     issued: BTreeMap<(u64, u64), Page>,
@@ -170,7 +170,7 @@ impl World {
         unfit
     }
 
-    /// What is found is what was told, or was issued later.
+    /// What is found is what was reported, or was issued later.
     fn inspect(&mut self) {
         self.pages.clear();
         for index in [0, 1, 700, FAN as u64, 2 * FAN as u64] {

@@ -70,7 +70,7 @@ fn fallocate(
     }
 }
 
-/// The allocation of a range, from `SEEK_DATA` and `SEEK_HOLE`. A device that cannot tell is taken
+/// The allocation of a range, from `SEEK_DATA` and `SEEK_HOLE`. A device that cannot say is taken
 /// as allocated; what is preallocated and never written counts as a hole, as the kernel says it.
 fn extents(handle: &Handle, offset: u64, len: u64) -> io::Result<Vec<Extent>> {
     let end = offset.saturating_add(len);

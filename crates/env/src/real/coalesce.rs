@@ -101,13 +101,13 @@ impl Coalesce {
             return Poll::Pending;
         }
         if self.mark.get() == 1 {
-            // It rang for a wait that is over: the socket tells by itself.
+            // It rang for a wait that is over: the socket reports by itself.
             self.rung.set(false);
             return Poll::Pending;
         }
         match rustix::net::recv(socket, &mut *into, RecvFlags::DONTWAIT) {
             Ok((bytes, _)) => {
-                // Where it was full there may be more, of which nobody will tell.
+                // Where it was full there may be more, which nobody will report.
                 self.rung.set(bytes == into.len());
                 Poll::Ready(Ok(bytes))
             }

@@ -1,4 +1,4 @@
-//! What a NIC's driver tells and takes by the ethtool calls.
+//! What a NIC's driver reports and takes by the ethtool calls.
 //!
 //! Layouts: `ifreq` of linux/if.h; `ethtool_value`, `ethtool_ringparam`, `ethtool_pauseparam`,
 //! `ethtool_cmd` and `ethtool_drvinfo` of linux/ethtool.h, all host-endian.
@@ -98,10 +98,10 @@ impl Ethtool {
         self.call(interface, &mut block)
     }
 
-    /// Everything that the driver tells.
+    /// Everything that the driver reports.
     ///
     /// # Errors
-    /// Where there is no such interface. What the driver refuses to tell is absent.
+    /// Where there is no such interface. What the driver refuses to report is absent.
     pub fn facts(&self, interface: &str) -> io::Result<DriverFacts> {
         let mut driver = [0; DRIVER_BYTES];
         driver[..4].copy_from_slice(&GET_DRIVER.to_ne_bytes());
@@ -182,7 +182,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn the_loopback_tells_what_the_kernel_shows_elsewhere_and_no_interface_is_an_error() {
+    fn the_loopback_reports_what_the_kernel_shows_elsewhere_and_no_interface_is_an_error() {
         let here = Ethtool::here().unwrap();
         // The loopback's features are fixed by the kernel: it cuts nothing itself, and can always.
         assert!(here.offload("lo", Offload::Segmentation).unwrap());

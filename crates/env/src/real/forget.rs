@@ -73,7 +73,7 @@ struct State {
 /// A file that was opened, on its way to the core that asked for it.
 pub(super) struct Opened {
     node: Arc<Node>,
-    /// What the caller is told, and the lock it asked for.
+    /// What the caller gets, and the lock it asked for.
     view: Arc<Handle>,
 }
 

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
+/// Alignment for direct I/O where the kernel does not report it (before Linux 6.1): enough for any
+/// disk.
 const ALIGNMENT_UNREPORTED: u32 = 4096;
 
 /// An open file. Whoever has work in the kernel keeps one.
@@ -89,7 +90,7 @@ pub(super) struct Locks {
 
 /// How long others' locks are waited for, and the time between two tries. A process that was killed
 /// holds its locks until the disk has answered what it asked for last, which may be after the
-/// system has told its end.
+/// system has reported its end.
 const WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -102,7 +103,7 @@ impl Locks {
     /// else meanwhile.
     #[expect(
         clippy::disallowed_methods,
-        reason = "on a thread that may block, and nobody tells when another process has lost its lock"
+        reason = "on a thread that may block, and nothing notifies when another process has lost its lock"
     )]
     fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
         let key = identity(file)?;
@@ -293,7 +294,7 @@ fn facts_of(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileFacts>
 fn regular_facts(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileFacts> {
     let stat = rustix::fs::fstat(fd)?;
     let block = u32::try_from(stat.st_blksize).unwrap_or(4096);
-    // Punching behind the end changes nothing, but tells whether the file system can.
+    // Punching behind the end changes nothing, but shows whether the file system can.
     let behind = stat.st_size.unsigned_abs().next_multiple_of(4096);
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let punches =
@@ -347,7 +348,7 @@ fn block_facts(fd: &OwnedFd, direct: bool) -> io::Result<FileFacts> {
     })
 }
 
-/// A limit of a block device's queue in bytes; 0 where the system does not tell. A partition's
+/// A limit of a block device's queue in bytes; 0 where the system does not report it. A partition's
 /// queue is its disk's.
 fn queue_limit(device: u64, name: &str) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

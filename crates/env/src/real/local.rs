@@ -97,7 +97,7 @@ impl LocalListener {
 impl Drop for LocalListener {
     fn drop(&mut self) {
         if identity(&self.path) == Ok(self.identity) {
-            // Nobody can be told; the next one replaces it.
+            // There is nobody to report it to; the next one replaces it.
             let _left = unlink(&self.path);
         }
     }

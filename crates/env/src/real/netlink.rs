@@ -1,4 +1,4 @@
-//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and the
+//! The few words of rtnetlink that report the interfaces of this machine, their addresses, and the
 //! routes that packets take.
 //!
 //! Every read of a message is bounds-checked: the kernel is trusted with the facts, not with our
@@ -7,7 +7,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Multicast groups that tell of links and of addresses of both families.
+/// Multicast groups that report links and addresses of both families.
 pub(super) const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
 const HEADER_BYTES: usize = 16;
@@ -49,7 +49,7 @@ const IFA_FLAGS: u16 = 8;
 const IFA_F_DADFAILED: u32 = 0x08;
 const IFA_F_TENTATIVE: u32 = 0x40;
 
-/// An address as the kernel tells it.
+/// An address as the kernel reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Address {
     pub(super) interface_index: u32,
@@ -58,7 +58,7 @@ pub(super) struct Address {
     pub(super) usable: bool,
 }
 
-/// A link as the kernel tells it.
+/// A link as the kernel reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Link {
     pub(super) interface_index: u32,
@@ -69,7 +69,7 @@ pub(super) struct Link {
     pub(super) loopback: bool,
 }
 
-/// The route to an address as the kernel tells it.
+/// The route to an address as the kernel reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RouteReply {
     pub(super) interface_index: u32,

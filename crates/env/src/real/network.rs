@@ -33,7 +33,7 @@ const BACKLOG: i32 = 1024;
 
 /// The network as one core sees it.
 pub(super) struct RealNet {
-    /// Told when bytes come or go, where the core polls busily.
+    /// Notified when bytes come or go, where the core polls busily.
     pub(super) activity: Option<Rc<Activity>>,
 }
 

@@ -159,7 +159,7 @@ impl Registered {
         }
     }
 
-    /// The place of the memory at `address`; `pin` makes sure that it stays, and tells where it
+    /// The place of the memory at `address`; `pin` makes sure that it stays, and returns where it
     /// begins.
     ///
     /// # Errors

@@ -230,7 +230,8 @@ impl Ring {
                 continue;
             }
             uring.completion().enable_eventfd();
-            // An answer that came while the event was off must be seen now: nobody will tell again.
+            // An answer that came while the event was off must be seen now: it will not be reported
+            // again.
             fence(Ordering::SeqCst);
             if refused {
                 // The kernel is out of memory or places; answers in flight will wake this up, and
@@ -251,7 +252,7 @@ impl Ring {
     ///
     /// The kernel raises its flag after it has queued the work, which may be done by then: the flag
     /// then stays up with nothing behind it until the next answer. With the event on, whatever
-    /// comes from here on is told, so that one look is enough, and a second one could go on for
+    /// comes from here on is reported, so that one look is enough, and a second one could go on for
     /// ever.
     fn runs_late_work(&self, uring: &mut IoUring) -> bool {
         if !uring.submission().taskrun() {

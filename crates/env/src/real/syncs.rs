@@ -1,6 +1,6 @@
 //! Which syncs of a file may be believed.
 //!
-//! The kernel tells a failure of writing back once for each open file description: to one of the
+//! The kernel reports a failure of writing back once for each open file description: to one of the
 //! syncs that run side by side, and to none that begins later. Cores share descriptions, so a sync
 //! that succeeded says nothing yet while another one of the same description runs, and nothing at
 //! all once one has failed.
@@ -64,11 +64,11 @@ impl Syncs {
                 if state.running.range(..bound).next().is_none() {
                     return Ok(());
                 }
-                let (tell, ended) = oneshot::channel();
-                state.waiting.push(tell);
+                let (notify, ended) = oneshot::channel();
+                state.waiting.push(notify);
                 ended
             };
-            // A sender that is gone tells as well: it is looked at again.
+            // A sender that is gone wakes it as well: it is looked at again.
             let _reported = ended.await;
         }
     }

@@ -187,7 +187,7 @@ pub(super) fn route(to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
 const SEQUENCE: u32 = 1;
 
 /// Puts a question to the kernel and hands over every message of its answer.
-fn ask(question: &[u8], mut tell: impl FnMut(&OwnedFd, Message)) -> io::Result<()> {
+fn ask(question: &[u8], mut hand_over: impl FnMut(&OwnedFd, Message)) -> io::Result<()> {
     let socket = socket(0, SocketFlags::empty())?;
     let kernel = SocketAddrNetlink::new(0, 0);
     sendto(&socket, question, SendFlags::empty(), &kernel)?;
@@ -203,10 +203,12 @@ fn ask(question: &[u8], mut tell: impl FnMut(&OwnedFd, Message)) -> io::Result<(
                 Message::Error(code) => return Err(io::Error::from_raw_os_error(code)),
                 Message::Done => return Ok(()),
                 Message::RouteReply(_) => {
-                    tell(&socket, message);
+                    hand_over(&socket, message);
                     return Ok(());
                 }
-                Message::Address(_) | Message::Link(_) | Message::Other => tell(&socket, message),
+                Message::Address(_) | Message::Link(_) | Message::Other => {
+                    hand_over(&socket, message)
+                }
             }
         }
     }

@@ -124,7 +124,8 @@ impl Inner {
             unpin();
         }
         while let Some(work) = self.next() {
-            // The panic was reported by the hook, and the answer's sender is dropped: that tells.
+            // The panic was reported by the hook, and the answer's sender is dropped: that shows
+            // it.
             let _reported = catch_unwind(AssertUnwindSafe(work));
         }
         self.ended.notify_all();
@@ -156,7 +157,7 @@ impl Inner {
     }
 }
 
-/// Lets the calling thread run wherever the process may. Its first thread tells where that is: only
+/// Lets the calling thread run wherever the process may. Its first thread shows where that is: only
 /// cores are pinned.
 fn unpin() {
     if let Ok(all) = sched_getaffinity(Some(getpid())) {

@@ -33,7 +33,7 @@ faults! {
     NetSlow = "net_slow",
     /// A connection is reset, at any byte.
     NetReset = "net_reset",
-    /// A connection turns into a black hole: nothing arrives any more, and nobody is told.
+    /// A connection turns into a black hole: nothing arrives any more, and nobody is notified.
     NetHalfOpen = "net_half_open",
     /// A connect is refused although somebody listens.
     NetRefused = "net_refused",
@@ -76,7 +76,7 @@ faults! {
     /// ready meanwhile is ready at once afterwards, so that one turn finds several things that have
     /// happened.
     CoreStalled = "core_stalled",
-    /// A place in the code that asked [`crate::Core::perhaps`] was told yes.
+    /// A place in the code that asked [`crate::Core::perhaps`] got the answer yes.
     Perhaps = "perhaps",
 }
 
@@ -135,7 +135,7 @@ impl FaultPlan {
 
     /// The same plan with cores that stall, rarely or often, and in a third of those with syncs
     /// that find no space, for one in seven seeds. It draws nothing, so that seeds that have failed
-    /// once tell the same story.
+    /// once fail again.
     #[must_use]
     pub fn with_stalls_of(self, seed: u64) -> Self {
         if seed % 7 != 1 {

@@ -10,7 +10,7 @@
 //!
 //! A *cut* divides the changes of a volume into those before and those after it. A part (64 KiB) is
 //! kept with the cut after which it changed last. What is reported as changed since a cut is never
-//! too little; it is too much where a cut is so old that it is no longer told apart from later
+//! too little; it is too much where a cut is so old that it is no longer distinguished from later
 //! ones, or where a page was damaged or torn.
 //!
 //! **Contract.** Bytes go in and out, as described in `docs/formats/journal.md`. What is written is

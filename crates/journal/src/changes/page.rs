@@ -15,7 +15,7 @@ const FIXED: usize = 64;
 /// Entries of a page.
 pub(super) const PARTS: usize = BLOCK - FIXED;
 
-/// Cuts that the entries of one page can tell apart.
+/// Cuts that the entries of one page can distinguish.
 const SPAN: u64 = 255;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,7 +73,7 @@ impl Page {
         (value > 0).then(|| self.base + value - 1)
     }
 
-    /// Older cuts are no longer told apart.
+    /// Older cuts are no longer distinguished.
     fn rise(&mut self, base: u64) {
         let by = base - self.base;
         for entry in self.entries.iter_mut().filter(|it| **it > 0) {

@@ -113,7 +113,7 @@ impl World {
         fate > 1
     }
 
-    /// What is in memory is gone: it is read again, and told what the log still has.
+    /// What is in memory is gone: it is read again, and gets what the log still has.
     fn crash(&mut self) {
         let bytes = self.bytes(History::header_at(1));
         self.history = History::open(id(1), &bytes, 1000).unwrap();
@@ -200,7 +200,7 @@ fn what_changed_since_a_cut_is_reported_after_every_crash_and_numbers_go_on() {
 }
 
 #[test]
-fn many_cuts_are_kept_apart_as_far_as_a_page_can_and_never_tell_too_little() {
+fn many_cuts_are_kept_apart_as_far_as_a_page_can_and_never_report_too_little() {
     let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5).unwrap();
     for cut in 6..=1005 {
         history.mark(&((cut - 6) * PART_BYTES..(cut - 5) * PART_BYTES), cut - 1);
@@ -216,7 +216,7 @@ fn many_cuts_are_kept_apart_as_far_as_a_page_can_and_never_tell_too_little() {
         ranges.map(|it| (it.end - it.start) / PART_BYTES).sum()
     };
     assert_eq!((count(1005), count(1004), count(905)), (0, 1, 100));
-    assert_eq!(count(500), 1000, "older ones are not told apart");
+    assert_eq!(count(500), 1000, "older ones are not distinguished");
     assert_eq!(
         (count(4), count(1006)),
         (1000, 1000),

@@ -43,7 +43,7 @@ struct Forged(bool);
 /// - What changed since a cut is never reported as less than what was marked after it: a page of
 ///   which a place was hurt is reported as a whole. Only a page whose newest place is as an earlier
 ///   write left it is taken for what it was then, and one that was written once, or is gone with
-///   both its places, for one that was not: nothing in the file could tell.
+///   both its places, for one that was not: nothing in the file could show it.
 /// - While one of the newest header's blocks is whole, numbers and cuts go on; where there is no
 ///   header, everything counts as changed.
 ///
@@ -340,7 +340,7 @@ impl World {
         }
     }
 
-    /// What is in memory is gone: it is read again, and told what the log still has. Unless it has
+    /// What is in memory is gone: it is read again, and gets what the log still has. Unless it has
     /// another version.
     fn reopen(&mut self) -> bool {
         let bytes = self.file.read(History::header_at(1));

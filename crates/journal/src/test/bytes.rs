@@ -21,7 +21,7 @@ fn block(blocks: usize, fields: &[(usize, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Where they differ, which a dump of two blocks would not tell.
+/// Where they differ, which a dump of two blocks would not show.
 fn same(written: &[u8], by_hand: &[u8]) {
     assert_eq!(written.len(), by_hand.len());
     let differs = (0..written.len()).find(|at| written[*at] != by_hand[*at]);

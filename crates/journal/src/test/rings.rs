@@ -157,7 +157,7 @@ fn damage_that_takes_the_record_of_what_changed_stops_the_ring_by_name() {
         let (mut world, ring) = at_rest(seed, true);
         let last = ring.next_number() - 1;
         let number = 1 + world.random.below(last - 2);
-        // This header, and the next one that could tell of it.
+        // This header, and the next one that could show it.
         for number in [number, number + 1] {
             let (from, _, _) = lies(&world, number);
             world.log[from] ^= 1;

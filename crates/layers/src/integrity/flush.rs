@@ -16,7 +16,7 @@ impl Map {
 
     /// A write has ended well that was handed down after so many flushes had failed, or what was
     /// read since then is what blocks hold from now on: it may be what a killed process left in a
-    /// cache. `set` is told `true`, or `false` where another flush has failed meanwhile, and may
+    /// cache. `set` gets `true`, or `false` where another flush has failed meanwhile, and may
     /// have taken it along.
     pub(super) fn is_written(
         &self,
@@ -113,7 +113,7 @@ impl Inside {
     }
 
     /// Held blocks are not what their checksums say. `true`: they were written and not flushed, and
-    /// perhaps a sync that failed has taken that back, of which nobody here was told yet; now it is
+    /// perhaps a sync that failed has taken that back, which was not reported here yet; now it is
     /// known.
     pub(super) async fn learns_what_is_lost(&self, blocks: &Range<u64>) -> bool {
         if !self.map.are_unflushed(blocks) {

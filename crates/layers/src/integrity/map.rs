@@ -226,7 +226,7 @@ impl Map {
             match self.cache.lookup(index, make) {
                 (Lookup::Here(page), _) => return Ok(Some(page)),
                 (Lookup::Missing, None) => return Ok(None),
-                // Whoever loads it may fail, or give up: the next look tells.
+                // Whoever loads it may fail, or give up: the next look shows it.
                 (Lookup::Loading(woken), _) => drop(woken.await),
                 (Lookup::Missing, Some(mut loading)) => {
                     let slots = self.read_pair(core, file, index).await?;

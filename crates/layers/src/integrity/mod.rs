@@ -214,7 +214,7 @@ impl Integrity {
         self.map.bad()
     }
 
-    /// Blocks that have no checksum: nobody can tell whether they are what was written. After a
+    /// Blocks that have no checksum: nobody can say whether they are what was written. After a
     /// crash about so many, until [`IntegrityLane::cover`] has counted them.
     #[must_use]
     pub fn without_checksum(&self) -> BlockCount {

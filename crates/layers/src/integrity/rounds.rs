@@ -194,7 +194,8 @@ impl Map {
     }
 
     /// There was no space for a round: what it had is to be written, to where it was to be written.
-    /// The version before stays in the other place of each page, and nobody was told of this one.
+    /// The version before stays in the other place of each page, and this one was reported to
+    /// nobody.
     fn take_back(&self, round: &mut Round, begun: Begun) {
         if let Some(number) = begun.superblock {
             let mut superblock = lock(&self.superblock);

@@ -1,12 +1,13 @@
 //! A part of a read cache's pages: where each one lies, and which one leaves.
 //!
 //! ```text
-//!   page -> run of 8 pages: their frames, and which were read since the policy was told
+//!   page -> run of 8 pages: their frames, and which were read since the last report to the policy
 //!   policy: which pages are here, and which leaves for the next one
 //! ```
 //!
 //! A hit reads one entry, that of the run, which its neighbours share. The policy's own entries lie
-//! elsewhere, and it needs to know what was read only when it has to choose: it is told then.
+//! elsewhere, and it needs to know what was read only when it has to choose: they are reported to
+//! it then.
 //!
 //! **Invariants.** I1: the policy knows exactly the pages that have a frame. I2: a page with its
 //! bit set in `touched` is in `unreported`. I3: `unreported` is no longer than twice as many pages
@@ -101,7 +102,7 @@ pub(super) struct Shard {
     runs: HashTable<Run>,
     policy: Policy,
     frames: Frames,
-    /// Pages that were read since the policy was told.
+    /// Pages that were read since the last report to the policy.
     unreported: Vec<u64>,
 }
 
@@ -189,7 +190,7 @@ impl Shard {
     /// Puts a page in: the one at byte `at` of `data`. It may be left out, where there is no frame
     /// for it now.
     pub(super) fn put(&mut self, page: u64, data: &Buf, at: usize) {
-        self.tell();
+        self.report();
         if !self.let_go(page) {
             let mut leaving = SmallVec::new();
             self.policy.insert_with_lifecycle(page, (), &mut leaving);
@@ -208,8 +209,8 @@ impl Shard {
         }
     }
 
-    /// Tells the policy what was read.
-    fn tell(&mut self) {
+    /// Reports to the policy what was read.
+    fn report(&mut self) {
         if self.unreported.len() > 2 * self.frames.max() {
             self.forget_unreported();
         }
@@ -227,7 +228,7 @@ impl Shard {
         }
     }
 
-    /// Pages that have left are told of nowhere, and so add up where much more is read than is put
+    /// Pages that have left are reported nowhere, and so add up where much more is read than is put
     /// in.
     fn forget_unreported(&mut self) {
         self.unreported.clear();

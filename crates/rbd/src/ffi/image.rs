@@ -29,7 +29,7 @@ pub(crate) struct ImageHandle {
     pub(crate) connection: Arc<Connection>,
     /// Who hears of changes, and by which handle.
     watch: Option<(u64, Arc<Notify>)>,
-    /// Told when it is closed.
+    /// Notified when it is closed.
     closed: Mutex<Option<oneshot::Sender<()>>>,
     is_closed: bool,
 }
@@ -88,7 +88,7 @@ extern "C" fn differs(offset: u64, len: usize, exists: c_int, into: *mut c_void)
 }
 
 impl ImageHandle {
-    /// Opens the image. `watch` is told whenever somebody changes it.
+    /// Opens the image. `watch` is notified whenever somebody changes it.
     pub(crate) fn open(
         connection: &Arc<Connection>,
         name: &str,
@@ -97,7 +97,7 @@ impl ImageHandle {
         let mut image = Self::open_with(connection, name, connection.api.rbd_open)?;
         let mut handle = 0;
         let (at, reported) = (&raw mut handle, Arc::as_ptr(watch).cast_mut().cast());
-        // SAFETY: the image is open; what is told lives as long as the watch, because the image
+        // SAFETY: the image is open; what is notified lives as long as the watch, because the image
         // keeps it, and ends the watch before it lets it go.
         done(unsafe { (image.api().rbd_update_watch)(image.raw, at, changed, reported) })?;
         image.watch = Some((handle, Arc::clone(watch)));
@@ -109,7 +109,7 @@ impl ImageHandle {
         Self::open_with(connection, name, connection.api.rbd_open_read_only)
     }
 
-    /// Opens the image for changes of what is told of it.
+    /// Opens the image for changes of what is reported of it.
     pub(crate) fn open_unwatched(connection: &Arc<Connection>, name: &str) -> Result<Self, Errno> {
         Self::open_with(connection, name, connection.api.rbd_open)
     }
@@ -385,12 +385,12 @@ impl ImageHandle {
         Ok(found)
     }
 
-    /// Told when it is closed, after the last one that uses it.
+    /// Notified when it is closed, after the last one that uses it.
     pub(crate) fn closed(&self) -> oneshot::Receiver<()> {
-        let (tell, reported) = oneshot::channel();
+        let (notify, closes) = oneshot::channel();
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        *closed = Some(tell);
-        reported
+        *closed = Some(notify);
+        closes
     }
 }
 
@@ -445,7 +445,7 @@ impl Closing {
         let api = self.connection.api;
         if let Some((handle, _reported)) = &self.watch {
             // SAFETY: the image is open and the handle its own. After this no callback runs, and
-            // what they tell may go. It is closed next, whatever this says.
+            // what they notify may go. It is closed next, whatever this says.
             unsafe { (api.rbd_update_unwatch)(self.raw, *handle) };
         }
         // SAFETY: nobody uses the image any more, and it is closed once. Where that fails, it is

@@ -85,7 +85,7 @@ fn a_full_cluster_refuses_what_needs_room_and_takes_it_again_when_there_is_some(
         Box::pin(async move {
             let lane = lane(&core, &image).await;
             let mut at = 4000;
-            // The OSD tells the monitor within seconds that it is full.
+            // The OSD reports to the monitor within seconds that it is full.
             let error = loop {
                 if let Err(error) = write(&lane, range(at, 8), 2).await {
                     break error;

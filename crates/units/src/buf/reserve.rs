@@ -4,7 +4,7 @@
 /// taken all they may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reserve {
-    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come
+    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is asked to come
     /// again.
     Front,
     /// What destages cached writes, and thereby frees their memory.

@@ -113,7 +113,7 @@ pub async fn conforms(core: &CoreHandle, volume: Arc<dyn Volume>, plan: Plan) ->
 }
 
 /// The same on a volume that may hold what `model` says. The model is the caller's, who may end
-/// this at any moment (by a power cut, say), tell the model, and go on with what is left.
+/// this at any moment (by a power cut, say), report it to the model, and go on with what is left.
 ///
 /// # Panics
 /// As [`conforms`].

@@ -158,7 +158,7 @@ impl Model {
             mixed.push(self.blocks[lba].mixed);
         }
         if let Some(tag) = what.tag() {
-            self.tell_others(range, tag);
+            self.disturb_others(range, tag);
             for lba in blocks(range) {
                 self.blocks[lba].after_cut.insert(tag);
             }
@@ -185,7 +185,7 @@ impl Model {
         seen
     }
 
-    fn tell_others(&mut self, range: LbaRange, tag: Tag) {
+    fn disturb_others(&mut self, range: LbaRange, tag: Tag) {
         let whole = self.whole();
         for other in self.flying.values_mut() {
             let theirs = other.what.range(whole);

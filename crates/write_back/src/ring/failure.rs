@@ -1,8 +1,8 @@
 //! A log that takes nothing more: why, and whether it would again.
 //!
 //! **Full.** On a file system that copies on write, a thin device or a file with holes, a log that
-//! was made whole can find no space for a write. Then nothing is broken: hosts are told that there
-//! is no space, and once there is, opening the journal anew makes it serve again.
+//! was made whole can find no space for a write. Then nothing is broken: the sense data says that
+//! there is no space, and once there is, opening the journal anew makes it serve again.
 
 use super::driver::Ring;
 use super::event::Extent;

@@ -28,7 +28,7 @@ pub(crate) struct Reader {
 }
 
 impl Grace {
-    /// Somebody begins to read what the index told just now.
+    /// Somebody begins to read what the index returned just now.
     pub(crate) fn enter(self: &Rc<Self>) -> Reader {
         let mut state = self.state.borrow_mut();
         let generation = state.generation;

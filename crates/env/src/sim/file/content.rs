@@ -155,7 +155,7 @@ impl Content {
     pub(super) fn extents(&self, range: Range<u64>) -> Vec<Extent> {
         let mut out: Vec<Extent> = Vec::new();
         let mut at = range.start;
-        let mut tell = |to: u64, allocated: bool| {
+        let mut add = |to: u64, allocated: bool| {
             let len = to.min(range.end).saturating_sub(at);
             match out.last_mut() {
                 _ if len == 0 => {}
@@ -170,10 +170,10 @@ impl Content {
         };
         let pages = range.start / PAGE..range.end.div_ceil(PAGE);
         for page in self.pages.range(pages).map(|(page, _)| *page) {
-            tell(page * PAGE, false);
-            tell((page + 1) * PAGE, true);
+            add(page * PAGE, false);
+            add((page + 1) * PAGE, true);
         }
-        tell(range.end, false);
+        add(range.end, false);
         out
     }
 }

@@ -217,7 +217,7 @@ impl Disk {
         })
     }
 
-    /// Counts how often a lie was told; for the fault's own bookkeeping.
+    /// Counts how often it lied; for the fault's own bookkeeping.
     pub(super) fn lied(inner: &Inner) {
         inner.hit(Fault::FileLyingFlush);
     }

@@ -141,7 +141,7 @@ impl DiskState {
         }
     }
 
-    /// Lets the rest of a change take effect; answers whether a lie was told about its durability.
+    /// Lets the rest of a change take effect; returns whether its durability was a lie.
     pub(super) fn finish_change(
         &mut self,
         inode: u64,

@@ -30,7 +30,7 @@ fn next_flush_fails(faults: &Faults) -> IoError {
     error
 }
 
-/// A volume with a map of its own, over a disk that can be told to fail.
+/// A volume with a map of its own, over a disk that can be made to fail.
 async fn opened(
     core: &CoreHandle,
     kind: Kind,
@@ -90,7 +90,7 @@ fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
     }
 }
 
-/// The disk takes back what was not flushed, and a read finds that before anybody was told;
+/// The disk takes back what was not flushed, and a read finds that before anybody was notified;
 /// `under_way`: while the flush that fails is.
 async fn is_read_before_it_is_reported(
     core: CoreHandle,

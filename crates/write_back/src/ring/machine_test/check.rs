@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// Whoever opens the log anew is told of exactly the blocks that it cannot vouch for, whichever
+    /// Whoever opens the log anew gets exactly the blocks that it cannot vouch for, whichever
     /// batches that are on their way he finds.
     fn check_unverified(&self) {
         let tail = self.machine.ring().tail().number;

@@ -17,9 +17,9 @@
 //! - A sync point is passed when all before it are answered, and not before.
 //! - Nothing is under way around the log while a cut is made or a backing volume is exchanged.
 //! - What was on its way when the log failed cannot be read: nobody sees the old and then the new.
-//! - Whoever opens the log after a crash is told that exactly those blocks may be half-way of which
-//!   it holds a part, or that a write around it names; whatever may be half-way is among these or
-//!   is in the log as a whole.
+//! - Whoever opens the log after a crash gets as unverified exactly those blocks of which it holds
+//!   a part, or that a write around it names; whatever may be half-way is among these or is in the
+//!   log as a whole.
 //! - No change gets into a batch whose writer has lost its right, and none is answered so whose
 //!   writer has it.
 //! - The room that the log has in use is that of its batches.
