@@ -98,7 +98,7 @@ impl<T> CommandWindow<T> {
         self.max
     }
 
-    /// The initiator was told, or is to be told, that nothing may be sent now.
+    /// The initiator knows, or is to be informed, that nothing may be sent now.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.max.precedes(self.exp)

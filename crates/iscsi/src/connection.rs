@@ -209,7 +209,7 @@ impl<P: Protocol> Connection<P> {
     fn data_came(&mut self, n: usize) {
         if self.receiver.data(n) {
             let finished = P::finish(self, true);
-            // The connection's end is told by the event and by `want`.
+            // The connection's end is reported by the event and by `want`.
             let _ = self.settle(finished);
         }
     }

@@ -1,4 +1,4 @@
-//! SendTargets: what a target tells of itself, written and read.
+//! SendTargets: what a target reports of itself, written and read.
 //!
 //! Spec: RFC 7143 appendix C "SendTargets Operation".
 

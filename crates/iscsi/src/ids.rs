@@ -59,8 +59,8 @@ pub struct Isid(pub [u8; 6]);
 
 impl Isid {
     /// An ISID of the format "random" (RFC 7143 11.12.5 "ISID"): T is 10b, then 24 bits of the
-    /// caller's randomness and a qualifier that tells the initiator's sessions with one target
-    /// portal group apart. There is no default: two initiators that share an all-zero ISID and a
+    /// caller's randomness and a qualifier that distinguishes the initiator's sessions with one
+    /// target portal group. There is no default: two initiators that share an all-zero ISID and a
     /// name end each other's sessions.
     #[must_use]
     pub const fn random(random: [u8; 3], qualifier: u16) -> Self {

@@ -4,8 +4,8 @@
 //!   | header (48, +4 digest) | data: the caller's Buf, never copied | pad, digest (0 to 7) | ...
 //! ```
 //!
-//! **Contract.** [`Transmit::pieces`] starts at the first byte that [`Transmit::sent`] has not been
-//! told of. A `Buf` is held until its last byte was sent.
+//! **Contract.** [`Transmit::pieces`] starts at the first byte that was not reported to
+//! [`Transmit::sent`]. A `Buf` is held until its last byte was sent.
 
 use crate::bhs::{self, BHS_BYTES, Bhs};
 use crate::digest::{self, DIGEST_BYTES};

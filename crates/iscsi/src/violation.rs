@@ -73,7 +73,7 @@ pub enum ViolationKind {
 pub enum Reaction {
     /// Send a Reject PDU with this reason, discard the PDU and go on.
     Reject(RejectReason),
-    /// The task that the data belongs to ends with CHECK CONDITION; the caller is told the cause. A
+    /// The task that the data belongs to ends with CHECK CONDITION; the caller gets the cause. A
     /// digest error is answered with a Reject as well.
     EndTask(DataFault),
     /// Close the connection: with ErrorRecoveryLevel 0 the initiator makes a new session.

@@ -75,7 +75,7 @@ impl Connection {
         self.tsih
     }
 
-    /// TargetPortalGroupTag of the portal, where the target has told it.
+    /// TargetPortalGroupTag of the portal, where the target has reported it.
     #[must_use]
     pub fn portal_group_tag(&self) -> Option<u16> {
         self.portal_group_tag
@@ -160,7 +160,7 @@ impl Connection {
         self.machine.submit(command, data_out, into)
     }
 
-    /// Gives a command up: nothing is told of it any more.
+    /// Gives a command up: nothing is reported of it any more.
     pub fn forget(&mut self, itt: Itt) {
         self.machine.forget(itt);
     }

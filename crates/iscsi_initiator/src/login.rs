@@ -175,8 +175,8 @@ pub async fn discover_by(
     Ok(targets)
 }
 
-/// As [`discover_by`], and what the target tells of the ports behind its portals; `None`: it is no
-/// target of ours.
+/// As [`discover_by`], and what the target reports of the ports behind its portals; `None`: it is
+/// no target of ours.
 ///
 /// # Errors
 /// Why there is no answer to SendTargets. What comes after it, or does not, is no error.
@@ -196,8 +196,8 @@ pub async fn discover_ports(
     Ok((targets, reported))
 }
 
-/// What the target tells of the ports behind its portals, in a session as `config` says; `None`: it
-/// is no target of ours.
+/// What the target reports of the ports behind its portals, in a session as `config` says; `None`:
+/// it is no target of ours.
 ///
 /// # Errors
 /// Why there is no session.

@@ -60,7 +60,7 @@ struct State {
     uncertain: Uncertain,
 }
 
-/// Commands that another initiator may have ended: a unit attention has told so, to one that was
+/// Commands that another initiator may have ended: a unit attention has said so, to one that was
 /// sent after them.
 #[derive(Default)]
 struct Uncertain {
@@ -75,7 +75,7 @@ struct Uncertain {
 /// What waits for an answer of the target.
 #[derive(Clone, Copy)]
 struct Waiting {
-    /// Where the answer goes; `None`: nobody is told ([`Session::give_up`]).
+    /// Where the answer goes; `None`: nobody waits for it ([`Session::give_up`]).
     slot: Option<usize>,
     lun: Lun,
     since: Now,
@@ -249,8 +249,8 @@ impl Session {
     }
 
     /// Commands of which an answer has shown that the target may have ended them without one: it
-    /// was a unit attention that tells of a reset, or of cleared commands, and they were sent
-    /// before what it answered. Nothing is known of them yet: ABORT TASK tells. None where the
+    /// was a unit attention that reports a reset, or cleared commands, and they were sent
+    /// before what it answered. Nothing is known of them yet: ABORT TASK shows it. None where the
     /// session is over.
     pub(crate) fn poll_uncertain(&self, cx: &Context<'_>) -> Poll<Vec<(Itt, Lun)>> {
         self.state(|state| {
@@ -465,7 +465,7 @@ impl State {
         }
     }
 
-    /// The answer to `itt` tells that commands of its unit were ended: those that left before it
+    /// The answer to `itt` says that commands of its unit were ended: those that left before it
     /// are uncertain. Later ones came to the target after the unit attention, which `itt` has
     /// taken.
     fn mark_uncertain(&mut self, itt: Itt) {
@@ -588,7 +588,7 @@ impl State {
     fn event(&mut self, event: InitiatorEvent) {
         match event {
             InitiatorEvent::Response { itt, completion } => {
-                if tells_of_ended_commands(&completion) {
+                if reports_ended_commands(&completion) {
                     self.mark_uncertain(itt);
                 }
                 self.end(itt, Ok(Ended::Command(completion)));
@@ -660,7 +660,7 @@ impl State {
 
 /// A unit attention after which commands of the nexus are gone that were there before it: it was
 /// reset, or another initiator cleared them (SAM-5 5.14 "Unit attention conditions").
-fn tells_of_ended_commands(completion: &Completion) -> bool {
+fn reports_ended_commands(completion: &Completion) -> bool {
     if completion.status != Status::CheckCondition.code() {
         return false;
     }

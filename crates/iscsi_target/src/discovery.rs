@@ -1,8 +1,8 @@
 //! SendTargets: what is granted to the asker, at addresses that it can reach.
 //!
-//! A portal group is a fabric's boundary: through one of its portals only its own targets are told,
-//! at its own addresses, and of those only addresses of the asker's family, none of the loopback
-//! unless the asker came by it, and link-local ones only of the interface that was asked
+//! A portal group is a fabric's boundary: through one of its portals only its own targets are
+//! reported, at its own addresses, and of those only addresses of the asker's family, none of the
+//! loopback unless the asker came by it, and link-local ones only of the interface that was asked
 //! (complaint: portals that hosts cannot reach cost them minutes of time-outs).
 
 use crate::export::{Export, ExportedTarget};

@@ -71,7 +71,7 @@ impl Default for Settings {
 pub struct ExportedTarget {
     /// Its iSCSI name.
     pub name: String,
-    /// What it tells as TargetAlias.
+    /// What it reports as TargetAlias.
     pub alias: Option<String>,
     /// The portal group that it is reached through.
     pub portal_group_tag: u16,

@@ -1,9 +1,9 @@
 //! What the machine says of the network ports behind the portals, for initiators that plan their
 //! paths.
 //!
-//! The owner of the front tells it ([`Server::tell_hardware`](crate::Server::tell_hardware)); a
+//! The owner of the front sets it ([`Server::set_hardware`](crate::Server::set_hardware)); a
 //! session that has logged in, for discovery or for a target, may ask, and hears of the portals
-//! that SendTargets would tell it, and of no other.
+//! that SendTargets would report to it, and of no other.
 
 use crate::discovery::offered;
 use crate::listening::ListeningAt;
@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Hardware {
     /// What fails as a whole with all of these: the node's name.
     pub controller: String,
-    /// By address. An address that is missing here is told without anything.
+    /// By address. An address that is missing here is reported without anything.
     pub ports: BTreeMap<IpAddr, PortHardware>,
 }
 

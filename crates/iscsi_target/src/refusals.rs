@@ -29,7 +29,7 @@ pub struct RefusedLogin {
     pub initiator: Option<String>,
     /// The target that it asked for.
     pub target: Option<String>,
-    /// Status class and detail that it was told, such as `0201h authentication failure`.
+    /// Status class and detail of the answer, such as `0201h authentication failure`.
     pub status: String,
     /// Why, in words.
     pub reason: String,
@@ -55,7 +55,7 @@ impl RefusedLogin {
 pub struct LoginCounts {
     /// Sessions that began.
     pub accepted: u64,
-    /// Refusals and redirections, by the status that was told, such as `0201h authentication
+    /// Refusals and redirections, by the status of the answer, such as `0201h authentication
     /// failure`. There are no more of them than the standard has statuses.
     pub refused: BTreeMap<String, u64>,
 }
@@ -106,12 +106,12 @@ impl Refusals {
         *self.locked_counts().refused.entry(status).or_default() += 1;
         let kept = self.keep(refused);
         if is_power_of_ten(kept.times) {
-            tell(&kept);
+            log(&kept);
         }
     }
 
-    /// A discovery told of nothing, because nothing is granted: no login was refused, and whoever
-    /// looks for the reason looks here.
+    /// A discovery that reported nothing, because nothing is granted: no login was refused, and
+    /// whoever looks for the reason looks here.
     pub(crate) fn discovered_nothing(&self, asked: RefusedLogin) {
         let kept = self.keep(asked);
         if is_power_of_ten(kept.times) {
@@ -176,7 +176,7 @@ fn is_power_of_ten(times: u64) -> bool {
     power == times
 }
 
-fn tell(refused: &RefusedLogin) {
+fn log(refused: &RefusedLogin) {
     let initiator = refused.initiator.as_deref().unwrap_or("-");
     let target_name = refused.target.as_deref().unwrap_or("-");
     if refused.is_redirect() {

@@ -46,7 +46,7 @@ impl Server {
     }
 
     /// Says what the machine's network ports are, for initiators that ask; the last word counts.
-    pub fn tell_hardware(&self, hardware: Hardware) {
+    pub fn set_hardware(&self, hardware: Hardware) {
         self.shared.set_hardware(hardware);
     }
 
@@ -57,7 +57,7 @@ impl Server {
     }
 
     /// Replaces the export. When this returns, every session works with it: units that were taken
-    /// away are closed, and those whose units changed have been told. A session that lost its
+    /// away are closed, and those whose units changed have been notified. A session that lost its
     /// target, or all that it was granted, goes on without units; where another target has the name
     /// of its own, it has ended.
     pub async fn publish(&self, core: &CoreHandle, export: Export) {

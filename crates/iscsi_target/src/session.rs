@@ -126,7 +126,7 @@ pub(crate) struct Working {
     pub(crate) pinned: bool,
 }
 
-/// What a session's driver is told.
+/// Orders to a session's driver.
 pub(crate) enum Order {
     End(EndReason),
     Adopt(Arc<Export>),
@@ -238,7 +238,7 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Measures what each session did while the core was busy so much; tells which of them work.
+    /// Measures what each session did while the core was busy so much; returns which of them work.
     pub(crate) fn measured(&self, busy: Load) -> Vec<Working> {
         let all = self.all.borrow();
         let work: u64 = all.values().map(|session| session.new_work()).sum();
@@ -309,7 +309,7 @@ impl Session {
             .borrow_mut()
             .remove(&self.number);
         self.ended.set(true);
-        self.tell_waiting();
+        self.wake_waiting();
     }
 
     /// The session goes on elsewhere: this core forgets it.
@@ -351,10 +351,10 @@ impl Session {
 
     pub(crate) fn has_adopted(&self, generation: u64) {
         self.adopted.set(self.adopted.get().max(generation));
-        self.tell_waiting();
+        self.wake_waiting();
     }
 
-    fn tell_waiting(&self) {
+    fn wake_waiting(&self) {
         for waker in std::mem::take(&mut *self.waiting.borrow_mut()) {
             waker.wake();
         }

@@ -94,8 +94,8 @@ impl CoreUnit {
     }
 }
 
-/// A store without room is no broken device: the host is told what is short, and may ask again when
-/// there is room.
+/// A store without room is no broken device: the sense data says what is short, and the host may
+/// ask again when there is room.
 ///
 /// spec: SPC-4 5.13.7 "Registering", 5.13.5 "Preserving persistent reservations and registrations":
 /// without the resources to hold a registration the command ends with INSUFFICIENT REGISTRATION
@@ -140,7 +140,7 @@ async fn follow_up(
         return;
     }
     let Some(unit) = find(core, id) else { return };
-    let tell_away = |ports: &KnownPorts| {
+    let establish_away = |ports: &KnownPorts| {
         for (port, attention) in &single {
             ports.establish(*attention, |away| away == port);
         }
@@ -148,8 +148,8 @@ async fn follow_up(
             ports.establish(*attention, |away| except.as_ref() != Some(away));
         }
     };
-    // Before and after: one that comes or goes meanwhile is told in one of its places.
-    tell_away(unit.shared().ports());
+    // Before and after: one that comes or goes meanwhile gets it in one of its places.
+    establish_away(unit.shared().ports());
     let (single_here, others_here) = (single.clone(), others.clone());
     call_all(core, move |core| {
         for nexus in find(core, id).iter().flat_map(|unit| unit.nexuses()) {
@@ -166,7 +166,7 @@ async fn follow_up(
         Box::pin(async {})
     })
     .await;
-    tell_away(unit.shared().ports());
+    establish_away(unit.shared().ports());
 }
 
 /// Aborts every task of these nexuses on all cores.
@@ -281,7 +281,7 @@ async fn change_soon(
     shared: &Arc<LogicalUnit>,
     edit: impl FnOnce(&mut UnitState) + Send + 'static,
 ) {
-    let (tell, mut made) = oneshot::channel();
+    let (notify, mut made) = oneshot::channel();
     let (own, shared) = (Rc::clone(core), Arc::clone(shared));
     core.spawn(Box::pin(async move {
         let changed = change(&own, &shared, move |state| {
@@ -290,7 +290,7 @@ async fn change_soon(
         });
         // Nothing of it is stored, so it cannot be refused; perhaps nobody waits any more.
         drop(changed.await);
-        let _ = tell.send(());
+        let _ = notify.send(());
     }));
     let mut timer = core.sleep_until(core.now().after(CHANGE_SOON));
     poll_fn(|cx| match Pin::new(&mut made).poll(cx) {
@@ -329,8 +329,9 @@ impl LogicalUnit {
         drop(edited.await);
     }
 
-    /// Adopts the volume's facts as they are now, after it has grown or shrunk, and tells every
-    /// nexus (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS CHANGED).
+    /// Adopts the volume's facts as they are now, after it has grown or shrunk, and establishes a
+    /// unit attention for every nexus (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS
+    /// CHANGED).
     ///
     /// Everything is held meanwhile: no command that was admitted under one size runs under the
     /// other. Lanes go first where the unit grows, the state goes first where it shrinks.
@@ -368,12 +369,12 @@ impl LogicalUnit {
         }
     }
 
-    /// Adopts whether the volume has a volatile cache, after that has changed, and tells every
-    /// nexus (SPC-4 5.14 "Unit attention": MODE PARAMETERS CHANGED). WCE becomes what is so,
-    /// whatever a host had set or saved.
+    /// Adopts whether the volume has a volatile cache, after that has changed, and establishes a
+    /// unit attention for every nexus (SPC-4 5.14 "Unit attention": MODE PARAMETERS CHANGED). WCE
+    /// becomes what is so, whatever a host had set or saved.
     ///
     /// Everything is held meanwhile. What was acknowledged under a volatile cache is flushed before
-    /// hosts are told that there is none.
+    /// hosts are informed that there is none.
     ///
     /// # Errors
     /// A lane could not be opened, and the unit is offline; or the flush failed, and hosts still
@@ -441,7 +442,7 @@ impl LogicalUnit {
             })
         })
         .await;
-        self.tell_all(core, reported).await;
+        self.establish_for_all(core, reported).await;
         change_soon(core, self, |state| {
             state.reservations.reset();
             state.modes = ModePages::from_saved(state.modes.saved);
@@ -449,8 +450,8 @@ impl LogicalUnit {
         .await;
     }
 
-    /// Tells every nexus something.
-    pub async fn tell_all(self: &Arc<Self>, core: &CoreHandle, attention: UnitAttention) {
+    /// Establishes a unit attention for every nexus.
+    pub async fn establish_for_all(self: &Arc<Self>, core: &CoreHandle, attention: UnitAttention) {
         let _going = self.keep_going().await;
         follow_up(core, self.id(), Vec::new(), Some((None, attention))).await;
     }

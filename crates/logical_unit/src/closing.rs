@@ -29,7 +29,7 @@ impl Nexus {
     ///
     /// spec: SAM-5 5.6 "Aborting commands" knows no status for a command whose unit is taken away.
     /// TASK ABORTED is what is true: it was not the initiator that aborted it, and how far it came
-    /// nobody tells.
+    /// nobody reports.
     pub fn close(self: Rc<Self>, how: Closing) -> LocalFuture<()> {
         self.raise_fence();
         let by = match how {

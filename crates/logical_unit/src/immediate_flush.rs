@@ -10,7 +10,7 @@ use volume::{Fence, Io, Op, Origin};
 impl CoreUnit {
     /// Has all synchronized that was written before this call, while nobody waits for it. What
     /// fails is logged: the layers below keep in mind what is not stable, and the next
-    /// synchronization that someone waits for tells.
+    /// synchronization that someone waits for reports it.
     pub(crate) fn flush_without_waiting(self: &Rc<Self>) {
         let stage = self.immediate_flush();
         if stage.get() != ImmediateFlush::None {

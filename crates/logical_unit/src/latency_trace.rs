@@ -23,7 +23,7 @@ use std::rc::Rc;
 use units::Now;
 use units::histogram::Place;
 
-/// What is told of all units that are up, over all cores.
+/// What is reported of all units that are up, over all cores.
 pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
     let per_core = call_all(core, |core: &CoreHandle| {
         let here = core.locals().get::<Registry>().figures();
@@ -94,8 +94,8 @@ impl Tally {
         Self { now, run: None }
     }
 
-    /// The socket has the whole answer of this one, too. Tells how long the ones before it took in
-    /// all, and how many they are, where this one took another time.
+    /// The socket has the whole answer of this one, too. Returns how long the ones before it took
+    /// in all, and how many they are, where this one took another time.
     #[inline]
     pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<(Place, u64)> {
         if let Some(run) = &mut self.run
@@ -116,7 +116,7 @@ impl Tally {
         Some(before.end(self.now))
     }
 
-    /// That was all. Tells how long the last ones took in all, and how many they are.
+    /// That was all. Returns how long the last ones took in all, and how many they are.
     #[must_use]
     pub fn end(self) -> Option<(Place, u64)> {
         Some(self.run?.end(self.now))

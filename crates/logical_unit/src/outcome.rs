@@ -26,7 +26,7 @@ pub struct Response {
     pub sense: Option<Buf>,
     /// Data-In, already cut to the allocation length.
     pub data_in: Buf,
-    /// How long it took so far, where that is told.
+    /// How long it took so far, where that is reported.
     pub latency_trace: Option<LatencyTrace>,
 }
 

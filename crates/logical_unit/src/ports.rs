@@ -1,14 +1,14 @@
-//! The initiator ports that a unit knows, and what those that are away have to be told when they
-//! come back.
+//! The initiator ports that a unit knows, and the unit attentions of those that are away, for when
+//! they come back.
 //!
 //! ```text
 //!   stranger --arrives--> here --leaves--> away (unit attentions gather) --arrives--> here
 //! ```
 //!
-//! **Contract.** A unit attention tells of something that happened to the unit, or to the nexus,
-//! and that the initiator port does not know. So a port that was never here is told nothing, one
-//! that was is told what happened since, and where this program cannot know whether it was (the
-//! unit is older than this run, or too many ports were here), it is told POWER ON, which says all.
+//! **Contract.** A unit attention reports something that happened to the unit, or to the nexus, and
+//! that the initiator port does not know. So a port that was never here gets none, one that was
+//! gets what happened since, and where this program cannot know whether it was (the unit is older
+//! than this run, or too many ports were here), it gets POWER ON, which says all.
 //!
 //! Spec: SAM-5 5.14 "Unit attention conditions", 6.3.1 "Power on", 6.3.4 "I_T nexus loss"; RFC 7143
 //! 6.3.5.1 "Loss of Nexus Notification". `docs/adr/0015-task-aborted-and-unit-attentions.md` says
@@ -22,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ports that are away and remembered, one unit each.
 const AWAY_MAX: usize = 4096;
 
-/// The ports that a unit knows. Touched when nexuses come and go and when something is told to all,
-/// never by commands.
+/// The ports that a unit knows. Touched when nexuses come and go and when something is reported to
+/// all, never by commands.
 pub(crate) struct KnownPorts(Mutex<Known>);
 
 struct Known {
@@ -59,7 +59,7 @@ impl KnownPorts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A nexus of this port begins; what it has to be told.
+    /// A nexus of this port begins; the unit attentions that it gets.
     pub(crate) fn arrives(&self, port: &NexusPort) -> AttentionQueue {
         let known = &mut *self.known();
         match known.ports.get_mut(port) {
@@ -85,7 +85,8 @@ impl KnownPorts {
         }
     }
 
-    /// A nexus of this port has ended, with what it was not told yet; `lost`: not by a logout.
+    /// A nexus of this port has ended, with the unit attentions that were not reported yet; `lost`:
+    /// not by a logout.
     pub(crate) fn leaves(&self, port: &NexusPort, mut pending: AttentionQueue, lost: bool) {
         let known = &mut *self.known();
         match known.ports.get_mut(port) {
@@ -189,7 +190,7 @@ mod test {
             UnitAttention::CapacityChanged,
         ];
         assert_eq!(reported(&known.arrives(&port(2))), both);
-        // It was here, and was told as everybody who is.
+        // It was here, and got them as everybody who is.
         known.leaves(&port(3), AttentionQueue::new(), false);
         assert_eq!(reported(&known.arrives(&port(3))), []);
     }

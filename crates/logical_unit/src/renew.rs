@@ -31,8 +31,8 @@ impl LogicalUnit {
     }
 
     /// Gives the unit a volume, in place of one that was taken away or never opened, and brings it
-    /// online. Hosts are told where its size has changed (SBC-4 4.9 "Changing the capacity"). What
-    /// it has stored is read again where it could not be.
+    /// online. Hosts get a unit attention where its size has changed (SBC-4 4.9 "Changing the
+    /// capacity"). What it has stored is read again where it could not be.
     ///
     /// # Errors
     /// Why it is still offline: a lane cannot be opened, or what it has stored still cannot be

@@ -54,8 +54,8 @@ pub(crate) struct Stored {
     pub(crate) modes: Option<ModeParameters>,
 }
 
-/// WCE tells the truth: it is one where there is a volatile cache. TAS is one: hosts wait a minute
-/// and more for commands that another one aborted, if nobody tells them
+/// WCE is one where there is a volatile cache, and only there. TAS is one: hosts wait a minute
+/// and more for commands that another one aborted, if nobody informs them
 /// (`docs/adr/0015-task-aborted-and-unit-attentions.md`).
 fn default_modes(shape: Option<Shape>) -> ModeParameters {
     ModeParameters {
@@ -148,7 +148,7 @@ fn blocks_in(bytes: u64, block_size: BlockSize) -> u32 {
     u32::try_from(bytes / u64::from(block_size.bytes())).unwrap_or(u32::MAX)
 }
 
-/// The facts that the pages tell, from the volume's.
+/// The facts that the pages report, from the volume's.
 pub(crate) fn describe(identity: &Identity, shape: Option<Shape>) -> UnitDescription {
     let block_size = identity.block_size;
     let discard = shape.is_some_and(|shape| identity.thin && shape.caps.discard != Support::Absent);

@@ -207,8 +207,8 @@ impl UnitStore for DirectoryStore {
                 error => error,
             };
             if saved.is_err() && is_first {
-                // The host is told that it was refused: the next start may not find it in force. In
-                // this order, as in `forget`.
+                // The host gets the answer that it was refused: the next start may not find it in
+                // force. In this order, as in `forget`.
                 drop(record.remove(&*files).await);
                 drop(durable::remove_file(&*files, &path).await);
             }

@@ -335,8 +335,8 @@ impl Task {
         self.unit().bytes_in_flight().get()
     }
 
-    /// The command waits for memory, and perhaps until others of its unit hold less: that is told
-    /// to those who wait for the core's pool.
+    /// The command waits for memory, and perhaps until others of its unit hold less: that is
+    /// reported to those who wait for the core's pool.
     pub fn waits_for_memory(&self) {
         self.unit().wait_for_less_in_flight();
     }
@@ -352,7 +352,7 @@ impl Task {
         self.control.stopwatch().asks_for_data(self.unit().core());
     }
 
-    /// How long it took, where that is told.
+    /// How long it took, where that is reported.
     pub(crate) fn latency_trace(&self) -> Option<LatencyTrace> {
         let unit = self.unit();
         self.control
@@ -364,7 +364,7 @@ impl Task {
             })
     }
 
-    /// What tells, also while the command runs, whether it was aborted.
+    /// What shows, also while the command runs, whether it was aborted.
     #[must_use]
     pub fn watch(&self) -> TaskWatch {
         TaskWatch {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 impl LogicalUnit {
     /// Fixes TAS of the control mode page (SPC-4 7.5.8 "Control mode page"), so that hosts cannot
-    /// change it, and tells them where it is another one now (MODE PARAMETERS CHANGED). `None`: it
-    /// stays as it is, and is theirs to change.
+    /// change it, and informs them where it is another one now (MODE PARAMETERS CHANGED). `None`:
+    /// it stays as it is, and is theirs to change.
     ///
     /// What is fixed is not stored here: whoever fixes it does so again after each start.
     pub async fn fix_task_aborted_status(self: &Arc<Self>, core: &CoreHandle, fixed: Option<bool>) {

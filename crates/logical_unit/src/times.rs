@@ -1,10 +1,10 @@
-//! How long a command has spent where, and what is told of it.
+//! How long a command has spent where, and what is reported of it.
 
 use env::CoreHandle;
 use std::cell::Cell;
 use units::{Histogram, Now};
 
-/// The commands whose time is told.
+/// The commands whose time is reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Transfer {
     /// READ.
@@ -54,7 +54,7 @@ impl StageTimes {
     }
 }
 
-/// What is told of a unit.
+/// What is reported of a unit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Figures {
     /// How long its commands took.
@@ -77,7 +77,7 @@ pub(crate) struct Stopwatch {
 
 impl Stopwatch {
     /// For a command that began to arrive at `first_byte`, and was there whole at `whole`. Without
-    /// a `transfer` nothing of it is told.
+    /// a `transfer` nothing of it is reported.
     pub(crate) fn new(transfer: Option<Transfer>, first_byte: Now, whole: Now) -> Self {
         Self {
             transfer,
@@ -122,7 +122,7 @@ impl Stopwatch {
         }
     }
 
-    /// It is answered. `false`: nothing of it is told.
+    /// It is answered. `false`: nothing of it is reported.
     pub(crate) fn answered(&self, core: &CoreHandle) -> bool {
         if self.transfer.is_some() {
             self.mark.set(core.recent());

@@ -1,10 +1,10 @@
 //! A nexus on its way from one core to another.
 //!
-//! **Contract.** While a nexus is on its way no core knows it, so nothing may be told to all
-//! nexuses of its unit then: a unit attention would be lost, or come twice. Who tells something to
-//! all nexuses keeps the unit from standing still ([`LogicalUnit::keep_going`]); who moves one
-//! makes it stand still, and gives up at once where something is being told. So neither ever waits
-//! for the other for long.
+//! **Contract.** While a nexus is on its way no core knows it, so no unit attention may be
+//! established for all nexuses of its unit then: it would be lost, or come twice. Who establishes
+//! one for all nexuses keeps the unit from standing still ([`LogicalUnit::keep_going`]); who moves
+//! one makes it stand still, and gives up at once where a unit attention is being established. So
+//! neither ever waits for the other for long.
 
 use crate::names::UnitId;
 use crate::names::UnitPorts;

@@ -128,8 +128,8 @@ impl LogicalUnit {
         &self.ports
     }
 
-    /// Lets nexuses of the unit go from core to core; `None` where something is being told to all
-    /// of them.
+    /// Lets nexuses of the unit go from core to core; `None` where a unit attention is being
+    /// established for all of them.
     #[must_use]
     pub fn stand_still(&self) -> Option<StandStill> {
         self.going.stand_still()

@@ -1,4 +1,4 @@
-//! What is told of the volume: size, abilities, block sizes.
+//! What is reported of the volume: size, abilities, block sizes.
 
 use crate::wire::TRANSFER_MAX;
 use volume::{Shape, Support};

@@ -208,7 +208,7 @@ impl Handshake {
                 .flat_map(|all| all.chunks_exact(2))
                 .any(|one| one == kind.to_be_bytes())
         };
-        let tell = |out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]| {
+        let inform = |out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]| {
             let all = [&[&kind.to_be_bytes()[..]], parts].concat().concat();
             answer(out, option, REP_INFO, &all);
         };
@@ -216,15 +216,15 @@ impl Handshake {
             export.size().to_be_bytes(),
             export.flags(self.structured).to_be_bytes(),
         );
-        tell(out, INFO_EXPORT, &[&size, &flags]);
-        // Told whether asked for or not: requests that do not fit are refused in any case.
+        inform(out, INFO_EXPORT, &[&size, &flags]);
+        // Sent whether asked for or not: requests that do not fit are refused in any case.
         let [least, preferred, most] = export.block_sizes().map(u32::to_be_bytes);
-        tell(out, INFO_BLOCK_SIZE, &[&least, &preferred, &most]);
+        inform(out, INFO_BLOCK_SIZE, &[&least, &preferred, &most]);
         if wanted(INFO_NAME) {
-            tell(out, INFO_NAME, &[]);
+            inform(out, INFO_NAME, &[]);
         }
         if wanted(INFO_DESCRIPTION) {
-            tell(out, INFO_DESCRIPTION, &[export.description.as_bytes()]);
+            inform(out, INFO_DESCRIPTION, &[export.description.as_bytes()]);
         }
         answer(out, option, REP_ACK, &[]);
         true

@@ -82,7 +82,7 @@ fn option_replies(mut bytes: &[u8]) -> Vec<(u32, u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_negotiation_tells_what_the_export_is() {
+fn a_negotiation_reports_what_the_export_is() {
     let (mut machine, greeting) = machine();
     assert_eq!(greeting, b"NBDMAGICIHAVEOPT\x00\x03");
     let mut out = Vec::new();

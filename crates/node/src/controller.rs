@@ -38,7 +38,7 @@ const CHANGE_TIME_MAX: Duration = Duration::from_secs(60);
 pub struct How {
     /// Do it although sessions are disturbed or data is lost.
     pub force: bool,
-    /// Only tell what would be done.
+    /// Only report what would be done.
     pub dry_run: bool,
 }
 
@@ -165,7 +165,7 @@ impl Controller {
         }
     }
 
-    /// Makes a change, or tells what it would do.
+    /// Makes a change, or reports what it would do.
     ///
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
@@ -286,7 +286,7 @@ impl Controller {
         self.engine.stop().await;
     }
 
-    /// What is to be known of these LUNs, told and logged.
+    /// What is to be known of these LUNs, reported and logged.
     fn notices_of(&self, luns: &[Lun]) -> Vec<String> {
         let objects = self.objects();
         let mut lines = Vec::new();
@@ -326,7 +326,7 @@ impl Controller {
         }
     }
 
-    /// Where the node listens now, and where it is told to listen always.
+    /// Where the node listens now, and where it is configured to listen always.
     pub(crate) fn own_portals(&self, listening: &[PortalFacts]) -> Vec<(String, SocketAddr)> {
         let now = listening.iter().filter_map(|portal| {
             let address = portal.address.parse().ok()?;
@@ -399,7 +399,7 @@ impl Handle {
                 return stopped();
             }
             let detail =
-                "the request was cut off by a fault inside the daemon, which its log tells";
+                "the request was cut off by a fault inside the daemon, which its log reports";
             Problem::new(Code::Internal, detail)
         })
     }

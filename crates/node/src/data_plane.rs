@@ -77,7 +77,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct Node(pub(crate) Rc<Inner>);
 
 impl Node {
-    /// The engine on core 0; `notices` tells what the runtime has to say.
+    /// The engine on core 0; `notices` returns what the runtime has to say.
     #[must_use]
     pub fn new(core: CoreHandle, config: Config, notices: Box<dyn Fn() -> Vec<String>>) -> Self {
         Self(Rc::new(Inner {
@@ -124,7 +124,7 @@ impl Inner {
         }
         let export = self.export(&objects);
         *self.objects.borrow_mut() = Rc::clone(&objects);
-        self.tell_orphans().await;
+        self.log_orphans().await;
         *self.server.borrow_mut() = Some(Server::start(&self.core, export));
         self.listening().await;
         Ok(())
@@ -203,7 +203,7 @@ impl Inner {
         let ground = (&self.config, &*pools);
         let renewed = unit.renew(&self.core, ground, lun, journal.clone()).await;
         match renewed.offline() {
-            // It is tried again and again: only what is new is told.
+            // It is tried again and again: only what is new is logged.
             Some(again)
                 if unit
                     .offline()
@@ -525,7 +525,7 @@ impl Engine for Node {
                 let keep = monitor::keep(core, Rc::downgrade(&node), pool.name.clone());
                 node.core.spawn(Box::pin(keep));
             }
-            // Interfaces tell their addresses a moment later.
+            // Interfaces report their addresses a moment later.
             let later = Rc::clone(&node);
             node.core.spawn(Box::pin(async move {
                 let soon = later.core.now().after(LISTEN_TIME_MAX);

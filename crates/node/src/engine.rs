@@ -1,4 +1,4 @@
-//! What the control side asks of the data plane, and what it is told.
+//! What the control side asks of the data plane, and what it answers.
 //!
 //! **Contract.** One change at a time: `prepare`, then either `abandon` or, once the change is
 //! stored, `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has
@@ -61,7 +61,7 @@ pub trait Engine {
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
 
-    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and tells how it is
+    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and returns how it is
     /// then.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ pub trait Engine {
         Box::pin(std::future::ready(None))
     }
 
-    /// Objects of this generation are stored: the pools are told.
+    /// Objects of this generation are stored: the pools record it.
     fn saved(&self, node_id: &str, generation: u64) -> LocalFuture<()> {
         let _ = (node_id, generation);
         Box::pin(std::future::ready(()))

@@ -1,4 +1,4 @@
-//! What this machine's network ports are, and what they have to spare, told to the front:
+//! What this machine's network ports are, and what they have to spare, reported to the front:
 //! initiators that plan their paths ask.
 //!
 //! Cards, speeds and addresses follow the system at once; head-room is what the ports' own counters
@@ -51,12 +51,12 @@ impl Meter {
     }
 }
 
-/// Tells and follows for as long as the node has a front.
+/// Reports and follows for as long as the node has a front.
 pub(crate) async fn follow(core: CoreHandle, node: Weak<Inner>) {
     let mut follower = match Follower::start(&core, Roots::default()).await {
         Ok(follower) => follower,
         Err(error) => {
-            tracing::warn!(%error, "this system does not tell its interfaces: initiators will not hear of cards and speeds");
+            tracing::warn!(%error, "this system does not report its interfaces: initiators will not hear of cards and speeds");
             return;
         }
     };
@@ -70,7 +70,7 @@ pub(crate) async fn follow(core: CoreHandle, node: Weak<Inner>) {
             else {
                 return;
             };
-            server.tell_hardware(hardware(
+            server.set_hardware(hardware(
                 &node.config.node_name,
                 follower.machine(),
                 &meters,
@@ -109,7 +109,7 @@ async fn measure(core: &CoreHandle, machine: &Machine, meters: &mut BTreeMap<Str
     }
 }
 
-/// As the front tells it.
+/// As the front reports it.
 fn hardware(node: &str, machine: &Machine, meters: &BTreeMap<String, Meter>) -> Hardware {
     let mut ports = BTreeMap::new();
     for port in machine.ports() {
@@ -193,7 +193,7 @@ mod test {
         assert_eq!(ports[0].card.as_deref(), Some("0000:03:00"));
         assert_eq!(ports[0].free, Some(800_000_000));
         assert_eq!((ports[1].card.as_deref(), ports[1].free), (None, None));
-        // Sooner than a rate can be told the last one stands; counters that go back tell none.
+        // Sooner than a rate can be measured the last one stands; counters that go back give none.
         let soon = meter.next(later.after(Duration::from_millis(100)), (u64::MAX, 0));
         assert_eq!(soon.rate, Some(200_000_000));
         let back = meter.next(later.after(Duration::from_secs(2)), (0, 0));

@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     pub(crate) asks: questions::Asks,
     /// LUNs that were made smaller in this life, by NAA identifier.
     pub(crate) shrunk: RefCell<BTreeSet<String>>,
-    /// Told when a pool that was away is there again.
+    /// Notified when a pool that was away is there again.
     pub(crate) returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
     pub(crate) turn: Mutex<()>,

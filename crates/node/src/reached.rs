@@ -1,4 +1,4 @@
-//! Where the API listens: whoever serves it tells, and `status` shows it.
+//! Where the API listens: whoever serves it says so, and `status` shows it.
 
 use manifest::config::ApiAddress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::bytes::{Writer, flag};
 use crate::description::UnitDescription;
 
-/// 8 bytes; FFFFFFFFh tells the initiator to ask READ CAPACITY (16).
+/// 8 bytes; FFFFFFFFh directs the initiator to READ CAPACITY (16).
 #[must_use]
 pub fn read_capacity_10(unit: &UnitDescription) -> Vec<u8> {
     let last = unit.block_count.0.saturating_sub(1);

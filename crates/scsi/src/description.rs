@@ -22,7 +22,7 @@ pub const PRODUCT: &str = "BLOCK VOLUME";
 pub struct UnitLimits {
     /// MAXIMUM TRANSFER LENGTH of reads, writes, verifies, ORWRITE.
     pub transfer_blocks_max: u32,
-    /// What a VERIFY without data to compare may cover. No page tells it.
+    /// What a VERIFY without data to compare may cover. No page reports it.
     pub verify_blocks_max: u64,
     /// OPTIMAL TRANSFER LENGTH.
     pub transfer_blocks_optimal: u32,

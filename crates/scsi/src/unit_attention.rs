@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use crate::opcode::Attention;
 use crate::sense::{AdditionalSense, Sense, SenseKey};
 
-/// What an initiator has to be told, strongest first.
+/// What is to be reported to an initiator, strongest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum UnitAttention {
     /// The unit was started.

@@ -1,4 +1,4 @@
-//! What a target of ours tells of the network ports behind its portals, for the initiator's
+//! What a target of ours reports of the network ports behind its portals, for the initiator's
 //! planner.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Speeds and head-room (`free`) are bits per second, and what is not known is left out. An item
-//! that the reader does not know is passed over, so that later targets may tell more.
+//! that the reader does not know is passed over, so that later targets may report more.
 //!
 //! **Contract.** [`decode`] takes whatever a peer says: what makes no sense is left out and said in
 //! words, and nothing that it returns holds a character that a terminal would act on.
@@ -27,7 +27,7 @@ pub const ASK: &str = "?";
 /// Key of the answer, once for each portal.
 pub const PORT: &str = "X-org.causeway.Port";
 
-/// Longest name of a controller, card or port that is told, in bytes.
+/// Longest name of a controller, card or port that is reported, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// Portals that are read; no target has more.
 const PORTS_MAX: usize = 1024;
@@ -40,10 +40,10 @@ const LINKS: std::ops::RangeInclusive<u64> = 1..=256;
 /// Complaints that are kept.
 const WRONG_MAX: usize = 4;
 
-/// What is told of the port behind one portal.
+/// What is reported of the port behind one portal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PortRecord {
-    /// The portal, as SendTargets tells it: `192.0.2.1:3260`.
+    /// The portal, as SendTargets reports it: `192.0.2.1:3260`.
     pub address: String,
     /// The controller: what fails as a whole with all of its cards.
     pub controller: Option<String>,
@@ -63,7 +63,7 @@ pub struct PortRecord {
     pub sessions: Option<u32>,
 }
 
-/// What a target told, and what of it made no sense.
+/// What a target reported, and what of it made no sense.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReportedPorts {
     /// By portal, each once.
@@ -72,7 +72,7 @@ pub struct ReportedPorts {
     pub wrong: Vec<String>,
 }
 
-/// A name as it may be told: printable, without the characters that part items.
+/// A name as it may be reported: printable, without the characters that part items.
 fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text
@@ -80,7 +80,7 @@ fn is_name(text: &str) -> bool {
             .all(|it| it.is_ascii_alphanumeric() || b"._:@/+-".contains(&it))
 }
 
-/// The answer as text. Names lose what may not be told.
+/// The answer as text. Names lose what may not be reported.
 pub(crate) fn encode(records: &[PortRecord]) -> Vec<u8> {
     let mut out = Vec::new();
     text::push(&mut out, PORTS, &records.len().to_string());
@@ -283,7 +283,7 @@ mod test {
     }
 
     #[test]
-    fn a_target_that_does_not_know_the_key_tells_nothing_and_a_later_one_may_tell_more() {
+    fn a_target_that_does_not_know_the_key_reports_nothing_and_a_later_one_may_report_more() {
         for text in [
             "",
             "X-org.causeway.Ports=NotUnderstood\0",

@@ -237,7 +237,7 @@ impl Connection<Initiator> {
     }
 
     /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once;
-    /// [`InitiatorEvent::Pong`] is the answer. Only the last of several is told.
+    /// [`InitiatorEvent::Pong`] is the answer. Only the last of several is reported.
     pub fn ping(&mut self) -> Itt {
         let (itt, pdu) = self.role.session.ping();
         self.role.ping = Some(itt);

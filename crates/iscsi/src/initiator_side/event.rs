@@ -1,4 +1,4 @@
-//! What an initiator connection is told, and what it tells its owner.
+//! What an initiator connection is asked, and what it reports to its owner.
 
 use crate::bhs::{Attribute, Bhs};
 use crate::chap::{CHALLENGE_BYTES, ChapAlgorithm, Secret};
@@ -104,7 +104,7 @@ pub struct Completion {
     pub sense: Buf,
     /// What was read: only bytes that have come, without a hole.
     pub data_in: Buf,
-    /// As the target tells it.
+    /// As the target reports it.
     pub residual: Residual,
 }
 
@@ -117,7 +117,7 @@ pub enum InitiatorEvent {
         tsih: Tsih,
         /// Values in force.
         parameters: Box<Parameters>,
-        /// TargetPortalGroupTag, if told.
+        /// TargetPortalGroupTag, if reported.
         portal_group_tag: Option<u16>,
     },
     /// No session; the connection is closing.

@@ -139,7 +139,7 @@ impl FullFeature {
 
     /// Says that the window is open again, where it was closed and no answer will say so: a command
     /// was ended without one (RFC 7143 11.19 "NOP-In").
-    pub(super) fn tell_of_window(&mut self, output: &mut Output) {
+    pub(super) fn report_window(&mut self, output: &mut Output) {
         if !self.session.window.is_closed() {
             return;
         }

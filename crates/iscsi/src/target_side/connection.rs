@@ -314,7 +314,7 @@ impl Connection<Target> {
     pub fn forget(&mut self, itt: Itt) {
         if let Some((full, output)) = self.full_feature() {
             full.forget(itt);
-            full.tell_of_window(output);
+            full.report_window(output);
         }
     }
 
@@ -323,7 +323,7 @@ impl Connection<Target> {
     pub fn hold_commands(&mut self, held: bool) {
         if let Some((full, output)) = self.full_feature() {
             full.session.window.hold(held);
-            full.tell_of_window(output);
+            full.report_window(output);
         }
     }
 
@@ -345,7 +345,7 @@ impl Connection<Target> {
         }
     }
 
-    /// In full feature phase, with nothing in progress, nothing to tell and nothing to send: only
+    /// In full feature phase, with nothing in progress, nothing to report and nothing to send: only
     /// what the initiator sends next changes anything, but for time.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
@@ -393,7 +393,7 @@ impl Connection<Target> {
         }
     }
 
-    /// Tells the initiator of an event of the target. Not before the login is complete.
+    /// Informs the initiator of an event of the target. Not before the login is complete.
     pub fn async_message(&mut self, event: AsyncEvent) {
         if let Some((full, output)) = self.full_feature() {
             full.async_message(event, output);

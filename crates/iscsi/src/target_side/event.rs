@@ -1,4 +1,4 @@
-//! What a target connection tells its owner, and what the owner answers.
+//! What a target connection reports to its owner, and what the owner answers.
 
 use crate::bhs::Attribute;
 use crate::connection::CloseReason;
@@ -28,7 +28,7 @@ pub enum TargetEvent {
     LoginReady(Box<LoginOutcome>),
     /// The login was refused, and this was answered. The connection is closing.
     LoginRefused {
-        /// What the initiator was told.
+        /// What the initiator was answered.
         status: LoginStatus,
         /// Why, for log and `session` output.
         reason: String,
@@ -321,7 +321,7 @@ pub struct LoginOutcome {
     pub parameters: Parameters,
 }
 
-/// An event of the target that the initiator is told of (RFC 7143 11.9.1 "AsyncEvent").
+/// An event of the target that the initiator is informed of (RFC 7143 11.9.1 "AsyncEvent").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AsyncEvent {
     /// 1: log out within `seconds`.

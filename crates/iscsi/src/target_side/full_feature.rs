@@ -377,7 +377,7 @@ impl FullFeature {
         output: &mut Output,
     ) -> Result<(), Violation> {
         let current = core::mem::replace(&mut self.current, Current::Discard);
-        self.tell_crowded(output);
+        self.report_crowded(output);
         if !intact {
             return self.damaged(&current, header, output);
         }

@@ -57,7 +57,7 @@ impl connection::Output<TargetEvent, Ledger> {
         self.events.push_back(event);
     }
 
-    /// Answers a PDU with Reject, and tells the owner.
+    /// Answers a PDU with Reject, and notifies the owner.
     pub(super) fn reject(
         &mut self,
         reason: RejectReason,

@@ -3,7 +3,7 @@
 //! **Contract.** The owner need not have memory for a write when its unsolicited data comes: it is
 //! parked, and the stream goes on for everybody else. What all tasks of the session park together
 //! is bounded, by what the owner allows at the moment; the data of a task that would be too much is
-//! thrown away and the owner told ([`DataFault::NoRoom`]), which answers that command without
+//! thrown away and the owner notified ([`DataFault::NoRoom`]), which answers that command without
 //! having touched anything. Memory is counted as it is taken: for a command whose unsolicited data
 //! comes in PDUs of its own, for all of that at once.
 
@@ -116,7 +116,7 @@ impl FullFeature {
 
     /// The owner learns that a task's data was thrown away; one that is still to be announced will
     /// say so then.
-    pub(super) fn tell_crowded(&mut self, output: &mut Output) {
+    pub(super) fn report_crowded(&mut self, output: &mut Output) {
         let Some(itt) = self.parking.crowded.take() else {
             return;
         };

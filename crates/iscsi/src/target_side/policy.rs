@@ -92,7 +92,7 @@ pub struct MutualChap {
 /// A login is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoginRefusal {
-    /// What the initiator is told.
+    /// What the initiator is answered.
     pub status: LoginStatus,
     /// Why, for log and `session` output; never sent.
     pub reason: String,

@@ -541,7 +541,7 @@ fn additional_header_segments_are_read_in_two_parts() {
 
 /// The window counts down with what is in progress and comes back with the answers.
 #[test]
-fn max_cmd_sn_tells_how_much_more_is_taken() {
+fn max_cmd_sn_says_how_much_more_is_taken() {
     let config = TargetConfig {
         command_depth: 4,
         ..TargetConfig::default()
@@ -602,7 +602,7 @@ fn a_fence_is_reported_and_answered_and_one_that_makes_no_sense_is_rejected() {
 /// sense.
 // spec: RFC 7143 11.10 "Text Request", appendix C "SendTargets Operation".
 #[test]
-fn text_in_a_normal_session_tells_of_its_own_target_only() {
+fn text_in_a_normal_session_reports_its_own_target_only() {
     let cases = [
         ("SendTargets=All\0", true),
         ("SendTargets=\0", true),

@@ -60,7 +60,7 @@ pub(super) struct Features {
     pub(super) anchor: bool,
     /// SYNCHRONIZE CACHE (16), not only (10).
     pub(super) synchronize_16: bool,
-    /// It tells which blocks are mapped (SBC-3 5.4).
+    /// It reports which blocks are mapped (SBC-3 5.4).
     pub(super) lba_status: bool,
 }
 

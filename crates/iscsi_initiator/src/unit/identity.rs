@@ -69,7 +69,7 @@ pub struct Identity {
 /// How two identities differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Difference {
-    /// It is another unit, or nobody can tell that it is the same.
+    /// It is another unit, or nobody can say that it is the same.
     Unit(String),
     /// The same names, and another size: a resize, or two units under one name.
     Size {
@@ -105,7 +105,7 @@ impl Identity {
         }
     }
 
-    /// It has a name that tells it from other units.
+    /// It has a name that distinguishes it from other units.
     #[must_use]
     pub fn is_known(&self) -> bool {
         !self.designators.is_empty() || !self.serial.is_empty()

@@ -12,7 +12,7 @@ use std::rc::Rc;
 pub(super) struct Login {
     pub(super) isid: Isid,
     pub(super) tsih: Tsih,
-    /// TargetPortalGroupTag, where the target told it.
+    /// TargetPortalGroupTag, where the target reported it.
     pub(super) group_tag: Option<u16>,
     pub(super) fencing: Fencing,
 }

@@ -59,13 +59,13 @@ use paths::stale::Nexus;
 use session::Inner;
 
 /// Hears of new facts.
-type Tell = Box<dyn Fn(&UnitFacts)>;
+type OnGrowth = Box<dyn Fn(&UnitFacts)>;
 
 /// What all paths to a unit know of it.
 pub struct Unit {
     facts: RefCell<UnitFacts>,
     /// Whoever wants to know that it has grown.
-    growth: RefCell<Option<Tell>>,
+    growth: RefCell<Option<OnGrowth>>,
     /// This host's reservation key.
     reservation: Option<reservation::Reservation>,
     /// The sessions of our nexuses, for fences.
@@ -106,9 +106,9 @@ impl Unit {
         self.facts.borrow().clone()
     }
 
-    /// From now on `tell` hears of every larger size that the target announces.
-    pub fn on_growth(&self, tell: impl Fn(&UnitFacts) + 'static) {
-        self.growth.replace(Some(Box::new(tell)));
+    /// From now on `hear` is called with the facts at every larger size that the target announces.
+    pub fn on_growth(&self, hear: impl Fn(&UnitFacts) + 'static) {
+        self.growth.replace(Some(Box::new(hear)));
     }
 
     /// Another host has taken this host's reservation key away: nothing is written any more.
@@ -152,8 +152,8 @@ impl Unit {
             Some(Difference::Size { here, known }) if announced && here > known => {
                 facts.identity.block_count = here;
                 facts.capacity.block_count = here;
-                if let Some(tell) = &*self.growth.borrow() {
-                    tell(&facts);
+                if let Some(hear) = &*self.growth.borrow() {
+                    hear(&facts);
                 }
                 Ok(())
             }

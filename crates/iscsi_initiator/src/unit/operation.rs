@@ -109,7 +109,7 @@ pub(super) fn stability(durability: Durability, features: Features, has_fua: boo
     Stability { fua, flush }
 }
 
-/// What is told to whoever asked, if a refusal is the last word.
+/// What is returned to whoever asked, if a refusal is the last word.
 pub(super) fn error(op: &Op, status: u8, sense: Option<&Sense>) -> IoError {
     match (Status::from_code(status), sense) {
         (Some(Status::CheckCondition), Some(sense)) => of_sense(op, sense),

@@ -198,14 +198,14 @@ impl Path {
         });
         let (mut identity, group) = match asker.identity().await {
             Ok((identity, _, group)) => (identity, group),
-            // A port that stands by need not tell the size.
+            // A port that stands by need not report the size.
             Err(Why::NoAnswer(NoAnswer::Refused(_))) if stands_by => {
                 return Ok((None, has_port_groups(&inquiry), true));
             }
             Err(why) => return Err(of_why(why)),
         };
         if stands_by {
-            // Nor need it tell the right one.
+            // Nor need it report the right one.
             identity.block_count = self.unit.facts.borrow().identity.block_count;
         }
         self.compare(&identity).await?;

@@ -126,7 +126,7 @@ impl Asker<'_> {
     }
 
     /// The same for a command that says something.
-    pub(super) async fn tell(&self, cdb: cdb::Cdb, out: Buf) -> Result<(), NoAnswer> {
+    pub(super) async fn send(&self, cdb: cdb::Cdb, out: Buf) -> Result<(), NoAnswer> {
         self.exchange(cdb, &out, 0).await.map(|_nothing| ())
     }
 

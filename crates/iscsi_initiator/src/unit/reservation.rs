@@ -50,7 +50,7 @@ pub(super) enum Found {
     Registered,
     /// This nexus has it.
     Held,
-    /// Nobody of this host has it any more, or it cannot be told.
+    /// Nobody of this host has it any more, or it cannot be found out.
     Gone,
 }
 
@@ -98,7 +98,7 @@ impl Reservation {
         }
         // REGISTER with our own key in both places changes nothing, and conflicts where this nexus
         // does not have it.
-        let held = asker.tell(
+        let held = asker.send(
             cdb::persistent_reserve_out(REGISTER, PARAMETER_BYTES),
             self.parameters(self.key, false),
         );
@@ -124,10 +124,10 @@ impl Reservation {
     /// Kept over a power loss of the target where that can be had.
     async fn register(&self, asker: &Asker<'_>) -> Result<(), NoAnswer> {
         let cdb = || cdb::persistent_reserve_out(REGISTER_AND_IGNORE, PARAMETER_BYTES);
-        match asker.tell(cdb(), self.parameters(0, true)).await {
+        match asker.send(cdb(), self.parameters(0, true)).await {
             // It cannot, or its store fails; a registration for now is better than none.
             Err(NoAnswer::Refused(refusal)) if refusal.status == Status::CheckCondition.code() => {
-                asker.tell(cdb(), self.parameters(0, false)).await
+                asker.send(cdb(), self.parameters(0, false)).await
             }
             other => other,
         }

@@ -242,7 +242,7 @@ impl Inner {
     }
 
     /// Whether the unit is the one that we know. If not, it leaves the session, and its next login
-    /// will tell why.
+    /// will report why.
     async fn verify_identity(&self) -> bool {
         let asker = Asker {
             session: &self.session,

@@ -339,8 +339,8 @@ impl SharedSession {
 /// unit.
 ///
 /// Another host that resets the unit, or clears its commands, ends ours as well, and with TAS zero
-/// nobody answers them. A unit attention tells, to the next command; where there is none, TEST UNIT
-/// READY asks. ABORT TASK then says of each that it is over.
+/// nobody answers them. A unit attention reports it to the next command; where there is none, TEST
+/// UNIT READY asks. ABORT TASK then says of each that it is over.
 async fn watch(shared: Weak<SharedSession>, session: Session) {
     loop {
         poll_fn(|cx| session.poll_busy(cx)).await;

@@ -110,9 +110,9 @@ pub(super) struct Awaited {
     ledger: Rc<Ledger>,
     host: Rc<OfHost>,
     bytes: Cell<usize>,
-    /// What was told of it as parked.
+    /// What was reported of it as parked.
     parked: Cell<usize>,
-    /// What was told of it as held.
+    /// What was reported of it as held.
     held: Cell<usize>,
     /// When something of what it announced had come last, or began to be awaited.
     came: Cell<Option<Now>>,

@@ -207,8 +207,8 @@ impl Coalescing {
         true
     }
 
-    /// Nothing more is to be done at `now`. `owed` tells how many bytes the next so many PDUs will
-    /// have; `round_trip` asks for the least time that a packet takes to the host and back, in
+    /// Nothing more is to be done at `now`. `owed` returns how many bytes the next so many PDUs
+    /// will have; `round_trip` asks for the least time that a packet takes to the host and back, in
     /// microseconds; `None` where nobody knows.
     pub(super) fn rest(
         &mut self,

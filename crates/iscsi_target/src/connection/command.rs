@@ -24,7 +24,7 @@ use units::{Buf, Now, Pool};
 /// How long until memory is asked for again, where there was none.
 const MEMORY_RETRY: Duration = Duration::from_millis(2);
 
-/// A timer that rings so much late tells that the whole process was stopped.
+/// A timer that rings so much late shows that the whole process was stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
 /// Commands ended without an answer that are remembered.
@@ -436,7 +436,7 @@ impl Driver {
 
     /// Everything that a task management function of this session has aborted is forgotten before
     /// the function is answered: the initiator may use the ITTs again from then on. What others
-    /// have aborted is theirs to tell.
+    /// have aborted is theirs to report.
     pub(super) fn forget_aborted(&mut self) {
         let running = self
             .commands

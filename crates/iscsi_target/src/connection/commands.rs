@@ -19,7 +19,7 @@ pub(super) struct Waiting {
 /// A command that runs.
 pub(super) struct Running {
     pub(super) run: u64,
-    /// Tells whether it was aborted.
+    /// Whether it was aborted.
     pub(super) watch: TaskWatch,
     pub(super) wanted: u64,
 }

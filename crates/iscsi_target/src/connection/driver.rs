@@ -186,7 +186,7 @@ impl Driver {
             self.take_events();
             progress |= self.poll_send(cx);
             self.poll_deadline(cx);
-            self.tell_counts();
+            self.report_counts();
             if self.ending.is_over() {
                 return Poll::Ready(None);
             }
@@ -205,7 +205,7 @@ impl Driver {
         Poll::Pending
     }
 
-    fn tell_counts(&mut self) {
+    fn report_counts(&mut self) {
         if let Phase::FullFeature(full) = &self.phase {
             let (session, awaited) = (&full.session, &full.awaited);
             let since = std::mem::take(&mut self.incoming.since);
@@ -278,7 +278,7 @@ impl Driver {
                     self.machine.task_management_response(itt, answer);
                 }
                 Finished::Fenced { itt, fenced } => self.machine.fence_response(itt, fenced),
-                Finished::Room { itt, sessions } => self.tell_ports(itt, sessions),
+                Finished::Room { itt, sessions } => self.answer_ports(itt, sessions),
                 Finished::LoggedOut { itt } => {
                     self.machine.logout_response(itt, LogoutAnswer::Closed);
                 }

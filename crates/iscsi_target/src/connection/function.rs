@@ -75,7 +75,7 @@ impl Driver {
             }
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
             // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
-            // told: what it wants is done.
+            // informed: what it wants is done.
             ReferencedTask::Unknown(Some(itt)) if self.commands.taken_away.remove(&itt) => {
                 TaskManagementAnswer::Complete
             }

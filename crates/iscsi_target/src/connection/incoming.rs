@@ -17,7 +17,7 @@ pub(super) struct Incoming {
     pub(super) begun: u64,
     /// When the first byte was there of what is handed to the machine, and when all of it.
     pub(super) at: (Now, Now),
-    /// What the session was not told of yet.
+    /// What was not reported to the session yet.
     pub(super) since: Received,
 }
 

@@ -265,7 +265,7 @@ impl Driver {
             &self.shared.listening(),
             scope,
         );
-        // spec: RFC 7143 appendix C: in a normal session only the session's own target is told of.
+        // spec: RFC 7143 appendix C: in a normal session only the session's own target is reported.
         if let Some(own) = own {
             records.retain(|record| record.name.eq_ignore_ascii_case(&own));
         }
@@ -315,7 +315,7 @@ impl Driver {
         }));
     }
 
-    /// Asks what is needed to tell of the ports behind the portals.
+    /// Asks what is needed to report the ports behind the portals.
     pub(super) fn ports(&mut self, itt: Itt) {
         let Some(session) = self.phase.session() else {
             return;
@@ -329,7 +329,7 @@ impl Driver {
         }));
     }
 
-    pub(super) fn tell_ports(&mut self, itt: Itt, sessions: Option<u32>) {
+    pub(super) fn answer_ports(&mut self, itt: Itt, sessions: Option<u32>) {
         let ports = hardware::records(
             &self.shared.hardware(),
             self.portal_group_tag,
@@ -394,7 +394,7 @@ impl Driver {
                 }
                 // The session stays, and sees nothing: a host that is thrown out and refused tries
                 // again for as long as its own time-outs last, and has its commands wait. One that
-                // is told that there is no such LUN goes on at once.
+                // is answered that there is no such LUN goes on at once.
                 None => {
                     session.is_shut_out();
                     taken = self.change_view(Luns::new(), UnitPortMap::new());

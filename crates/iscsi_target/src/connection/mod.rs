@@ -143,7 +143,7 @@ mod test {
             let mut driver = Driver::new(core, shared, stream, 1, permit);
             driver.run().await;
         });
-        assert!(done.is_ok(), "it waits for what nobody tells it");
+        assert!(done.is_ok(), "it waits for what nobody reports to it");
         assert_eq!(asked.get(), 1, "and asks nothing more");
     }
 }

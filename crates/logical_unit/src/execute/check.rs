@@ -63,7 +63,7 @@ fn ready(
     Ok(())
 }
 
-/// It tells or changes what a unit keeps. Where that cannot be read, nobody can say who has
+/// It reports or changes what a unit keeps. Where that cannot be read, nobody can say who has
 /// registered; and what a host registers, or saves, would take the place of what may still be
 /// brought back: those that were shut out would be let in.
 fn needs_what_is_stored(command: &Command) -> bool {
@@ -116,7 +116,7 @@ pub(super) fn protection(state: &UnitState) -> WriteProtection {
 }
 
 /// Data that has a form (a pattern, two halves, a parameter list) cannot be used in part. Plain
-/// writes take what the host announced, and the residual tells of the rest (RFC 7143 11.4.5.1).
+/// writes take what the host announced, and the residual reports the rest (RFC 7143 11.4.5.1).
 fn length_of_data(command: &Command, wanted: u64, announced: u64) -> Result<(), Refusal> {
     let exact = matches!(command, Command::WriteSame(_));
     let whole = matches!(
@@ -129,7 +129,7 @@ fn length_of_data(command: &Command, wanted: u64, announced: u64) -> Result<(), 
             | Command::WriteAtomic { .. }
     );
     if matches!(command, Command::CompareAndWrite(_)) && announced != wanted {
-        // The two halves tell the length twice, so it is the CDB's that is wrong.
+        // The two halves give the length twice, so it is the CDB's that is wrong.
         return Err(Sense::invalid_field_in_cdb(13, None).into());
     }
     if (exact && announced != wanted) || (whole && announced < wanted) {

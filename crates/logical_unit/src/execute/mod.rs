@@ -138,7 +138,7 @@ impl Nexus {
     }
 }
 
-/// What a command moves, where its time is told.
+/// What a command moves, where its time is reported.
 fn transfer(command: &Command) -> Option<Transfer> {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -186,9 +186,9 @@ pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
 }
 
 impl Task {
-    /// The command only tells something, and nothing stands in its way: no older ordered task, no
-    /// change of the unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are told whatever goes on
-    /// (SAM-5 "Task set management").
+    /// The command only reports something, and nothing stands in its way: no older ordered task, no
+    /// change of the unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are answered whatever
+    /// goes on (SAM-5 "Task set management").
     fn may_report(&self, command: &Command) -> bool {
         let prompt = matches!(
             command,
@@ -197,7 +197,7 @@ impl Task {
         prompt || (!self.waits(command) && !self.is_ordered() && self.try_admit(None))
     }
 
-    /// The command does more than tell something.
+    /// The command does more than report something.
     fn waits(&self, command: &Command) -> bool {
         command.blocks().is_some()
             || matches!(
@@ -205,7 +205,7 @@ impl Task {
                 Command::Unmap { .. }
                     | Command::GetLbaStatus { .. }
                     | Command::ModeSelect(_)
-                    // It is told after changes that are under way.
+                    // It reports after changes that are under way.
                     | Command::PersistentReserveIn { .. }
                     | Command::PersistentReserveOut(_)
                     | Command::ExtendedCopy { .. }

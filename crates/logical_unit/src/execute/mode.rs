@@ -9,7 +9,8 @@ use scsi::unit_attention::UnitAttention;
 use units::Buf;
 
 impl Task {
-    /// spec: SPC-4 6.11 "MODE SELECT (6) command": the other nexuses are told of a change.
+    /// spec: SPC-4 6.11 "MODE SELECT (6) command": the other nexuses get a unit attention for a
+    /// change.
     pub(super) async fn mode_select(&self, select: ModeSelect, list: &Buf) -> Result<Buf, Refusal> {
         self.admit(None).await?;
         let list = list.to_vec();

@@ -1,4 +1,5 @@
-//! Commands that tell something and touch no block: all derived from this core's copy of the state.
+//! Commands that report something and touch no block: all derived from this core's copy of the
+//! state.
 
 use super::cut;
 use crate::names::PortFacts;
@@ -131,7 +132,7 @@ impl Task {
         sense.to_bytes(request_sense_format(descriptor))
     }
 
-    /// What REQUEST SENSE tells where nothing is pending (SPC-4 6.39 "REQUEST SENSE command": why
+    /// What REQUEST SENSE reports where nothing is pending (SPC-4 6.39 "REQUEST SENSE command": why
     /// the unit is not ready, or NO SENSE).
     fn pollable_sense(&self) -> Sense {
         let offline = self.unit().with_state(|state| state.offline.is_some());

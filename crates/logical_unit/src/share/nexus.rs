@@ -62,8 +62,8 @@ pub enum NexusError {
 }
 
 impl Nexus {
-    /// A nexus at the unit `id` on this core, with the unit attentions that its initiator port has
-    /// to be told.
+    /// A nexus at the unit `id` on this core, with the unit attentions that are pending for its
+    /// initiator port.
     ///
     /// # Errors
     /// [`NexusError`].
@@ -135,7 +135,7 @@ impl Nexus {
         })
     }
 
-    /// Goes on, on this core, as it was on another one: no unit attention tells of it, and what
+    /// Goes on, on this core, as it was on another one: no unit attention reports it, and what
     /// reservations know of it stays.
     ///
     /// # Errors
@@ -165,8 +165,8 @@ impl Nexus {
         self.ports.borrow().clone()
     }
 
-    /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention tells
-    /// of it (SPC-4 "INQUIRY DATA HAS CHANGED").
+    /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention reports
+    /// it (SPC-4 "INQUIRY DATA HAS CHANGED").
     pub fn set_ports(&self, ports: UnitPorts) {
         if *self.ports.borrow() != ports {
             self.ports.replace(ports);
@@ -228,8 +228,8 @@ impl Nexus {
             .unwrap_or_default()
     }
 
-    /// Tells the session that some of its tasks are no longer its concern, if there are such.
-    fn tell_released(&self) {
+    /// Notifies the session that some of its tasks are no longer its concern, if there are such.
+    fn notify_released(&self) {
         let any = self
             .tasks
             .borrow()
@@ -328,7 +328,7 @@ pub(crate) fn abort(
         if released {
             unit.nexuses()
                 .iter()
-                .for_each(|nexus| nexus.tell_released());
+                .for_each(|nexus| nexus.notify_released());
         }
     })
 }

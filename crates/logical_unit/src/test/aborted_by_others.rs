@@ -29,7 +29,7 @@ fn arrive(nexus: &Rc<Nexus>, cdb: &[u8], data_out: u64) -> Task {
     }
 }
 
-/// Runs it, and what tells of it from outside.
+/// Runs it, and what is seen of it from outside.
 fn run(bench: &Bench, nexus: &Rc<Nexus>, cdb: &[u8], data: &[u8]) -> (Slot, TaskWatch) {
     let task = arrive(nexus, cdb, data.len() as u64);
     let watch = task.watch();

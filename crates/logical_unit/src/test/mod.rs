@@ -500,7 +500,7 @@ fn a_reservation_shuts_out_writers_on_every_core_and_survives_a_restart() {
 }
 
 #[test]
-fn an_ordered_task_stops_even_commands_that_only_tell_something_but_never_inquiry() {
+fn an_ordered_task_stops_even_commands_that_only_report_something_but_never_inquiry() {
     let bench = Bench::new(10);
     let (host, other) = (bench.nexus(0, "a"), bench.nexus(0, "b"));
     bench.medium.hang();
@@ -522,7 +522,7 @@ fn an_ordered_task_stops_even_commands_that_only_tell_something_but_never_inquir
 }
 
 #[test]
-fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
+fn a_unit_whose_backing_is_gone_says_not_ready_and_still_reports_who_it_is() {
     let bench = Bench::new(11);
     let host = bench.nexus(1, "a");
     let set = |offline: Option<OpenError>| {
@@ -610,7 +610,7 @@ fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_reported_to_t
 fn stopping_the_unit_writes_its_cache_first_unless_reported_not_to() {
     let bench = Bench::new(12);
     let host = bench.nexus(0, "a");
-    // Byte 4, and whether the medium is told to flush: stop, stop with NO_FLUSH, start, standby,
+    // Byte 4, and whether the medium is asked to flush: stop, stop with NO_FLUSH, start, standby,
     // active.
     for (tag, (byte, flushes)) in (1..).zip([
         (0x00, true),

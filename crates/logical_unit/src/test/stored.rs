@@ -226,9 +226,9 @@ fn rename(bench: &Bench, (from, to): (&str, &str)) {
     });
 }
 
-/// What hosts ask while nobody knows what they were told last.
+/// What hosts ask while nobody knows what was reported to them last.
 #[test]
-fn a_unit_that_cannot_read_what_it_keeps_neither_tells_nor_changes_it() {
+fn a_unit_that_cannot_read_what_it_keeps_neither_reports_nor_changes_it() {
     for name in ["vm01.reservations", "vm01.mode-pages"] {
         let new = || -> Arc<dyn UnitStore> { Arc::new(DirectoryStore::new("/state/units".into())) };
         let mut bench = Bench::with_store(27, new());

@@ -22,7 +22,7 @@ pub(crate) fn done<'a, T: 'a>(answer: T) -> Doing<'a, T> {
     Box::pin(std::future::ready(answer))
 }
 
-/// The blocks of one LUN, open. What a kind does not say is so: it has nothing to tell.
+/// The blocks of one LUN, open. What a kind does not say is so: it has nothing to report.
 pub(crate) trait Leaf {
     /// They as a volume.
     fn volume(&self) -> Arc<dyn Volume>;
@@ -157,7 +157,7 @@ pub(crate) trait Pool: Backend {
         None
     }
 
-    /// As `pool show` tells it, and the file system that it shares with others.
+    /// As `pool show` shows it, and the file system that it shares with others.
     fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)>;
 
     /// Bytes that LUNs take by NAA identifier, where their leaves do not know.
@@ -200,7 +200,7 @@ pub(crate) trait Pool: Backend {
         done(Ok(false))
     }
 
-    /// Reads what it keeps of itself and tells what is damaged, a sentence each; `None`: it keeps
+    /// Reads what it keeps of itself and reports what is damaged, a sentence each; `None`: it keeps
     /// nothing. No change is under way meanwhile.
     fn damaged(&self) -> Option<Doing<'_, Vec<String>>> {
         None

@@ -1,4 +1,4 @@
-//! The generations of the objects that are kept: told, gone back to, and held against what the
+//! The generations of the objects that are kept: reported, gone back to, and held against what the
 //! pools have seen.
 
 use super::{Controller, How};
@@ -51,7 +51,7 @@ impl Controller {
         self.edit(&Edit::RollBack(Box::new(then)), how).await
     }
 
-    /// Whether the pools have seen newer objects than these; if not, they are told of these.
+    /// Whether the pools have seen newer objects than these; if not, they record these.
     pub(super) async fn compare_with_pools(&self) {
         let newest = self.engine.newest_saved(&self.node_id).await;
         let generation = self.generation.get();
@@ -124,7 +124,7 @@ impl Controller {
         let Some(older) = older else {
             return Ok(outcome);
         };
-        self.tell_given_up(&older, &mut outcome).await;
+        self.report_given_up(&older, &mut outcome).await;
         let refusal = refusal(&older, &outcome);
         if how.dry_run {
             outcome.refusal = Some(refusal.to_string());
@@ -153,7 +153,7 @@ impl Controller {
 
     /// What is known of the newer objects: what the pools say of each LUN, and LUNs that only they
     /// know.
-    async fn tell_given_up(&self, older: &Older, outcome: &mut Outcome) {
+    async fn report_given_up(&self, older: &Older, outcome: &mut Outcome) {
         let objects = self.objects();
         let records = self.engine.records().await;
         let served = objects.luns.iter().map(|it| (it, false));

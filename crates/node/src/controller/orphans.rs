@@ -1,4 +1,4 @@
-//! LUNs that no object names: told, and adopted.
+//! LUNs that no object names: reported, and adopted.
 
 use super::{Controller, How};
 use manifest::code::Code;
@@ -190,7 +190,7 @@ fn chosen<'a>(
                     format!("no pool holds \"{what}\" without an object that names it"),
                 );
                 return Err(problem.hint(if objects.luns.contains_key(what) {
-                    "it is in service: `causeway lun show` tells how"
+                    "it is in service: `causeway lun show` shows how"
                 } else if objects.removed.contains_key(what) {
                     "it was deleted: `causeway lun restore` brings it back"
                 } else {

@@ -1,4 +1,4 @@
-//! What the controller tells: status, objects with their running state, metrics.
+//! What the controller reports: status, objects with their running state, metrics.
 
 use super::Controller;
 use manifest::code::Code;

@@ -1,4 +1,4 @@
-//! What the metrics tell of, gathered at one moment.
+//! What the metrics report, gathered at one moment.
 
 use super::Controller;
 use manifest::facts::{
@@ -9,7 +9,7 @@ use manifest::view::MemoryView;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What there is to tell.
+/// What there is to report.
 pub struct Sample {
     /// The generation of the objects.
     pub generation: u64,
@@ -34,7 +34,7 @@ pub struct Sample {
 }
 
 impl Controller {
-    /// What the metrics tell of.
+    /// What the metrics report.
     pub async fn sample(&self) -> Sample {
         let mut facts = self.engine.luns().await;
         let sessions = self.engine.sessions().await;

@@ -90,7 +90,7 @@ fn a_change_is_prepared_stored_and_adopted_and_survives_a_power_cut() {
 }
 
 #[test]
-fn a_dry_run_tells_and_does_nothing() {
+fn a_dry_run_reports_and_does_nothing() {
     let bench = Bench::new();
     let how = How {
         dry_run: true,

@@ -32,7 +32,7 @@ struct Entry {
     again: Option<Now>,
     /// When its record was looked at last.
     followed: Option<Now>,
-    /// What was told of it.
+    /// What was reported of it.
     reported: Known,
     /// It went away, and all that it held was destaged then.
     destaged: bool,

@@ -47,10 +47,10 @@ const AGAIN_TIMES: u32 = 20;
 /// Looks after one pool for as long as the node does: one whose disks hang holds up no other.
 pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
     loop {
-        // At once after a start: damage that was found then is told before anybody reads it.
+        // At once after a start: damage that was found then is reported before anybody reads it.
         if let Some(node) = node.upgrade() {
             for (volume, news) in node.journals.sample(&core, &name).await {
-                tell(&node, &name, volume, &news);
+                log(&node, &name, volume, &news);
             }
         }
         core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
@@ -73,7 +73,7 @@ pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
 }
 
 /// Logs what is new of a LUN in a journal.
-fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
+fn log(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
     let lun = node.lun_of(volume);
     match news {
         News::DestageError(why) => tracing::error!(
@@ -241,7 +241,7 @@ impl Inner {
         self.end_old_journal(pool).await?;
         let opened = opening::open(self, pool).await?;
         if let PoolJournal::Open(journal) = &opened {
-            opening::tell(pool, journal);
+            opening::log(pool, journal);
         }
         self.journals.set(&pool.name, opened.clone());
         for lun in self.luns_of(&pool.name) {

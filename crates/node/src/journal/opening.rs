@@ -45,14 +45,14 @@ pub(crate) async fn open_all(node: &Inner) {
             tracing::error!(pool = pool.name, "its LUNs are offline: {error}");
         }
         if let PoolJournal::Open(journal) = &journal {
-            tell(pool, journal);
+            log(pool, journal);
         }
         node.journals.set(&pool.name, journal);
     }
 }
 
 /// Logs what was found in it. What is damaged in it the monitor reports.
-pub(crate) fn tell(pool: &config::Pool, journal: &Journal) {
+pub(crate) fn log(pool: &config::Pool, journal: &Journal) {
     let (pool, path) = (pool.name.as_str(), journal.path().display());
     if journal.replayed() > 0 {
         let batches = journal.replayed();

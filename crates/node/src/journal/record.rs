@@ -7,8 +7,8 @@
 //! stable in it: at each opening, when it ends in order or goes away, and every ten seconds while
 //! it is written. One that has less is not taken.
 //!
-//! What this does not tell: a copy that was made after the last of these moments, put in its place
-//! after a crash. Everything else outside the journal that could tell it (the numbers in histories,
+//! What this does not show: a copy that was made after the last of these moments, put in its place
+//! after a crash. Everything else outside the journal that could show it (the numbers in histories,
 //! the generations of maps of checksums, what was destaged) is written later still.
 
 use crate::inner::Inner;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{OpenError, OpenErrorKind, UnverifiedBlocks, Volume};
 
-/// Places of damage that are told in the log one by one; after that, each time there are twice as
+/// Places of damage that are logged one by one; after that, each time there are twice as
 /// many.
 const REPORTED_MAX: u64 = 32;
 
@@ -162,7 +162,7 @@ async fn make(
     };
     let made = made.await;
     if made.is_err() {
-        // The first error is the one to tell; one that is left is never trusted.
+        // The first error is the one to report; one that is left is never trusted.
         drop(retire(core, ground, lun).await);
     }
     made.map_err(|error| crate::lun::failed::failed(&error, &path, "make"))
@@ -195,7 +195,7 @@ impl Checksums {
         let mut options = Options::new(map.sidecar, number(lun));
         // The journal has the ranges of what goes past it until the next flush.
         options.covered = true;
-        options.report = Arc::new(move |finding| reported.tell(finding));
+        options.report = Arc::new(move |finding| reported.add(finding));
         let integrity = Integrity::open(core, base, options).await?;
         if integrity.is_replaying() {
             let unverified = unverified();
@@ -276,7 +276,7 @@ impl Checksums {
     }
 }
 
-/// What was found, as the log and `status` tell it.
+/// What was found, as the log and `status` report it.
 struct Found(Mutex<Findings>);
 
 struct Findings {
@@ -307,7 +307,7 @@ impl Found {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, finding: &Finding) {
+    fn add(&self, finding: &Finding) {
         let mut known = self.lock();
         let lun = Arc::clone(&known.name);
         let lun = &*lun;
@@ -385,7 +385,7 @@ impl Findings {
         self.full = why;
     }
 
-    /// Counts a block; `true` where the log is to tell it.
+    /// Counts a block; `true` where it is to be logged.
     fn is_news(&mut self, range: &LbaRange) -> bool {
         let goes_on = self.end == Some(range.start());
         self.end = Some(range.end());

@@ -1,4 +1,4 @@
-//! How the node is: what the front, the units and the pools tell, in the API's words.
+//! How the node is: what the front, the units and the pools report, in the API's words.
 
 use crate::inner::Inner;
 use crate::lun::unit::Unit;

@@ -1,4 +1,4 @@
-//! What an administrator is told of a file that could not be made, changed or removed.
+//! What an administrator reads of a file that could not be made, changed or removed.
 
 use manifest::code::Code;
 use manifest::problem::Problem;

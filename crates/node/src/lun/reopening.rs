@@ -11,8 +11,8 @@
 //! online (`directory.rs`, `members`, `monitor.rs`). One whose stored reservations or mode pages
 //! could not be read has them read again. One of which a sync found no space is opened anew when
 //! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
-//! are told as after a start. After a sync that failed for any other reason nobody can tell from
-//! here when the disk is well, and a person has to look.
+//! get the unit attention of a start. After a sync that failed for any other reason nobody can see
+//! from here when the disk is well, and a person has to look.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and
 //! neither others nor changes: only what has answered is opened while all changes wait. Questions
@@ -145,7 +145,7 @@ async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, fir
 }
 
 /// Waits until everything that is opened for a LUN answers, if only that it cannot be had: whoever
-/// opens it tells why.
+/// opens it reports why.
 ///
 /// # Errors
 /// Its blocks cannot be made stable. The system says so once, and would let the next opening
@@ -259,7 +259,7 @@ impl Inner {
         let suspended = Rc::new(suspended);
         let now: Rc<Unit> = Rc::clone(&suspended);
         self.units.borrow_mut().insert(lun.naa.clone(), now);
-        suspended.tell_like_a_start(&self.core).await;
+        suspended.establish_power_on(&self.core).await;
         self.renew(lun, &self.journal_of(lun)).await;
     }
 
@@ -284,7 +284,7 @@ impl Inner {
         stands && !matches!(self.journals.of(name), PoolJournal::Missing(_))
     }
 
-    /// Tries one, and tells how long that took, without what it waited for its turn.
+    /// Tries one, and returns how long that took, without what it waited for its turn.
     async fn open_again(self: &Rc<Self>, naa: &str) -> Duration {
         let _turn = self.turn.lock().await;
         let begun = self.core.now();

@@ -109,7 +109,7 @@ impl Bench {
         };
         let core = self.node.core(0);
         let nexus = Nexus::open(&core, id, port, ports, false, Weak::<Alone>::new()).unwrap();
-        // Whatever it is told first.
+        // Unit attentions come first.
         while test_unit_ready(&nexus).status != Status::Good {}
         nexus
     }
@@ -194,7 +194,7 @@ fn a_lun_of_which_a_sync_found_no_space_is_opened_anew_when_there_is_some() {
         let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
         assert_eq!(reported.code, power_on);
         assert_eq!(test_unit_ready(&nexus).status, Status::Good);
-        // Whoever has the old one is never told that what it wrote is stable.
+        // Whoever has the old one never gets the answer that what it wrote is stable.
         assert!(bench.ask(&lane, Op::Flush).is_err());
         let lane = bench.lane();
         assert!(matches!(bench.ask(&lane, write()), Ok(Done::Nothing)));

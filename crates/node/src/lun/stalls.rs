@@ -1,8 +1,8 @@
 //! LUNs whose storage has stopped answering.
 //!
 //! **Contract.** An operation counts until the storage gives it back, also where its host has long
-//! given it up: a disk that hangs is told of from some seconds after it began to the moment when it
-//! answers, whatever hosts and file systems do meanwhile. What one look sees is that nothing has
+//! given it up: a disk that hangs is reported from some seconds after it began to the moment when
+//! it answers, whatever hosts and file systems do meanwhile. What one look sees is that nothing has
 //! ended since the one before, with something under way all the time.
 
 use crate::inner::Inner;
@@ -139,7 +139,7 @@ mod test {
     }
 
     #[test]
-    fn status_tells_of_a_disk_that_hangs_until_it_answers_again() {
+    fn status_reports_a_disk_that_hangs_until_it_answers_again() {
         let world = World::new(3, WorldConfig::default());
         let machine = world.node("a");
         let core = machine.core(0);

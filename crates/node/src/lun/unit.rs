@@ -466,7 +466,7 @@ impl Unit {
         adopted
     }
 
-    /// Fills in what its layers tell of themselves.
+    /// Fills in what its layers report of themselves.
     pub(crate) fn report(&self, facts: &mut LayerFacts) {
         self.stack.layers.report(facts);
     }
@@ -533,9 +533,11 @@ impl Unit {
         self.stack.leaf.as_ref()?.lacked_space()
     }
 
-    /// Hosts are told as after a start: what they wrote and did not flush may be lost.
-    pub(crate) async fn tell_like_a_start(&self, core: &CoreHandle) {
-        self.unit.tell_all(core, UnitAttention::PowerOn).await;
+    /// Hosts get the unit attention of a start: what they wrote and did not flush may be lost.
+    pub(crate) async fn establish_power_on(&self, core: &CoreHandle) {
+        self.unit
+            .establish_for_all(core, UnitAttention::PowerOn)
+            .await;
     }
 
     /// How often commands ended with something else than GOOD.
@@ -581,7 +583,7 @@ fn not_journaled() -> OpenError {
     OpenError {
         kind: OpenErrorKind::Refused,
         cause: "checksums need the pool's journal, and it is not in use for this LUN".to_owned(),
-        next_step: "causeway pool show tells how the journal is".to_owned(),
+        next_step: "causeway pool show shows how the journal is".to_owned(),
     }
 }
 

@@ -183,7 +183,7 @@ impl Directory {
         Err(OpenError {
             kind: OpenErrorKind::Missing,
             cause,
-            next_step: "mount its file system: the pool and its LUNs come back by themselves (findmnt tells what is mounted)"
+            next_step: "mount its file system: the pool and its LUNs come back by themselves (findmnt shows what is mounted)"
                 .to_owned(),
         })
     }

@@ -1,12 +1,12 @@
-//! What the system tells of block devices: their disks, and serial numbers.
+//! What the system reports of block devices: their disks, and serial numbers.
 
 use env::CoreHandle;
 use std::path::{Path, PathBuf};
 
-/// Where the system tells of block devices.
+/// Where the system shows block devices.
 const BLOCK: &str = "/sys/class/block";
 
-/// The directory in which the system tells of a block device.
+/// The directory in which the system shows a block device.
 async fn facts_of(core: &CoreHandle, path: &Path) -> Option<PathBuf> {
     let device = core.files().resolve(path).await.ok()?;
     let inside = device.starts_with("/dev");

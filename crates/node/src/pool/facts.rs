@@ -1,4 +1,4 @@
-//! What `pool show` tells of all pools.
+//! What `pool show` shows of all pools.
 
 use crate::backend::door::Promised;
 use crate::inner::Inner;

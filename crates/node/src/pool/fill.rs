@@ -150,7 +150,11 @@ mod test {
         assert_eq!(full(&fill, 14_400, 70_000, 9_000), None, "it shrinks");
         let mut young = Fill::default();
         young.sample(at(0), 1000, 0, 1000);
-        assert_eq!(young.full_in(at(59), 500, 500), None, "too short to tell");
+        assert_eq!(
+            young.full_in(at(59), 500, 500),
+            None,
+            "too short for a forecast"
+        );
         assert_eq!(full(&young, 60, 500, 500), Some(60));
         assert_eq!(full(&young, 3_600, 1, u64::MAX), None, "not in a year");
     }

@@ -181,8 +181,8 @@ impl Inner {
         found
     }
 
-    /// Tells in the log what was found at the start.
-    pub(crate) async fn tell_orphans(&self) {
+    /// Logs what was found at the start.
+    pub(crate) async fn log_orphans(&self) {
         let all = self.find_orphans().await;
         for orphan in all.iter().filter(|orphan| !orphan.is_foreign) {
             tracing::warn!(

@@ -1,6 +1,6 @@
 //! Pools that go and come back, and state directories that are taken from an older copy, in any
 //! order, on a simulated machine: the model knows which LUNs there are, which pool has seen what,
-//! and what must be told.
+//! and what must be reported.
 
 use crate::controller::{Controller, How};
 use crate::data_plane::Node;

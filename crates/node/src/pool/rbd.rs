@@ -373,7 +373,7 @@ impl Rbd {
         Ok(done?)
     }
 
-    /// Asks for the cluster's health, where that is due, and tells what is new of it.
+    /// Asks for the cluster's health, where that is due, and reports what is new of it.
     async fn ask_health(&self) {
         let (node, now) = (self.node(), self.node().core.now());
         let Ok(cluster) = self.cluster() else { return };
@@ -434,7 +434,7 @@ impl Rbd {
                     "pool {}: this node was shut out of the cluster (blocklisted): somebody has taken over what it served",
                     self.config.name
                 ),
-                next_step: "it connects anew, and serves what nobody else has the lock of (rbd status tells who has)".to_owned(),
+                next_step: "it connects anew, and serves what nobody else has the lock of (rbd status shows who has)".to_owned(),
             };
             let _turn = node.turn.lock().await;
             self.set_missing(Some(why.clone()));

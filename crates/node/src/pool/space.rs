@@ -2,7 +2,7 @@
 //!
 //! **Contract.** Whoever asks waits a moment at the most. A pool that hangs (a dead network file
 //! system, a disk that answers nothing) is asked once and not again until it answers; meanwhile its
-//! last figures are told with their age, and that it does not answer.
+//! last figures are reported with their age, and that it does not answer.
 
 use crate::backend::door::Promised;
 use crate::pool::fill::{Fill, Level};
@@ -40,7 +40,7 @@ pub(crate) struct Known {
     asked: Option<Now>,
 }
 
-/// What there is to tell of one pool.
+/// What there is to report of one pool.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(crate) struct Room {
     space: Option<Space>,
@@ -163,7 +163,7 @@ pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Know
     }
 }
 
-/// Asks, unless an earlier question has no answer yet, and tells what is known after a moment.
+/// Asks, unless an earlier question has no answer yet, and returns what is known after a moment.
 async fn ask_in_time(
     core: &CoreHandle,
     known: &Rc<RefCell<Known>>,
@@ -193,11 +193,11 @@ async fn ask_in_time(
             core.spawn(asking);
         }
     }
-    known.borrow().tell(core.now())
+    known.borrow().room(core.now())
 }
 
 impl Known {
-    fn tell(&self, now: Now) -> Room {
+    fn room(&self, now: Now) -> Room {
         let waiting = self.asked.map(|asked| now.since(asked));
         let mut room = Room::default();
         match &self.answer {

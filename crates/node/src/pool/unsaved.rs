@@ -1,9 +1,9 @@
 //! Records that could not be written down, until they are.
 //!
 //! **Contract.** What stands beside LUNs, in pools' directories and in the state directory about
-//! journals, pools and scrubs follows what it tells of: a disk that is full refuses none of that. A
-//! record that fails is logged once and stands in `status`, and it is written as it should be then
-//! within [`AGAIN`] of when that goes: nobody has to ask.
+//! journals, pools and scrubs follows what it describes: a disk that is full refuses none of that.
+//! A record that fails is logged once and stands in `status`, and it is written as it should be
+//! then within [`AGAIN`] of when that goes: nobody has to ask.
 
 use crate::inner::Inner;
 use crate::journal::pool_journal::PoolJournal;

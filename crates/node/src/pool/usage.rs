@@ -1,4 +1,4 @@
-//! The space that LUNs take in their pools: one listing per pool tells it for all of them.
+//! The space that LUNs take in their pools: one listing per pool reports it for all of them.
 //!
 //! Whoever asks gets what is known, waits a moment where a look may end soon, and never waits for a
 //! pool that hangs.

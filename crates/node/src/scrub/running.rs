@@ -9,7 +9,7 @@ use crate::lun::unit::{Base, Unit};
 use crate::pool::late;
 use crate::scrub::due::most_due;
 use crate::scrub::scrubs::Entry;
-use crate::scrub::scrubs::tell;
+use crate::scrub::scrubs::fill_in;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
 use layers::scrub::{Bad, BadKind, End, Job, Machine, ScrubReport};
 use manifest::code::Code;
@@ -182,7 +182,7 @@ impl Inner {
             count(Rc::downgrade(self)),
             keep(Rc::downgrade(self), naa.to_owned()),
         );
-        tell(&mut facts, block_bytes, &job.progress(), &job.report());
+        fill_in(&mut facts, block_bytes, &job.progress(), &job.report());
         let entry = Entry {
             facts,
             block_bytes,
@@ -328,7 +328,7 @@ async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
         let Some(entry) = entries.get_mut(&naa) else {
             return;
         };
-        tell(
+        fill_in(
             &mut entry.facts,
             entry.block_bytes,
             &job.progress(),

@@ -36,7 +36,7 @@ impl Scrubs {
         let entry = entries.get(naa)?;
         let mut facts = entry.facts.clone();
         if let Some(job) = &entry.job {
-            tell(
+            fill_in(
                 &mut facts,
                 entry.block_bytes,
                 &job.progress(),
@@ -73,7 +73,7 @@ impl Scrubs {
     }
 }
 
-pub(crate) fn tell(
+pub(crate) fn fill_in(
     facts: &mut ScrubFacts,
     block_bytes: u64,
     progress: &ScrubProgress,

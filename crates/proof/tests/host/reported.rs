@@ -1,4 +1,4 @@
-//! What our own target tells of the ports behind its portals, and what the planner makes of it.
+//! What our own target reports of the ports behind its portals, and what the planner makes of it.
 
 use crate::bench::{San, TARGET, Wish, on, options, runtime};
 use host::{Credentials, Kind, Options, Prepared, Url, prepare};
@@ -37,11 +37,11 @@ fn san(portals: u8) -> San {
     })
 }
 
-/// It tells that these ports are behind its portals, in their order.
-fn tells(san: &San, ports: &[PortHardware]) {
+/// It reports that these ports are behind its portals, in their order.
+fn report(san: &San, ports: &[PortHardware]) {
     let reported = san.portals.iter().copied().zip(ports.iter().cloned());
     let reported: Vec<(SocketAddr, PortHardware)> = reported.collect();
-    san.server.tell_hardware(hardware(&reported));
+    san.server.set_hardware(hardware(&reported));
 }
 
 /// Two ports on two cards.
@@ -65,11 +65,11 @@ fn inspect<T: Send + 'static>(
     san: &San,
     options: Options,
     hosts: usize,
-    tell: impl FnOnce(&Prepared) -> T + Send + 'static,
+    then: impl FnOnce(&Prepared) -> T + Send + 'static,
 ) -> T {
     let url = url(san, hosts);
     on(&runtime(1), move |core| async move {
-        tell(&prepare(&core, &url, &options).await.unwrap())
+        then(&prepare(&core, &url, &options).await.unwrap())
     })
 }
 
@@ -91,7 +91,7 @@ fn active(prepared: &Prepared) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
+fn the_planner_takes_ports_of_different_cards_because_the_target_reports_them() {
     let san = san(4);
     let unreported = inspect(&san, discovering("unreported"), 1, active);
     assert_eq!(unreported.len(), 2);
@@ -107,7 +107,7 @@ fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
     let reported: Vec<(SocketAddr, PortHardware)> = all
         .map(|(at, n)| (*at, port(&format!("eth{n}"), on_card(at))))
         .collect();
-    san.server.tell_hardware(hardware(&reported));
+    san.server.set_hardware(hardware(&reported));
     for (name, options, hosts) in [
         ("discovery", discovering("reported"), 1),
         // No discovery is asked for: the facts come by a session of their own.
@@ -133,9 +133,9 @@ fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
 }
 
 #[test]
-fn the_administrators_file_overrides_what_the_target_tells() {
+fn the_administrators_file_overrides_what_the_target_reports() {
     let san = san(2);
-    tells(&san, &two_cards());
+    report(&san, &two_cards());
     let mut options = discovering("facts-file");
     let dir = options.initiator_state.clone().unwrap();
     std::fs::create_dir_all(&dir).unwrap();
@@ -157,7 +157,7 @@ fn the_administrators_file_overrides_what_the_target_tells() {
 fn portals_that_share_a_port_are_one_port_of_the_plan() {
     let san = san(3);
     let one = port("eth1", "left");
-    tells(&san, &[one.clone(), one, port("eth2", "left")]);
+    report(&san, &[one.clone(), one, port("eth2", "left")]);
     let ports = inspect(&san, discovering("shared-port"), 1, |prepared| {
         prepared.facts.targets.clone()
     });
@@ -174,7 +174,7 @@ fn what_makes_no_sense_is_noticed_left_out_and_hurts_nobody() {
         mtu: 3,
         ..port("eth1", "left")
     };
-    tells(&san, &[liar, port("eth2", "right")]);
+    report(&san, &[liar, port("eth2", "right")]);
     let (ports, notices, active) = inspect(&san, discovering("liar"), 1, |prepared| {
         let (facts, notices) = (prepared.facts.clone(), prepared.notices.clone());
         (facts.targets, notices, active(prepared))
@@ -195,10 +195,10 @@ fn what_makes_no_sense_is_noticed_left_out_and_hurts_nobody() {
     }
 }
 
-/// Nothing is told before a login has succeeded: without the secret there are portals and nothing
-/// else.
+/// Nothing is reported before a login has succeeded: without the secret there are portals and
+/// nothing else.
 #[test]
-fn a_target_with_chap_tells_its_ports_to_whoever_proves_himself_and_to_nobody_else() {
+fn a_target_with_chap_reports_its_ports_to_whoever_proves_himself_and_to_nobody_else() {
     let secret = "a secret of sixteen";
     let wish = Wish {
         portals: 2,
@@ -211,7 +211,7 @@ fn a_target_with_chap_tells_its_ports_to_whoever_proves_himself_and_to_nobody_el
         ..Wish::default()
     };
     let san = San::start(wish);
-    tells(&san, &two_cards());
+    report(&san, &two_cards());
     let cards = |prepared: &Prepared| {
         let ports = prepared.facts.targets.iter();
         ports.map(|it| it.card.clone()).collect::<Vec<_>>()

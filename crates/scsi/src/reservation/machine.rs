@@ -133,7 +133,7 @@ impl Reservations {
     }
 
     /// `attention` for every registered nexus but `except`.
-    fn tell_registered(
+    fn for_registered(
         &self,
         except: &Nexus,
         attention: UnitAttention,
@@ -264,7 +264,7 @@ impl Reservations {
                 let released = UnitAttention::ReservationsReleased;
                 effects
                     .attentions
-                    .extend(self.tell_registered(caller, released));
+                    .extend(self.for_registered(caller, released));
             }
         }
     }
@@ -311,7 +311,7 @@ impl Reservations {
         }
         self.held = None;
         if kind.admits_registrants() {
-            effects.attentions = self.tell_registered(nexus, UnitAttention::ReservationsReleased);
+            effects.attentions = self.for_registered(nexus, UnitAttention::ReservationsReleased);
         }
         Ok(effects)
     }
@@ -319,7 +319,7 @@ impl Reservations {
     fn clear(&mut self, nexus: &Nexus, key: u64) -> Result<Effects, Refusal> {
         self.authenticate(nexus, key)?;
         let effects = Effects {
-            attentions: self.tell_registered(nexus, UnitAttention::ReservationsPreempted),
+            attentions: self.for_registered(nexus, UnitAttention::ReservationsPreempted),
             ..Effects::default()
         };
         self.held = None;
@@ -379,7 +379,7 @@ impl Reservations {
                     let released = UnitAttention::ReservationsReleased;
                     effects
                         .attentions
-                        .extend(self.tell_registered(nexus, released));
+                        .extend(self.for_registered(nexus, released));
                 }
                 self.hold(nexus, kind);
             }

@@ -136,7 +136,7 @@ impl Model {
         }
     }
 
-    /// What the command answers, whom it tells, whose tasks it aborts.
+    /// What the command answers, who gets a unit attention, whose tasks it aborts.
     pub(super) fn step(
         &mut self,
         who: usize,

@@ -37,7 +37,7 @@ pub enum SenseKey {
     VolumeOverflow = 0xd,
     /// Source and medium differ.
     Miscompare = 0xe,
-    /// A command completed, and there is something to tell.
+    /// A command completed, and there is something to report.
     Completed = 0xf,
 }
 

@@ -45,7 +45,7 @@ pub(crate) trait Layer {
         None
     }
 
-    /// Fills in what `lun show` and the metrics tell of it.
+    /// Fills in what `lun show` and the metrics report of it.
     fn report(&self, _: &mut LayerFacts) {}
 
     /// Operations that it makes wait now, for a reason of its own.

@@ -117,7 +117,7 @@ impl Layers {
         differ.count() > 0
     }
 
-    /// Fills in what they tell of themselves.
+    /// Fills in what they report of themselves.
     pub(crate) fn report(&self, facts: &mut LayerFacts) {
         for (_, layer) in &self.all {
             layer.report(facts);

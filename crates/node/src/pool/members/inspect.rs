@@ -165,7 +165,7 @@ pub(crate) async fn take_room(inspected: &[Inspected]) -> Result<(), Unwritten> 
     Ok(())
 }
 
-/// The same for members that were made without. Where it cannot be had, or nobody can tell, whoever
+/// The same for members that were made without. Where it cannot be had, or nobody can say, whoever
 /// writes there finds out.
 pub(crate) async fn reserve_room(inspected: &[Inspected]) {
     for inspected in inspected {
@@ -217,7 +217,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// A quick look, to be compared with an earlier one. What cannot be told is as it was.
+/// A quick look, to be compared with an earlier one. What cannot be read is as it was.
 pub(crate) async fn print(core: &CoreHandle, path: &Path, before: &Print) -> Print {
     let inspected = async {
         let file = core.files().open(path, how(false)).await?;

@@ -42,7 +42,7 @@ fn map_of(
     let broken = |rule: &str| OpenError {
         kind: OpenErrorKind::Damaged,
         cause: format!("the pool's table cannot be used: {rule}"),
-        next_step: "causeway pool check tells what stands on the members".to_owned(),
+        next_step: "causeway pool check shows what stands on the members".to_owned(),
     };
     let mut rows = Vec::new();
     for extent in &placed.extents {

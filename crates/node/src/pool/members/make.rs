@@ -20,7 +20,7 @@ const CHUNKS_MIN: u64 = 256;
 /// Bytes of a stripe unit: most requests are one piece, and a large one is on all members at once.
 const UNIT_BYTES: u32 = 64 << 10;
 
-/// Bytes of a physical block where no member is a device that tells.
+/// Bytes of a physical block where no member is a device that reports it.
 const PHYSICAL_BYTES: u32 = 4096;
 
 impl MemberPool {

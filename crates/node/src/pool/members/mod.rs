@@ -12,19 +12,19 @@
 
 mod domains;
 mod door;
+mod facts;
 mod inspect;
 mod leaf;
 mod make;
 mod sidecars;
-mod tell;
 mod watch;
 
 #[cfg(test)]
 pub(crate) mod test;
 
 pub(crate) use door::open;
+pub(crate) use facts::{MemberPoolFacts, layout_name};
 pub(crate) use leaf::MemberLeaf;
-pub(crate) use tell::{MemberPoolFacts, layout_name};
 
 use crate::pool::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
@@ -246,7 +246,7 @@ impl MemberPool {
         if has == self.layout || assembly.table.members.len() == 1 {
             return Ok(());
         }
-        let (has, says) = (tell::layout_name(has), tell::layout_name(self.layout));
+        let (has, says) = (facts::layout_name(has), facts::layout_name(self.layout));
         Err(OpenError {
             kind: OpenErrorKind::Refused,
             cause: format!("pool {} is a {has}, and node.toml says {says}", self.name),
@@ -280,11 +280,11 @@ impl MemberPool {
             Refused::Contradiction(one, other) => (
                 OpenErrorKind::Damaged,
                 format!(
-                    "{} and {} tell different things of the same event: one is of a copy that went on by itself",
+                    "{} and {} say different things of the same event: one is of a copy that went on by itself",
                     path(one),
                     path(other)
                 ),
-                "take the copy away; causeway pool check tells what stands on each",
+                "take the copy away; causeway pool check shows what stands on each",
             ),
         };
         OpenError {

@@ -160,7 +160,7 @@ impl MemberPool {
         };
         let come = come.await;
         if come.is_err() {
-            // The first error is the one to tell; what is left is given back the next time.
+            // The first error is the one to report; what is left is given back the next time.
             drop(self.give_back(core, &[coming]).await);
         }
         come

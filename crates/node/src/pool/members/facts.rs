@@ -20,7 +20,7 @@ pub(crate) const fn layout_name(layout: Layout) -> &'static str {
     }
 }
 
-/// A pool's facts as `pool show` tells them.
+/// A pool's facts as `pool show` shows them.
 #[derive(Default)]
 pub(crate) struct MemberPoolFacts {
     pub(crate) total: u64,
