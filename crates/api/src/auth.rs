@@ -71,7 +71,7 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    // Whether it lives tells nothing of what it has.
+    // Whether it lives says nothing of what it has.
     let probes = ["/healthz", "/readyz"].contains(&request.uri().path());
     let allowed = match &transport {
         Transport::Unix => true,

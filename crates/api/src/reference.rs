@@ -158,7 +158,7 @@ fn page() -> String {
         "Through the unix socket everything is possible for whoever may open it. Over TCP reading is free unless \
          `token_for_reads` says otherwise, and changing takes the token: `Authorization: Bearer`, from `api.token` in the \
          state directory.",
-        "Behind the path of a change may stand `?dry_run=true`, which only tells, and `?force=true`, which does it although \
+        "Behind the path of a change may stand `?dry_run=true`, which only reports, and `?force=true`, which does it although \
          sessions are disturbed or data is lost.",
     ] {
         out.push_str(&paragraph(text, ""));

@@ -236,7 +236,7 @@ fn a_part_that_is_changed_leaves_what_others_change_in_that_moment() {
     ];
     #[expect(
         clippy::disallowed_methods,
-        reason = "nothing tells that the second one waits; were it late, the test would prove less and pass"
+        reason = "nothing shows that the second one waits; were it late, the test would prove less and pass"
     )]
     let arrive = || std::thread::sleep(std::time::Duration::from_millis(200));
     for (object, first, second, key, stays) in changes {

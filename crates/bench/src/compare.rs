@@ -77,8 +77,8 @@ pub fn compare(before: &Document, after: &Document) -> Result<Vec<Row>, String> 
     Ok(rows)
 }
 
-/// What was asked of the target, as far as the result tells: one of before there was `workload`
-/// tells less.
+/// What was asked of the target, as far as the result says: one of before there was `workload`
+/// says less.
 fn workload(run: &RunView) -> WorkloadView {
     run.workload.clone().unwrap_or_else(|| WorkloadView {
         block_bytes: run.block_bytes,
@@ -241,7 +241,7 @@ mod test {
             "{why}"
         );
         assert!(compare(&part, &of(4096, "random", 0)).is_ok());
-        // What a later version tells beside counts between two of it.
+        // What a later version says besides counts between two of it.
         let later = |word: &str| {
             let mut run = of(4096, "random", 0);
             run["workload"]["zeal"] = word.into();
@@ -251,7 +251,7 @@ mod test {
         let why = compare(&later("a"), &later("b")).unwrap_err();
         assert!(why.contains("zeal is \"a\" in A"), "{why}");
         assert!(compare(&later("a"), &of(4096, "random", 0)).is_ok());
-        // A result of an older version tells less, and what it tells counts.
+        // A result of an older version says less, and what it says counts.
         let mut old = run(1.0, 1.0);
         old["block_bytes"] = 4096.into();
         assert!(compare(&old, &of(4096, "random", 0)).is_ok());

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use std::time::Duration;
 use units::Now;
 
-/// The longest latency that is told apart, in nanoseconds: an hour.
+/// The longest latency that is distinguished, in nanoseconds: an hour.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
 
 /// Reading or writing.

@@ -154,7 +154,7 @@ struct Begin {
     paths: host::Options,
 }
 
-/// NBD clients are told a size once, when they connect to the export: a larger one is for the next
+/// NBD clients get the size once, when they connect to the export: a larger one is for the next
 /// attach.
 async fn log_growth(core: CoreHandle, volume: Arc<dyn Volume>, exported: u64) {
     let events = Arc::clone(&volume).events(&core);
@@ -170,7 +170,7 @@ async fn log_growth(core: CoreHandle, volume: Arc<dyn Volume>, exported: u64) {
     }
 }
 
-/// Tells of every path whose state has changed.
+/// Logs every path whose state has changed.
 async fn log_paths(core: CoreHandle, located: Located) {
     let mut known: BTreeMap<String, &'static str> = BTreeMap::new();
     while let Some(status) = located.status(&core) {
@@ -252,7 +252,7 @@ fn attach(flags: &AttachFlags, lost: &Lost) -> Result<(), Problem> {
     tracing::info!(socket = %socket.display(), volume = flags.volume, size = reported, "attached");
     main.block_on(async {
         while timeout(PROBE_INTERVAL, stop.next()).await.is_err() {
-            lost.tell();
+            lost.report();
         }
     });
     notify(&[NotifyState::Stopping]);

@@ -143,7 +143,7 @@ impl Client {
     {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| self.unreachable(&error))?;
-        // It ends with the response or with the error that `send_request` tells.
+        // It ends with the response or with the error that `send_request` returns.
         tokio::spawn(connection);
         let limit = if request.method() == Method::GET {
             ANSWER_TIME_MAX

@@ -134,7 +134,7 @@ fn list<T: DeserializeOwned>(path: &str, word: fn(T) -> Word) -> Vec<Word> {
     all.into_iter().map(word).collect()
 }
 
-/// An object, as far as its name tells.
+/// An object, as far as its name shows.
 #[derive(Deserialize)]
 struct Named {
     name: String,

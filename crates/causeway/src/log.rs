@@ -1,6 +1,6 @@
 //! The log of a process that serves: lines on standard error, which never hold up what it serves.
 //!
-//! **Contract.** Whoever tells something goes on at once. Lines wait in a bounded queue for a
+//! **Contract.** Whoever logs something goes on at once. Lines wait in a bounded queue for a
 //! thread that writes them; where nobody takes them (a pipe that is not read, a terminal that is
 //! stopped), those that the queue has no room for are lost, and counted.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// Lines that may wait: enough for what a start with ten thousand LUNs tells, and a few MiB.
+/// Lines that may wait: enough for what a start with ten thousand LUNs logs, and a few MiB.
 const LINES_MAX: usize = 1 << 14;
 
 /// The log; what waits is written when it is dropped, for at most about a second.
@@ -73,9 +73,9 @@ impl Lost {
         })
     }
 
-    /// Tells the log when there are new ones. To be called now and then: this may be lost as well,
-    /// and is then logged again.
-    pub(crate) fn tell(&self) {
+    /// Logs how many are lost when there are new ones. To be called now and then: this may be lost
+    /// as well, and is then logged again.
+    pub(crate) fn report(&self) {
         let lost = self.counter.dropped_lines();
         if self.logged.swap(lost, Ordering::Relaxed) < lost {
             let notice = self.notice().unwrap_or_default();
@@ -160,8 +160,8 @@ mod test {
             let notice = log.lost().notice().expect("most are lost");
             assert!(notice.contains("95 lines of the log are lost"), "{notice}");
             // Still nobody takes any: this is lost, too.
-            log.lost().tell();
-            log.lost().tell();
+            log.lost().report();
+            log.lost().report();
             for number in 0..5 {
                 let line = reader.read();
                 assert!(line.contains(&format!("number={number}")), "{line}");
@@ -169,7 +169,7 @@ mod test {
                     reader.holds();
                 }
             }
-            log.lost().tell();
+            log.lost().report();
             reader.holds();
             let warning = reader.read();
             assert!(
@@ -177,7 +177,7 @@ mod test {
                 "{warning}"
             );
             // Once.
-            log.lost().tell();
+            log.lost().report();
             tracing::info!("after");
             reader.holds();
             let after = reader.read();

@@ -7,7 +7,7 @@
 //!   main, complete, parse      the words that were typed
 //!     cli                      the commands, and what runs each
 //!       commands/NOUN          its arguments, its work, what may stand where
-//!         commands/context     a change is asked for and told
+//!         commands/context     a change is asked for and reported
 //!           args, completion, client, output
 //! ```
 

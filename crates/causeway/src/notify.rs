@@ -1,7 +1,7 @@
-//! Tells the service manager how the process is, and never waits for it.
+//! Reports to the service manager how the process is, and never waits for it.
 //!
-//! **Contract.** Nobody who reads the socket late, or never, holds up what tells it: what does not
-//! fit now is said with the next message. (`sd_notify(3)`: datagrams to the socket that
+//! **Contract.** Nobody who reads the socket late, or never, holds up what notifies it: what does
+//! not fit now is said with the next message. (`sd_notify(3)`: datagrams to the socket that
 //! `NOTIFY_SOCKET` names.)
 
 use sd_notify::NotifyState;
@@ -74,7 +74,7 @@ fn send(socket: &OsStr, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells systemd, where it listens.
+/// Notifies systemd, where it listens.
 pub(crate) fn notify(states: &[NotifyState<'_>]) {
     static NOTIFIER: OnceLock<Notifier> = OnceLock::new();
     let notifier = NOTIFIER.get_or_init(|| Notifier::to(std::env::var_os("NOTIFY_SOCKET")));

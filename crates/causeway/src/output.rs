@@ -47,7 +47,7 @@ impl Output {
         }
     }
 
-    /// Tells what went wrong, on standard error.
+    /// Reports what went wrong, on standard error.
     pub(crate) fn problem(&self, problem: &Problem) {
         match self.format {
             Format::Table => eprintln!("{problem}"),

@@ -1,4 +1,4 @@
-//! Reading the command line, and telling what is wrong with it in the form that was asked for.
+//! Reading the command line, and reporting what is wrong with it in the form that was asked for.
 
 use crate::cli::Cli;
 use crate::output::{Format, Output};
@@ -40,7 +40,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
     let matches = command().try_get_matches_from(words);
     matches
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| tell(&error, asked_form(words)))
+        .map_err(|error| report(&error, asked_form(words)))
 }
 
 /// The form that the words ask for, although they cannot be understood as a whole.
@@ -65,7 +65,7 @@ pub(crate) fn asked_form(words: &[OsString]) -> Format {
     form
 }
 
-fn tell(error: &clap::Error, form: Format) -> ExitCode {
+fn report(error: &clap::Error, form: Format) -> ExitCode {
     if !error.use_stderr() {
         // Help and version. A reader that has gone away is no error.
         let _ = error.print();

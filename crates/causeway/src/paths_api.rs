@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A core that does not answer by then is not told of.
+/// A core that does not answer by then is not reported.
 const ANSWER_MAX: Duration = Duration::from_millis(80);
 
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);

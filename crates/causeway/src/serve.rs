@@ -25,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use units::Reserves;
 
-/// How often the runtime's notices are looked at and the watchdog is told that all is well.
+/// How often the runtime's notices are looked at and the watchdog is notified.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Payload memory of each core that commands of hosts cannot take, for write-back and for recovery
@@ -224,12 +224,12 @@ fn start_node(
             for open in &open {
                 tracing::warn!("{open}");
             }
-            let tell = move || {
+            let all_notices = move || {
                 let known = notices.lock().unwrap_or_else(PoisonError::into_inner);
                 let all = known.iter().chain(&open).cloned();
                 all.chain(lost.notice()).collect()
             };
-            let node = Node::new(Rc::clone(&core), config.clone(), Box::new(tell));
+            let node = Node::new(Rc::clone(&core), config.clone(), Box::new(all_notices));
             let engine: Rc<dyn Engine> = Rc::new(node);
             let state_dir = config.state_dir.clone();
             let controller = Controller::start(Rc::clone(&core), config, engine).await?;
@@ -328,8 +328,8 @@ impl Signals {
     }
 }
 
-/// Until a signal: looks at notices, and tells the watchdog that every core answers. Says why where
-/// the process cannot go on.
+/// Until a signal: looks at notices, and notifies the watchdog while every core answers. Says why
+/// where the process cannot go on.
 async fn watch(
     runtime: &Runtime,
     notices: &Notices,
@@ -345,7 +345,7 @@ async fn watch(
         }
         ticks.tick().await;
         inspect_notices(runtime, notices);
-        lost.tell();
+        lost.report();
         if let Some(why) = runtime.failure() {
             return Some(why);
         }

@@ -1,9 +1,9 @@
-//! What each platform is told so that a path that is dead costs as little as it can, and so that
+//! What is set on each platform so that a path that is dead costs as little as it can, and so that
 //! several paths are one disk.
 //!
 //! A path can die without a sign: a switch that drops everything, a machine without power. Only
-//! silence tells then. How long that takes is what these settings make short: the time until a host
-//! asks, the time that it waits for an answer, and the time that it then still hopes for the
+//! silence shows it then. How long that takes is what these settings make short: the time until a
+//! host asks, the time that it waits for an answer, and the time that it then still hopes for the
 //! connection to come back. docs/start/hosts.md has what was measured.
 
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@
 //! **Contract.** Pure: views in, text out. A block can be pasted as it stands; what only the
 //! client's administrator knows is said in a comment or stands in capitals. No secret is in it.
 //!
-//! **Failure model.** None: what a client cannot be told is left out, or said.
+//! **Failure model.** None: what cannot be set on a client is left out, or said.
 
 mod blocks;
 mod chap;

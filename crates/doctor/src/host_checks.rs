@@ -58,9 +58,9 @@ fn teams(scene: &Scene) -> Finding {
 fn speeds(scene: &Scene) -> Finding {
     let known: BTreeSet<Speed> = scene.ports.iter().filter_map(|port| port.speed).collect();
     match known.len() {
-        0 => Finding::new("mixed-speeds", &[8], Verdict::NotCheckable, "no storage port tells its speed".to_owned())
+        0 => Finding::new("mixed-speeds", &[8], Verdict::NotCheckable, "no storage port reports its speed".to_owned())
             .remedy("virtual NICs often do not: see what the hypervisor gives them, and write it to a facts file"),
-        1 => Finding::good("mixed-speeds", &[8], format!("all storage ports that tell their speed run at {}", first(&known))),
+        1 => Finding::good("mixed-speeds", &[8], format!("all storage ports that report their speed run at {}", first(&known))),
         _ => {
             let all: Vec<String> = scene
                 .ports
@@ -105,7 +105,7 @@ fn negotiation(scene: &Scene) -> Finding {
             .because("after a link comes back, negotiation takes seconds before the first packet")
             .remedy("where both ends allow it, set the speed at NIC and switch; copper at 1 Gb/s and above must negotiate"),
         None if fixed > 0 => Finding::good("fixed-speed", &[9], "speeds are set, not negotiated"),
-        None => Finding::new("fixed-speed", &[9], Verdict::NotCheckable, "the drivers do not tell whether they negotiate".to_owned())
+        None => Finding::new("fixed-speed", &[9], Verdict::NotCheckable, "the drivers do not report whether they negotiate".to_owned())
             .remedy("see the settings of NIC and switch port"),
     }
 }
@@ -263,7 +263,7 @@ fn rings(scene: &Scene) -> Finding {
             "rings",
             &[14],
             Verdict::NotCheckable,
-            "the drivers do not tell their rings".to_owned(),
+            "the drivers do not report their rings".to_owned(),
         )
         .remedy("virtual NICs have none; else `ethtool -g NAME`");
     }
@@ -293,7 +293,7 @@ fn offloads(scene: &Scene) -> Finding {
         return Finding::good(
             "offloads",
             &[14],
-            "segmentation, receive and checksum offloads are on where the drivers tell",
+            "segmentation, receive and checksum offloads are on where the drivers report them",
         );
     }
     Finding::new(
@@ -322,9 +322,9 @@ fn own_port(scene: &Scene) -> Finding {
 fn numa(scene: &Scene) -> Finding {
     let nodes: BTreeSet<u16> = scene.ports.iter().filter_map(|port| port.numa).collect();
     match nodes.len() {
-        0 => Finding::new("numa", &[], Verdict::NotCheckable, "no storage port tells its NUMA node".to_owned())
+        0 => Finding::new("numa", &[], Verdict::NotCheckable, "no storage port reports its NUMA node".to_owned())
             .remedy("on a machine with several sockets, see `lspci -vv` for the NUMA node of NICs and disks"),
-        1 => Finding::good("numa", &[], "the storage ports that tell sit on one NUMA node"),
+        1 => Finding::good("numa", &[], "the storage ports that report theirs sit on one NUMA node"),
         _ => Finding::new("numa", &[], Verdict::Advice, "storage ports sit on several NUMA nodes".to_owned())
             .because("data that crosses sockets costs latency and memory bandwidth")
             .remedy("keep NIC, cache and disks of one volume on one node where the board allows it"),
@@ -384,7 +384,7 @@ fn clock(scene: &Scene) -> Finding {
         Some(false) => Finding::new("clock", &[], Verdict::Advice, "the clock is not steered by a time server".to_owned())
             .because("logs of hosts, switches and targets cannot be laid side by side, and certificates and tickets fail")
             .remedy("run chrony or systemd-timesyncd; in a container or guest, see the host's"),
-        None => Finding::new("clock", &[], Verdict::NotCheckable, "the kernel does not tell".to_owned())
+        None => Finding::new("clock", &[], Verdict::NotCheckable, "the kernel does not report it".to_owned())
             .remedy("see `timedatectl` or `chronyc tracking`"),
     }
 }

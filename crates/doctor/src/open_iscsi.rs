@@ -54,9 +54,9 @@ pub struct PathDisk {
 pub struct Record {
     /// Of what: a target and portal, or the defaults of new ones.
     pub of: String,
-    /// As in [`Session`], where it is told.
+    /// As in [`Session`], where it is reported.
     pub interval: Option<u32>,
-    /// As in [`Session`], where it is told.
+    /// As in [`Session`], where it is reported.
     pub timeout: Option<u32>,
 }
 

@@ -82,7 +82,7 @@ fn one_disk(open_iscsi: &OpenIscsi) -> Finding {
     Finding::good("one-disk", &[5], what)
 }
 
-/// Never asked: nothing but TCP tells, after many minutes.
+/// Never asked: nothing but TCP notices, after many minutes.
 fn is_deaf(interval: u32, timeout: u32) -> bool {
     interval == 0 || timeout == 0
 }

@@ -212,7 +212,8 @@ fn cards(scene: &Scene) -> Vec<Finding> {
     vec![finding]
 }
 
-/// Active paths on different controllers of the target and cards of them, as far as anybody told.
+/// Active paths on different controllers of the target and cards of them, as far as anybody
+/// reported.
 fn controllers(scene: &Scene) -> Option<Finding> {
     let (facts, plan) = scene.plan.as_ref()?;
     let active = plan.active();

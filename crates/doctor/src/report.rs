@@ -1,4 +1,4 @@
-//! All that was found, and how it is told.
+//! All that was found, and how it is reported.
 
 use crate::finding::{Finding, Verdict};
 use crate::scene::Scene;
@@ -47,7 +47,7 @@ pub fn examine(scene: &Scene) -> Report {
 
 impl Report {
     /// The report as lines for people: problems first, then advice. What is well, and what cannot
-    /// be seen from here, is named in one line each; `all` tells of it as of the others.
+    /// be seen from here, is named in one line each; `all` reports it as the others.
     #[must_use]
     pub fn text(&self, all: bool) -> String {
         let mut out = String::new();
@@ -92,7 +92,7 @@ impl Report {
                 (Verdict::NotCheckable, "not checkable from here"),
             ] {
                 let of = self.findings.iter().filter(|it| it.verdict == verdict);
-                let _fits = writeln!(out, "{head}: {} (--all tells)", of.count());
+                let _fits = writeln!(out, "{head}: {} (--all shows)", of.count());
             }
         }
         let _fits = writeln!(

@@ -36,7 +36,7 @@ pub struct Scene {
     pub pools: Pools,
 }
 
-/// What the daemon of this host tells.
+/// What the daemon of this host reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Pools {
     /// No daemon answered.
@@ -90,7 +90,7 @@ pub struct Space {
 /// Why nothing is known of the host.
 #[derive(Debug)]
 pub enum InspectError {
-    /// The system does not tell its interfaces.
+    /// The system does not report its interfaces.
     System(io::Error),
     /// `from` names none of them.
     Port(UnknownPort),
@@ -100,7 +100,7 @@ impl fmt::Display for InspectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => {
-                write!(f, "this system does not tell its interfaces: {error}")
+                write!(f, "this system does not report its interfaces: {error}")
             }
             Self::Port(unknown) => write!(f, "{unknown}"),
         }
@@ -112,7 +112,7 @@ impl std::error::Error for InspectError {}
 /// Reads the host. `from` keeps it to these interfaces and addresses.
 ///
 /// # Errors
-/// Where the system does not tell its interfaces, or `from` names none.
+/// Where the system does not report its interfaces, or `from` names none.
 pub async fn inspect(
     core: &CoreHandle,
     roots: &Roots,

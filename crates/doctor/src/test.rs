@@ -192,11 +192,11 @@ fn problems_stand_first_and_what_cannot_be_checked_in_one_line() {
         .iter()
         .filter(|it| it.verdict == Verdict::NotCheckable)
         .count();
-    let line = format!("\nnot checkable from here: {count} (--all tells)\n");
+    let line = format!("\nnot checkable from here: {count} (--all shows)\n");
     assert!(text.contains(&line), "{text}");
     let all = empty.text(true);
     assert!(
-        all.contains(&hidden.what) && !all.contains("--all tells"),
+        all.contains(&hidden.what) && !all.contains("--all shows"),
         "{all}"
     );
     // A host that is well says so.
@@ -242,7 +242,7 @@ fn every_point_of_the_list_has_its_checks_and_no_check_is_about_another_point() 
         for check in checks {
             let finding = of(check).unwrap_or_else(|| panic!("{key}: no check {check}"));
             let number: Option<u8> = key.parse().ok();
-            // Points without a number are told by their checks alone.
+            // Points without a number are named by their checks alone.
             assert!(
                 number.is_none_or(|number| finding.points.contains(&number)),
                 "{key}: {check}"

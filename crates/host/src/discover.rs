@@ -1,5 +1,5 @@
 //! Where a target listens: the portals of the URL, or what SendTargets answers; and what a target
-//! of ours tells of the ports behind its portals, in the same discovery session, or in one of its
+//! of ours reports of the ports behind its portals, in the same discovery session, or in one of its
 //! own where nothing else is to be discovered.
 
 use crate::error::HostError;
@@ -27,9 +27,9 @@ const FACTS_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Portal {
     pub(crate) address: SocketAddr,
-    /// Target portal group tag; 1 where nobody told.
+    /// Target portal group tag; 1 where nobody reported it.
     pub(crate) tag: u16,
-    /// What the target tells of the port behind it.
+    /// What the target reports of the port behind it.
     pub(crate) reported: PortRecord,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) login: &'a InitiatorConfig,
 }
 
-/// The portals that the URL names, or with one host those that the target tells.
+/// The portals that the URL names, or with one host those that the target reports.
 pub(crate) async fn portals(
     core: &CoreHandle,
     ask: &Ask<'_>,
@@ -100,7 +100,7 @@ pub(crate) async fn portals(
     Ok(found)
 }
 
-/// Why a portal does not tell what there is.
+/// Why a portal does not report what there is.
 enum Unasked {
     Login(LoginError),
     Silent,
@@ -149,7 +149,7 @@ impl Found {
         }
     }
 
-    /// Adds what the target told of its ports. Portals that are not used may be told of: other
+    /// Adds what the target reported of its ports. Portals that are not used may be reported: other
     /// hosts use them.
     fn add(&mut self, reported: Option<ReportedPorts>) {
         let Some(reported) = reported else { return };
@@ -161,13 +161,15 @@ impl Found {
             }
         }
         let notices = reported.wrong.into_iter().map(|what| {
-            format!("the target tells of its ports what makes no sense, which is left out: {what}")
+            format!(
+                "the target reports of its ports what makes no sense, which is left out: {what}"
+            )
         });
         self.notices.extend(notices);
     }
 }
 
-/// The first that tells something; all are asked at a time.
+/// The first that reports something; all are asked at a time.
 async fn join_first(
     asked: impl Iterator<Item = impl Future<Output = Option<ReportedPorts>>>,
 ) -> Option<ReportedPorts> {
@@ -190,7 +192,7 @@ async fn join_first(
     .await
 }
 
-/// What the target at `at` tells of its ports, in a discovery session; in a normal one where that
+/// What the target at `at` reports of its ports, in a discovery session; in a normal one where that
 /// is refused.
 async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<ReportedPorts> {
     let open = InitiatorConfig {
@@ -286,7 +288,7 @@ fn of_target(ask: &Ask<'_>, at: SocketAddr, targets: &[TargetRecord]) -> Result<
                 }
             }
             None => found.notices.push(format!(
-                "the target tells a portal that is no address: {}",
+                "the target reports a portal that is no address: {}",
                 portal.address
             )),
         }

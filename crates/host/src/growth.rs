@@ -1,4 +1,4 @@
-//! The size of an open volume, which may grow: told to whoever asks, on any core.
+//! The size of an open volume, which may grow: reported to whoever asks, on any core.
 
 use env::LocalFuture;
 use std::cell::RefCell;

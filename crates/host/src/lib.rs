@@ -23,8 +23,8 @@
 //! that opened it. Status is answered by that core at once, whatever the paths do: nothing in it
 //! waits for the network.
 //!
-//! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` the truth is
-//! told. [`Attached::stop`] ends within seconds, with every path hung too.
+//! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` I/O fails.
+//! [`Attached::stop`] ends within seconds, with every path hung too.
 
 mod attached;
 mod discover;

@@ -124,7 +124,7 @@ pub async fn keep_policy(
     store.set_policy(core, url, policy).await
 }
 
-/// Who the unit is, as the first path that answers tells.
+/// Who the unit is, as the first path that answers says.
 async fn identify(
     core: &CoreHandle,
     url: &Url,

@@ -47,7 +47,7 @@ pub struct Options {
     #[arg(long, default_value = "300", value_name = "SECONDS")]
     pub rediscover: RediscoverSeconds,
 
-    /// Facts about ports that the system or the target does not tell, and the planner's options
+    /// Facts about ports that the system or the target does not report, and the planner's options
     /// (TOML)
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,

@@ -66,7 +66,7 @@ pub async fn prepare(
         .await
         .map_err(|error| {
             HostError::failed(
-                format!("this system does not tell its interfaces: {error}"),
+                format!("this system does not report its interfaces: {error}"),
                 "the program needs netlink (AF_NETLINK sockets)",
             )
         })?;

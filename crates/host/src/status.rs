@@ -1,4 +1,4 @@
-//! What is told of a volume and its paths.
+//! What is reported of a volume and its paths.
 
 use env::CoreId;
 use iscsi_initiator::unit::PortStatus;
@@ -8,7 +8,7 @@ use paths::policy::Use;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A volume as it is now. What a program of another version does not tell is empty or 0.
+/// A volume as it is now. What a program of another version does not report is empty or 0.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {

@@ -1,4 +1,4 @@
-//! The documents of paths: what a program that has volumes open tells of them through its socket,
+//! The documents of paths: what a program that has volumes open reports of them through its socket,
 //! and what `causeway path` makes of that and of plans. Who writes one and who reads it use the
 //! same types, and others may.
 

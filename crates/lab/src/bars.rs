@@ -160,17 +160,17 @@ struct Lab<'a> {
     program: &'a Path,
     options: &'a BarsOptions,
     rows: Vec<Bar>,
-    tell: &'a mut dyn FnMut(&str),
+    report: &'a mut dyn FnMut(&str),
 }
 
-/// Runs them; `tell` hears what is done.
+/// Runs them; `report` hears what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
     options: BarsOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<BarsReport, LabError> {
     if let Some(name) = options
         .groups
@@ -186,7 +186,7 @@ pub async fn run(
         program,
         options: &options,
         rows: Vec::new(),
-        tell: &mut tell,
+        report: &mut report,
     };
     for group in GROUPS {
         if !options.groups.is_empty() && !options.groups.iter().any(|it| it == group) {
@@ -287,7 +287,7 @@ impl Lab<'_> {
         self.pairings("mesh", topology, pairings).await
     }
 
-    /// All eight paths, of which nobody has told the initiator how fast they are, with blocks of
+    /// All eight paths, of which the initiator does not know how fast they are, with blocks of
     /// several sizes, on a machine that does nothing else and on one that others use.
     async fn forced_mesh(&mut self) -> Result<(), LabError> {
         let seconds = self.options.seconds;
@@ -460,7 +460,7 @@ impl Lab<'_> {
             met: if at_most { value <= bar } else { value >= bar },
             last,
         };
-        (self.tell)(&bar.line());
+        (self.report)(&bar.line());
         self.rows.push(bar);
     }
 }

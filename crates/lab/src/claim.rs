@@ -2,7 +2,7 @@
 //!
 //! A lab holds the lock of `/run/causeway-lab/NAME.lock` as long as its process lives; everything
 //! that it makes bears its name: namespaces `NAME-host`, and its directory, which the lock file
-//! tells. Whoever gets the lock of another lab's file knows that its process is gone, however it
+//! names. Whoever gets the lock of another lab's file knows that its process is gone, however it
 //! ended, and clears up after it. Labs side by side have other names.
 
 use crate::error::LabError;

@@ -10,7 +10,7 @@ use crate::tool::{Tool, batch};
 pub enum Harm {
     /// The cable is pulled: both ends lose the carrier.
     Cut,
-    /// The switch forwards nothing to it and from it any more, and neither end is told.
+    /// The switch forwards nothing to it and from it any more, and neither end is notified.
     BlackHole,
     /// It carries this much only.
     Slow(Rate),

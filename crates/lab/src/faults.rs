@@ -75,7 +75,7 @@ struct Fault {
     bar_ms: f64,
 }
 
-/// A link that loses its carrier is told at once; everything else must first be missed for 1 s,
+/// A link that loses its carrier is reported at once; everything else must first be missed for 1 s,
 /// asked for 1 s more, and fenced.
 const REPORTED: f64 = 200.0;
 const UNREPORTED: f64 = 3000.0;
@@ -214,14 +214,14 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
     }
 }
 
-/// Runs the faults; `tell` hears what is done.
+/// Runs the faults; `report` hears what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a load cannot run.
 pub async fn run(
     program: &Path,
     options: FaultsOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<FaultsReport, LabError> {
     for name in &options.faults {
         if !FAULTS.iter().any(|fault| fault.name == name) {
@@ -240,7 +240,7 @@ pub async fn run(
         }
         for round in 1..=options.rounds.max(1) {
             let row = one(program, &options, &topology, fault, FAILBACK_MAX).await?;
-            tell(&format!(
+            report(&format!(
                 "{:<11} longest operation {:6.0} ms, {} errors, {} of {} blocks wrong, all as before after {}   {}",
                 row.fault,
                 row.longest_ms,

@@ -1,4 +1,4 @@
-//! What `causeway bench -R json` tells, as far as a lab reads it.
+//! What `causeway bench -R json` reports, as far as a lab reads it.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Figures {
     pub verify: Option<Verified>,
     /// The longest time in which nothing came back.
     pub stall_ms_max: f64,
-    /// One entry for each path; empty where the initiator cannot tell.
+    /// One entry for each path; empty where the initiator cannot say.
     #[serde(default)]
     pub paths: Vec<PathFigures>,
     /// Over time, where asked for.
@@ -105,7 +105,7 @@ pub struct PathFigures {
     pub ios: u64,
     /// Bytes that its operations moved, reads and writes together.
     pub bytes: u64,
-    /// Segments that were sent again, where the initiator can tell.
+    /// Segments that were sent again, where the initiator can say.
     #[serde(default)]
     pub retransmits: u64,
 }

@@ -213,14 +213,14 @@ pub(crate) fn limit(seconds: u32) -> Duration {
     Duration::from_secs(u64::from(seconds) + 60)
 }
 
-/// Runs the tests; `tell` hears what is done.
+/// Runs the tests; `report` hears what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
     options: MpioOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<MpioReport, LabError> {
     let chosen = choose(&options.tests)?;
     let topology = topology(options.rate, options.buffer_kib);
@@ -243,7 +243,7 @@ pub async fn run(
             cells.pop().expect("two runs"),
             cells.pop().expect("two runs"),
         );
-        tell(&format!(
+        report(&format!(
             "{:<5} read {:6.1} MB/s, write {:6.1} MB/s, {} and {} segments sent again   {}",
             test.name, read.mbps, write.mbps, read.retransmits, write.retransmits, test.title
         ));

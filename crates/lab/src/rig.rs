@@ -49,8 +49,8 @@ pub struct Use {
     pub wired: Vec<(usize, usize)>,
     /// Options of the initiator and the bench.
     pub words: Vec<String>,
-    /// Nobody tells the initiator what its NICs and the target's ports stand for: it goes by what
-    /// the system says, which of a veth is 10 Gb/s.
+    /// Nothing says to the initiator what its NICs and the target's ports stand for: it goes by
+    /// what the system says, which of a veth is 10 Gb/s.
     pub unreported: bool,
 }
 
@@ -251,7 +251,7 @@ impl Rig {
         format!("iscsi://{}/{IQN}/0", all.join(","))
     }
 
-    /// The file that tells the initiator what its NICs and the target's ports stand for.
+    /// The file that says to the initiator what its NICs and the target's ports stand for.
     ///
     /// # Errors
     /// Where it cannot be written.

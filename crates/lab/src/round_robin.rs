@@ -92,14 +92,14 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
     }
 }
 
-/// Runs it; `tell` hears what is done.
+/// Runs it; `report` hears what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
     options: RoundRobinOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<RoundRobinReport, LabError> {
     let topology = topology(options.rate, options.buffer_kib);
     let rig = Rig::start(program, topology.clone(), &Disk::default()).await?;
@@ -111,7 +111,7 @@ pub async fn run(
     let alone = Use::all(&["--policy", "failover", "--no-plan"]).from(&["eth0"]);
     let alone = rig.bench(&alone.with(&load), wait).await?;
     let one_link_mbps = alone.write.map_or(0.0, |it| it.megabytes());
-    tell(&format!("one link     {one_link_mbps:7.1} MB/s"));
+    report(&format!("one link     {one_link_mbps:7.1} MB/s"));
     let mut rows = Vec::new();
     for commands in COMMANDS {
         let policy = format!("round-robin:{commands}");
@@ -124,7 +124,7 @@ pub async fn run(
             links: mbps / one_link_mbps.max(1e-9),
             ms: write.latency_us.mean / 1e3,
         };
-        tell(&format!(
+        report(&format!(
             "{commands:>5} commands {mbps:7.1} MB/s, {:.2} links",
             row.links
         ));

@@ -93,14 +93,14 @@ fn spread_pct(passes: &[f64]) -> f64 {
     (most - least) / median(passes.to_vec()).max(1e-9) * 100.0
 }
 
-/// Runs it; `tell` hears what is done.
+/// Runs it; `report` hears what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
     options: SectorsOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<SectorsReport, LabError> {
     let host = ["eth0", "eth1"].map(|name| Port::new(name, name).rate(options.rate));
     let target = ["p0", "p1"].map(|name| Port::new(name, name).rate(options.rate));
@@ -145,7 +145,7 @@ pub async fn run(
             published_difference_pct: there.as_ref().map(difference),
             published: there,
         };
-        tell(&format!(
+        report(&format!(
             "{io:<14} {:9.0} {:9.0} IOPS, {:+.1} %, passes {:.0} % apart",
             iops[0], iops[1], row.difference_pct, row.spread_pct
         ));

@@ -1,4 +1,4 @@
-//! Runs `ip` and `tc`, many words at a time, and tells which one was refused.
+//! Runs `ip` and `tc`, many words at a time, and reports which one was refused.
 
 use crate::error::LabError;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) async fn batch(
     let mut child = command.spawn().map_err(|error| missing(program, &error))?;
     let mut input = child.stdin.take().expect("it is piped");
     let text = lines.join("\n") + "\n";
-    // Where the program ends early, what it says on standard error tells more than the broken pipe.
+    // Where the program ends early, what it says on standard error says more than the broken pipe.
     let _written = input.write_all(text.as_bytes()).await;
     drop(input);
     let output = child.wait_with_output().await;

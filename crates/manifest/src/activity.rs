@@ -1,9 +1,9 @@
 //! What the node does: figures that only grow, for whoever looks again and again and shows the
 //! difference.
 //!
-//! **Contract.** All figures count from the daemon's start. `started` tells one daemon from the
-//! next; `at_us` is the daemon's own clock, so that a rate does not depend on how long an answer is
-//! on its way.
+//! **Contract.** All figures count from the daemon's start. `started` distinguishes one daemon from
+//! the next; `at_us` is the daemon's own clock, so that a rate does not depend on how long an
+//! answer is on its way.
 
 use crate::facts::{CoreFacts, LunFacts, LunState, OpFacts, SessionFacts};
 use crate::latency::{Latency, Stages};

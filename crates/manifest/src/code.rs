@@ -93,7 +93,7 @@ catalogue! {
         "Stop the other daemon, or give this one its own state_dir and pools.";
     NoPortal = 1008, 503, Failed, "No portal listens",
         "Not one address of any portal group can be listened at: it is not there yet, or its port is another program's. Hosts reach nothing.",
-        "Bring the address up, or free the port (`causeway status` tells the reason of each); it is tried again every second, without a restart.";
+        "Bring the address up, or free the port (`causeway status` shows the reason of each); it is tried again every second, without a restart.";
 
     LoginNoTarget = 2001, 404, NotFound, "Login refused: no such target",
         "The initiator asked for a target name that does not exist here (login status 02h 03h).",
@@ -118,7 +118,7 @@ catalogue! {
         "See `causeway status`; `causeway target set NAME maintenance=false` ends a maintenance; the initiator tries again by itself.";
     LoginRedirected = 2008, 409, Conflict, "Login sent elsewhere: the target is at another address",
         "The target has a redirect, so the initiator was redirected there (login status 01h 01h or 01h 02h).",
-        "Nothing, where the initiator follows. Else `causeway target show NAME` tells where to, and `causeway target set NAME redirect=none` ends it.";
+        "Nothing, where the initiator follows. Else `causeway target show NAME` shows where to, and `causeway target set NAME redirect=none` ends it.";
 
     NotFound = 3001, 404, NotFound, "No such object",
         "Nothing of that kind has this name.",
@@ -175,7 +175,7 @@ catalogue! {
         "Bring the member that the message names back; a copy of it is taken only if it is the newest.";
     PoolUnreadable = 4007, 404, Failed, "There is no pool that can be read",
         "What was named does not exist, is no member of a pool, or is damaged, or the members do not belong together.",
-        "Name all members of one pool, or the directory of a pool; the message tells what stands on each.";
+        "Name all members of one pool, or the directory of a pool; the message says what stands on each.";
 
     JournalUnusable = 4008, 503, Failed, "The journal cannot be used",
         "It is missing, another pool's, or damaged where nobody knows whose writes are lost. The LUNs of its pool are offline, and no other journal is made in its place.",
@@ -192,7 +192,7 @@ catalogue! {
         "Mount the pool's file system: it is found within seconds, and its LUNs come back by themselves. If it is gone for good, take the pool out of node.toml, restart, and purge its LUNs.";
     StateOlder = 4012, 409, Refused, "The stored objects are older than what the pools have seen",
         "Each pool says which generation of the objects it saw last, and the state directory has an earlier one: it was restored from an older copy. What was changed since (LUNs, grants, secrets) is not known, so that hosts may see what was taken from them, and no change is made on top of it.",
-        "Bring the newer state directory back, if there is one. Else look at `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` tell what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
+        "Bring the newer state directory back, if there is one. Else look at `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` say what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",

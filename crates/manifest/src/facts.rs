@@ -1,4 +1,4 @@
-//! How a node is, as its data plane tells it: the figures behind the API's answers, `status` and
+//! How a node is, as its data plane reports it: the figures behind the API's answers, `status` and
 //! the metrics.
 
 use crate::code::Code;

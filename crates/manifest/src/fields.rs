@@ -332,7 +332,7 @@ mod test {
         for (key, message) in mistakes.filter(|(key, _)| key.ends_with("zzz")) {
             let section = key.trim_end_matches("zzz").trim_end_matches('.');
             let section = section.split('[').next().unwrap_or_default();
-            let (_, list) = message.split_once("(known here: ").expect("it tells");
+            let (_, list) = message.split_once("(known here: ").expect("it lists them");
             for name in list.trim_end_matches(')').split(", ") {
                 let dot = if section.is_empty() { "" } else { "." };
                 out.insert(format!("{section}{dot}{name}"));

@@ -229,7 +229,7 @@ pub struct JournalRequest {
     /// The pool's name once more, where writes are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
-    /// Only tell what would be lost.
+    /// Only report what would be lost.
     #[serde(default)]
     pub dry_run: bool,
 }

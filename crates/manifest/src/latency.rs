@@ -1,4 +1,4 @@
-//! How long commands took: the data plane's histograms as documents and metrics tell them.
+//! How long commands took: the data plane's histograms as documents and metrics report them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,8 +62,8 @@ pub struct Latency {
     /// All of them together, in microseconds.
     pub us_sum: u64,
     /// Pairs of a bound in microseconds and of how many took no longer, and longer than the bound
-    /// before. Only buckets that have something are told; the bound 2^25 has all that took longer
-    /// still.
+    /// before. Only buckets that have something are reported; the bound 2^25 has all that took
+    /// longer still.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<(u64, u64)>,
 }

@@ -1,4 +1,4 @@
-//! A failure as the API tells it: RFC 9457 "Problem Details for HTTP APIs", with code, cause and
+//! A failure as the API reports it: RFC 9457 "Problem Details for HTTP APIs", with code, cause and
 //! next step.
 
 use crate::code::{Code, Exit};

@@ -289,7 +289,7 @@ impl Multipath {
         planned.as_ref().map(|it| it.planner.plan().clone())
     }
 
-    /// Tells the planner what its ports are now.
+    /// Reports to the planner what its ports are now.
     pub fn set_facts(&self, facts: Facts) {
         self.0.plan_facts(facts);
     }

@@ -237,7 +237,7 @@ pub struct TargetPort {
     /// How many more sessions it takes, ours that are there already included; `None`: no limit
     /// known.
     pub sessions_left: Option<u32>,
-    /// What it had to spare when it was asked; `None`: nobody tells.
+    /// What it had to spare when it was asked; `None`: nobody reports it.
     pub free: Option<Speed>,
     /// The fabric that it is plugged into, where somebody says so.
     pub fabric: Option<String>,
@@ -245,7 +245,7 @@ pub struct TargetPort {
     pub enabled: bool,
 }
 
-/// Subnets that fail together and are to be told apart from others: usually one switch each.
+/// Subnets that fail together and are to be distinguished from others: usually one switch each.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fabric {

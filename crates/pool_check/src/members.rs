@@ -117,7 +117,7 @@ fn of_refused(refused: &Refused, seen: &[Seen]) -> Problem {
             format!("{} and {} are of different pools", path(one), path(other))
         }
         Refused::Contradiction(one, other) => format!(
-            "{} and {} tell different things of the same event: one is of a copy that went on by itself",
+            "{} and {} say different things of the same event: one is of a copy that went on by itself",
             path(one),
             path(other)
         ),

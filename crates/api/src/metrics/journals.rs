@@ -1,4 +1,4 @@
-//! What metrics tell of the pools' journals.
+//! What metrics report of the pools' journals.
 
 use super::family::{Family, Text, seconds};
 use manifest::facts::PoolFacts;

@@ -1,4 +1,4 @@
-//! What a run is told: what to do, on what, who hears of it.
+//! The order for a run: what to do, on what, who hears of it.
 
 use super::window::{Progress, Shared};
 use crate::options::Options;

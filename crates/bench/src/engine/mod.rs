@@ -40,7 +40,7 @@ use window::Window;
 /// How long after the last lane is open the run begins.
 const START_DELAY: Duration = Duration::from_millis(5);
 
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Threads of runs that are prepared on this core, by run and thread.
@@ -276,7 +276,7 @@ async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Re
     Ok(())
 }
 
-/// Tells how far it is, each second and at the edges of the measured time, until the end or the
+/// Reports how far it is, each second and at the edges of the measured time, until the end or the
 /// stop.
 async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: &mut dyn Watcher) {
     let mut last = shared.sample(core.now());
@@ -315,7 +315,7 @@ async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: 
 }
 
 /// Reads everything that was written and compares it. Says why not, where that is not possible:
-/// what was found until then is told all the same.
+/// what was found until then is reported all the same.
 async fn last_pass(core: &CoreHandle, plan: &Arc<Plan>) -> (Tally, Option<String>) {
     let (mut all, mut unread) = (Tally::default(), None);
     let patience = plan.options.deadline;

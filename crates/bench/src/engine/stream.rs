@@ -31,8 +31,8 @@ const CLAIM_REST: Duration = Duration::from_micros(200);
 /// Places that a slot tries in a row.
 const CLAIM_TRIES: u32 = 16;
 
-/// How often counters are told to others: each so many operations of a slot.
-const TELL: u64 = 16;
+/// How often counters are reported to others: each so many operations of a slot.
+const REPORT_EVERY: u64 = 16;
 
 /// Bytes of one read of the last pass.
 const READ_BACK: u64 = 1 << 20;
@@ -323,7 +323,7 @@ async fn slot(stream: Rc<Stream>, window: Window, shared: Arc<Shared>) {
             core.sleep_until(now.after(REST)).await;
             now = core.now();
         }
-        if reported == TELL {
+        if reported == REPORT_EVERY {
             shared.add(reported, reported * stream.block);
             reported = 0;
         }

@@ -286,7 +286,7 @@ fn the_xml_is_read_as_diskspds_is() {
 }
 
 #[test]
-fn the_xml_tells_operations_and_latencies_of_every_interval_and_target() {
+fn the_xml_reports_operations_and_latencies_of_every_interval_and_target() {
     let (options, result, machine) = example();
     let leaves = leaves(&xml(&options, &result, &machine));
     let all = |path: &str| -> Vec<&str> {

@@ -19,7 +19,7 @@ pub fn text(options: &Options, result: &RunResult, machine: &Machine) -> String 
     inputs(&mut out, options, result);
     out.push('\n');
     system(&mut out, result, machine);
-    // diskspd 2.2 tells the processors above; scripts for 2.1 and before look for them here.
+    // diskspd 2.2 lists the processors above; scripts for 2.1 and before look for them here.
     let _ = write!(
         out,
         "\nResults for timespan 1:\n{}\n\nactual test time:\t{:.2}s\nthread count:\t\t{}\nproc count:\t\t{}\n",
@@ -389,7 +389,7 @@ fn chart(out: &mut String, title: &str, read: &Side, write: &Side) {
     }
 }
 
-/// What diskspd does not tell.
+/// What diskspd does not report.
 fn ours(out: &mut String, result: &RunResult) {
     let _ = write!(
         out,

@@ -1,7 +1,7 @@
 //! The documents that `docs/operate/bench.md` promises: what `-Rjson` writes, and what is read
 //! back of it.
 //!
-//! A result may be of an older version, which told less: what it lacks is absent, or zero where
+//! A result may be of an older version, which said less: what it lacks is absent, or zero where
 //! nobody compares it.
 
 use super::figures::{date, per_second};
@@ -173,7 +173,7 @@ pub struct LatencyView {
 pub struct VerifyView {
     /// Sectors of 512 bytes that were compared.
     pub checked: u64,
-    /// Those that were wrong; absent where a result does not tell.
+    /// Those that were wrong; absent where a result does not say.
     pub bad: Option<u64>,
     /// The first of them.
     pub described: Vec<String>,
@@ -244,8 +244,8 @@ pub struct TargetView {
 }
 
 /// What was asked of the target, apart from how long and of which one: results of different
-/// workloads are not compared. What a result of another version does not tell is absent, as is
-/// unlike what it tells to be nothing.
+/// workloads are not compared. What a result of another version does not say is absent, and not
+/// taken for nothing.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkloadView {
@@ -288,7 +288,7 @@ pub struct WorkloadView {
     /// Writes are stable when they end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_through: Option<bool>,
-    /// What a later version tells beside.
+    /// What a later version says besides.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
@@ -313,7 +313,7 @@ pub enum AccessView {
         /// Bytes from one start to the next.
         stride_bytes: u64,
     },
-    /// As another version tells it.
+    /// As another version says it.
     Other(Value),
 }
 
@@ -357,7 +357,7 @@ impl WorkloadView {
         }
     }
 
-    /// What both tell and tell differently: the entry, and its two values.
+    /// What both say and say differently: the entry, and its two values.
     pub(crate) fn differences(&self, other: &Self) -> Vec<(String, Value, Value)> {
         // Named one by one, so that a new entry is not forgotten.
         let Self {

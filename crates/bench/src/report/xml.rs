@@ -399,7 +399,7 @@ fn target(w: &mut Writer, share: &Share, result: &RunResult) {
     w.close();
 }
 
-/// What diskspd does not tell, in an element of its own.
+/// What diskspd does not report, in an element of its own.
 fn ours(w: &mut Writer, result: &RunResult) {
     w.open("Causeway");
     w.leaf(

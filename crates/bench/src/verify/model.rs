@@ -14,7 +14,7 @@ const BUSY: u64 = 1 << 63;
 const UNSURE: u64 = 1 << 62;
 /// What it must hold was read already.
 const SEEN: u64 = 1 << 61;
-/// It was found wrong, and nothing was written since: told once.
+/// It was found wrong, and nothing was written since: reported once.
 const REPORTED: u64 = 1 << 60;
 /// The number of the write that it must hold; 0: none in this run.
 const WRITE: u64 = REPORTED - 1;
@@ -250,10 +250,10 @@ impl Checker {
             }
             sectors += wrong;
         }
-        self.tell(checked, sectors, &bad);
+        self.report(checked, sectors, &bad);
     }
 
-    fn tell(&self, checked: u64, wrong: u64, bad: &[Bad]) {
+    fn report(&self, checked: u64, wrong: u64, bad: &[Bad]) {
         let mut tally = lock(&self.tally);
         tally.checked += checked;
         tally.bad += wrong;

@@ -91,7 +91,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_stamp_tells_what_it_was_and_a_mixture_of_two_is_reported_at_any_place() {
+    fn a_stamp_shows_what_it_was_and_a_mixture_of_two_is_reported_at_any_place() {
         let one = Stamp {
             run: 7,
             write: 8,

@@ -4,7 +4,7 @@ use manifest::problem::Problem;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
 /// Whether what was refused for the data that it loses is to be done all the same: in a terminal
-/// somebody is told what is lost, and types its name. Elsewhere nobody is asked, and nothing is
+/// somebody reads what is lost, and types its name. Elsewhere nobody is asked, and nothing is
 /// lost.
 pub(super) fn typed(problem: &Problem) -> bool {
     let Some(wanted) = &problem.confirm else {

@@ -1,4 +1,4 @@
-//! What every command of the daemon's has at hand, and how changes are asked for and told.
+//! What every command of the daemon's has at hand, and how changes are asked for and reported.
 
 use super::confirm;
 use crate::args::{Common, Deleted, Renamed};
@@ -96,7 +96,7 @@ impl Step {
 }
 
 impl Context<'_> {
-    /// Only to be told what would be done.
+    /// Only to see what would be done.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
@@ -109,7 +109,7 @@ impl Context<'_> {
     }
 
     /// As [`Context::change`] for one object, which a program is shown as it is afterwards: `path`
-    /// tells where, from the outcome.
+    /// says where, from the outcome.
     pub(crate) fn change_object(
         &self,
         tolerate: Tolerate,

@@ -23,7 +23,7 @@ pub(crate) struct DoctorFlags {
     /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the routes to it too
     #[arg(value_name = "URL")]
     url: Option<String>,
-    /// Tell of what is well, too, and of what cannot be checked from here
+    /// Report what is well, too, and what cannot be checked from here
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -167,7 +167,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_system_that_tells_nothing_is_no_mistake_in_the_command() {
+    fn a_system_that_reports_nothing_is_no_mistake_in_the_command() {
         let silent = InspectError::System(std::io::ErrorKind::PermissionDenied.into());
         assert_eq!(not_seen(&silent).code, Code::Internal);
         let unknown = InspectError::Port(machine::UnknownPort {

@@ -25,8 +25,8 @@ pub(crate) enum JournalVerb {
         /// The pool
         pool: String,
     },
-    /// Give up what one holds that cannot be used any more, and make a new one; tells first what is
-    /// lost
+    /// Give up what one holds that cannot be used any more, and make a new one; reports first what
+    /// is lost
     Discard {
         /// The pool
         pool: String,
@@ -72,7 +72,7 @@ fn ask(
     context.client.send(Method::POST, &path, &request)
 }
 
-/// Tells first what is lost, and does it when the pool's name was typed.
+/// Reports first what is lost, and does it when the pool's name was typed.
 fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(), Problem> {
     let discarded = ask(context, pool, JournalWish::Discard, None, true)?;
     if context.is_dry_run() {

@@ -141,7 +141,7 @@ fn problem(error: LabError) -> Problem {
 }
 
 /// Progress goes to standard error, the report to standard output.
-fn tell(line: &str) {
+fn progress(line: &str) {
     eprintln!("{line}");
 }
 
@@ -177,7 +177,7 @@ async fn mpio(
     set(&mut options.rate, common.rate);
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.seconds, common.seconds);
-    let report = lab::mpio::run(program, options, tell).await;
+    let report = lab::mpio::run(program, options, progress).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
 }
@@ -187,7 +187,7 @@ async fn round_robin(program: &Path, common: &Common, output: &Output) -> Result
     set(&mut options.rate, common.rate);
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.seconds, common.seconds);
-    let report = lab::round_robin::run(program, options, tell).await;
+    let report = lab::round_robin::run(program, options, progress).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
 }
@@ -204,7 +204,7 @@ async fn sectors(
     };
     set(&mut options.rate, common.rate);
     set(&mut options.seconds, common.seconds);
-    let report = lab::sectors::run(program, options, tell).await;
+    let report = lab::sectors::run(program, options, progress).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
 }
@@ -224,7 +224,7 @@ async fn fault(
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.before, common.seconds);
     set(&mut options.rounds, rounds);
-    let report = lab::faults::run(program, options, tell).await;
+    let report = lab::faults::run(program, options, progress).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
 }
@@ -244,7 +244,7 @@ async fn bars(
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.seconds, common.seconds);
     set(&mut options.rounds, rounds);
-    let report = lab::bars::run(program, options, tell).await;
+    let report = lab::bars::run(program, options, progress).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
 }

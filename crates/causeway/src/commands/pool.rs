@@ -21,7 +21,7 @@ pub(crate) enum PoolVerb {
     Ls,
     /// Show one with all that is known of its journal
     Show(Named),
-    /// Tell what stands on the members of a pool or in its directory, what of it can be used, and
+    /// Report what stands on the members of a pool or in its directory, what of it can be used, and
     /// what is missing or damaged; or what a journal holds, and what in it is damaged; needs no
     /// daemon, changes nothing
     Check {

@@ -539,8 +539,8 @@ fn an_address_of_the_api_that_cannot_be_had_is_reported_and_tried_until_it_can_b
     );
 }
 
-/// What systemd is told: nothing that ends the daemon, and no limit of starts, leaves the SAN down
-/// for ever.
+/// What the unit of systemd says: nothing that ends the daemon, and no limit of starts, leaves the
+/// SAN down for ever.
 #[test]
 fn the_unit_starts_the_daemon_again_whatever_ended_it_and_as_often_as_it_ends() {
     let unit = include_str!("../../../../dist/causeway.service");

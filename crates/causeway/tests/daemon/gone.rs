@@ -265,7 +265,7 @@ fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once(
         assert!(output.contains("CWY3011"), "{output}");
     }
     assert!(!journal.exists());
-    // What can be read of it is told with its numbers.
+    // What can be read of it is reported with its numbers.
     let mut torn = std::fs::read(place.path("aside")).unwrap();
     torn[8192..16384].fill(0);
     std::fs::write(&journal, torn).unwrap();

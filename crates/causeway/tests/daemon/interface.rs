@@ -394,7 +394,7 @@ fn a_session_that_stays_in_a_maintenance_is_ended_after_its_grace() {
         "it may still log out"
     );
     let mut rest = Vec::new();
-    // The end may be told by a closed or by a reset connection.
+    // The end may be shown by a closed or by a reset connection.
     let _ = session.stream.read_to_end(&mut rest);
     let stayed = begun.elapsed();
     assert!(

@@ -1,4 +1,4 @@
-//! Logins on the wire, against the running daemon: what a client is told, byte by byte.
+//! Logins on the wire, against the running daemon: what a client is answered, byte by byte.
 
 use crate::place::Place;
 use std::io::{Read, Write};
@@ -185,7 +185,7 @@ fn maintenance_refuses_logins_and_asks_before_it_disturbs_a_session() {
 }
 
 #[test]
-fn a_session_tells_all_of_itself_by_the_names_of_now() {
+fn a_session_reports_all_of_itself_by_the_names_of_now() {
     let place = Place::new("session");
     let daemon = place.start();
     let portal = served(&place);

@@ -1,4 +1,4 @@
-//! What a host is told of a LUN's write cache, by PDUs written here: nothing of our own initiator
+//! What a host reads of a LUN's write cache, by PDUs written here: nothing of our own initiator
 //! or SCSI code judges it.
 
 use crate::login::{Answer, login, number_at, read_pdu};

@@ -74,7 +74,7 @@ impl Bed {
         serde_json::from_str(&self.run(0, &all)).unwrap()
     }
 
-    /// A bench over two host ports that goes on until it is told to end.
+    /// A bench over two host ports that goes on until it is asked to end.
     fn bench(&self) -> Child {
         let words = [
             "bench",
@@ -135,7 +135,7 @@ fn a_plan_names_every_path_with_its_reason_and_what_becomes_of_it_after_a_loss()
             .collect()
     };
     assert_eq!(roles(&plan), ["active", "active", "hot", "hot"]);
-    // The target tells which controller it is; the loopback interface has no card and no speed.
+    // The target reports which controller it is; the loopback interface has no card and no speed.
     for port in plan["target_ports"].as_array().unwrap() {
         assert_eq!(port["controller"], "n", "{plan:#}");
         assert_eq!(

@@ -142,7 +142,7 @@ impl Used {
         self.place.run(code, "pool check data/pool")
     }
 
-    /// What is told while these bytes of a file are others; they are as before then.
+    /// What is reported while these bytes of a file are others; they are as before then.
     fn with(&self, path: &PathBuf, change: impl FnOnce(&mut Vec<u8>), code: i32) -> String {
         let before = std::fs::read(path).unwrap();
         let mut bytes = before.clone();

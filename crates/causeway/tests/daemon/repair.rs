@@ -1,5 +1,5 @@
 //! Blocks that are not what was written are made good by the host that writes them again, and what
-//! cannot be carried over them is told.
+//! cannot be carried over them is reported.
 
 use crate::gone::qemu_io;
 use crate::integrity::{BLOCK, FIRST, READS, flip, load, places, problems, scrubbed, stops_well};
@@ -59,7 +59,7 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     assert_eq!(places(&found), [(2088, 8), (2104, 8)]);
     assert!(problems(&place)[0].contains("(CWY4009)"));
 
-    // As a whole: it is good, and nothing of it is left to be told.
+    // As a whole: it is good, and nothing of it is left to be reported.
     let (first, second) = ((FIRST + 5) * BLOCK, (FIRST + 7) * BLOCK);
     assert!(does(&portal, &format!("write -P 7 {first} 4096")));
     assert!(does(&portal, &format!("read -P 7 {first} 4096")));
@@ -67,7 +67,7 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     assert_eq!(places(&lun["checksums"]), [(2104, 8)]);
 
     // A part: the host has what it wrote, the rest is an error at its address, and what to do is
-    // told.
+    // reported.
     let part = second + 512;
     assert!(does(&portal, &format!("write -P 9 {part} 512")));
     let lun = until(&place, "held", |lun| destage_error(lun).is_some());

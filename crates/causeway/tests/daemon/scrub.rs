@@ -100,7 +100,7 @@ fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
     let next = facts["next"].as_str().unwrap();
     assert!(next > facts["ended"].as_str().unwrap(), "{facts}");
     // One of the two superblocks is damaged: the journal is used all the same, and the next scrub
-    // tells.
+    // reports it.
     let path = place.path("data/journal");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(&[0; 512], 0).unwrap();

@@ -53,7 +53,7 @@ fn the_data_of_a_write_that_does_not_come_ends_it_after_the_time_of_node_toml() 
     let mut session = login(&served(&place));
     assert_eq!(session.status, 0);
     session.stream.set_read_timeout(Some(SOON)).unwrap();
-    // Unit attentions are told first.
+    // Unit attentions are reported first.
     let asked = (0..8).any(|command| {
         write_without_data(&mut session.stream, command, session.stat_sn + 1 + command);
         let (answer, _) = read_pdu(&mut session.stream);

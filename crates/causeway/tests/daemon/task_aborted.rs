@@ -1,5 +1,5 @@
-//! Whether a host is told that another one has aborted its commands, as an administrator sees and
-//! sets it.
+//! Whether a host gets TASK ABORTED for commands that another one has aborted, as an administrator
+//! sees and sets it.
 
 use crate::journal::{LUN, MODE_PARAMETERS_CHANGED, objects, served};
 use crate::mode_sense::CachingPage;

@@ -103,7 +103,7 @@ fn a_monitoring_system_reads_one_line_and_an_exit_code() {
     place.run(0, "lun create a --size 8M");
     let output = place.run_with(&place.api(), &["status", "--check", "-o", "json"], "");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // Where the disk of these tests is nearly full, that is told.
+    // Where the disk of these tests is nearly full, that is reported.
     let full = document["message"].as_str().unwrap().contains("free space");
     let code = i32::from(full);
     assert_eq!(output.status.code(), Some(code), "{document}");
@@ -258,7 +258,7 @@ fn a_host_without_a_grant_is_shown_who_it_is_and_what_to_run_on_the_target() {
     let name = command.split(' ').nth(3).unwrap().to_owned();
     assert!(name.starts_with("iqn.2026-11.io.causeway:host-"), "{err}");
     assert!(err.contains(&format!("this host is {name};")), "{err}");
-    // The discovery was accepted and told of nothing: the target says so.
+    // The discovery was accepted and reported nothing: the target says so.
     let refused = place.json("session ls --refused");
     assert_eq!(refused[0]["initiator"], name.as_str(), "{refused}");
     assert_eq!(refused[0]["code"], "CWY2003", "{refused}");

@@ -240,8 +240,8 @@ fn a_nic_that_comes_up_after_the_open_becomes_paths_of_the_volume() {
     });
 }
 
-/// No rule tells the kernel which NIC a session's address means, and its first route leads through
-/// `eth0`.
+/// No rule says to the kernel which NIC a session's address means, and its first route leads
+/// through `eth0`.
 #[test]
 fn sessions_leave_by_the_nic_that_from_names_whatever_the_routes_say() {
     in_a_bed(|bench| async move {

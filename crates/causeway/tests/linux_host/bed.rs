@@ -117,7 +117,7 @@ impl Bed {
         let len = ready.recv(&mut message);
         let len = len.unwrap_or_else(|_| panic!("it does not serve:\n{}", self.log()));
         assert_eq!(&message[..len], b"READY=1\n");
-        // It tells again and again that it lives, and waits where nobody listens.
+        // It reports again and again that it lives, and waits where nobody listens.
         let _listens = std::thread::Builder::new()
             .spawn(move || while ready.recv(&mut message).is_ok() {})
             .expect("a thread can be had");

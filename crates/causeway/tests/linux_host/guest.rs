@@ -106,7 +106,7 @@ impl Running {
         match self.answer.recv_timeout(Duration::ZERO) {
             Err(_) => true,
             Ok(answer) => {
-                // It is told again to whoever asks for its end.
+                // It is given again to whoever asks for its end.
                 let (give, take) = channel();
                 let _kept = give.send(answer);
                 self.answer = take;

@@ -1,4 +1,4 @@
-//! fio in the guest: passes of writes that are read back and compared, until told to end.
+//! fio in the guest: passes of writes that are read back and compared, until asked to end.
 
 use crate::guest::{Guest, Running};
 use serde_json::{Deserializer, Value};

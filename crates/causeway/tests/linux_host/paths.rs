@@ -54,7 +54,7 @@ fn the_printed_text_makes_one_disk_of_two_paths_and_a_dead_path_costs_five_secon
         "{again:?}"
     );
 
-    // Twice, because a session that was made anew must not have forgotten what it was told.
+    // Twice, because a session that was made anew must not have forgotten its settings.
     for path in [0, 0] {
         let load = Load::start(&bed.guest, disk, 8, 4);
         load.wait_for_writes(&bed.guest);

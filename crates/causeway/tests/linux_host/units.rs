@@ -43,7 +43,7 @@ fn log_in(bed: &Bed, lun: &str) -> (String, String) {
     (disk("default"), disk("other"))
 }
 
-/// How often the host's kernel was told of a reset.
+/// How often the host's kernel was notified of a reset.
 fn resets(bed: &Bed) -> usize {
     let console = bed.guest.console();
     console.matches("Power-on or device reset occurred").count()
@@ -219,7 +219,8 @@ fn a_reservation_that_persists_through_power_loss_outlives_kills() {
     for _ in 0..3 {
         bed.kill_daemon();
         bed.start_daemon();
-        // The first command after the kill may be told of it; the host sends it again.
+        // The first command after the kill may get a unit attention for it; the host sends it
+        // again.
         let keys = bed.guest.wait_until(
             &format!("sg_persist --in --read-keys {disk}"),
             Duration::from_secs(120),

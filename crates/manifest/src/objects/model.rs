@@ -154,7 +154,7 @@ fn is_grace(seconds: &u16) -> bool {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
-    /// `HOST:PORT`, IPv6 in brackets: what the initiator is told as TargetAddress.
+    /// `HOST:PORT`, IPv6 in brackets: what the initiator is sent as TargetAddress.
     pub to: String,
     /// For good (0102h), so that initiators may forget this portal; else for this time (0101h).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -141,7 +141,7 @@ fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The steps from `before` to `after`, in the order in which they are told: what is made, what
+/// The steps from `before` to `after`, in the order in which they are reported: what is made, what
 /// changes, what goes.
 pub(super) fn compare(before: &Objects, after: &Objects, around: &Surroundings) -> Vec<Action> {
     let mut out = Steps {
@@ -217,7 +217,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Who writes `cache = "volatile"` is told what that risks, as with a change. Where nobody
+    /// Who writes `cache = "volatile"` learns what that risks, as with a change. Where nobody
     /// chose, nothing was promised: the LUN is what its pool has without a journal.
     fn new_lun(&mut self, name: &str, lun: &Lun) {
         let mut detail = describe_lun(lun);

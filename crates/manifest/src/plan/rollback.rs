@@ -2,7 +2,7 @@
 //!
 //! **Contract.** No data is lost: a LUN that was not there then is removed and keeps its data, one
 //! that was smaller or larger keeps the size that it has, and one that was purged since does not
-//! come back. What differs from then is told.
+//! come back. What differs from then is reported.
 
 use super::adopt::free;
 use super::choice::choose;
@@ -120,8 +120,8 @@ pub(super) fn check(
         ))
 }
 
-/// `current` with the names that its LUNs will have, so that a new name is not told as one LUN that
-/// goes and one that comes.
+/// `current` with the names that its LUNs will have, so that a new name is not reported as one LUN
+/// that goes and one that comes.
 pub(super) fn renamed(current: &Objects, after: &Objects) -> Objects {
     let will = by_naa(after);
     let name = |name: &String, lun: &Lun| {

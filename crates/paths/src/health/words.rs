@@ -185,12 +185,12 @@ pub enum Do {
     /// The unit does not use this path any more: log out, or leave the session to the units that go
     /// on with it.
     LogOut,
-    /// The path failed: tell the monitor, and hand what it carried to the rules against stale
+    /// The path failed: notify the monitor, and hand what it carried to the rules against stale
     /// writes.
     Failed(Cause),
-    /// The path is trusted again: tell the monitor.
+    /// The path is trusted again: notify the monitor.
     Recovered,
-    /// [`Path::usage`] is another now: tell the selector.
+    /// [`Path::usage`] is another now: notify the selector.
     UsageChanged,
     /// REPORT TARGET PORT GROUPS, then [`Seen::Access`].
     ReadAccess,

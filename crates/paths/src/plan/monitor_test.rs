@@ -81,7 +81,7 @@ fn two_paths_of_one_card_that_fail_together_fail_the_card_and_its_warm_paths() {
 
 #[test]
 fn a_card_is_failed_as_soon_as_two_of_its_paths_are_even_if_the_third_has_not_noticed() {
-    // One warm path of the card says nothing: it is told.
+    // One warm path of the card has noticed nothing: the monitor fails it.
     let mut monitor = monitor(mesh(4, 4));
     let plan = monitor.plan().clone();
     let card = Element::HostCard("card0".to_owned());

@@ -510,7 +510,7 @@ fn of_equal_ports_those_with_most_to_spare_are_taken_unless_others_run_well() {
         assert_eq!(chosen(&facts, &[]), wanted);
         assert_eq!(chosen(&facts, &[path("eth0>t1")]), "t1", "what runs stays");
     }
-    // A few percent are no reason: hosts spread as if nothing had been told.
+    // A few percent are no reason: hosts spread as if nothing had been reported.
     let unreported = chosen(&free([None; 3]), &[]);
     for at in 0..3 {
         let mut little = [Some(980); 3];

@@ -37,8 +37,8 @@ pub(crate) const NEXT: f64 = 1e5;
 /// A port changes hands no sooner, as far as speeds are concerned: it drains meanwhile, and speeds
 /// have to be measured.
 const TENURE: Duration = Duration::from_millis(250);
-/// How much faster somebody else has to be, where there is a reason for it: a line that is told to
-/// be faster, or a sender with too many ports.
+/// How much faster somebody else has to be, where there is a reason for it: a line that is reported
+/// to be faster, or a sender with too many ports.
 const FASTER: f64 = 1.5;
 /// And where only measurements say so, which on a busy machine are off by as much.
 const MUCH_FASTER: f64 = 4.0;

@@ -24,7 +24,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Its time counts: [`Selector::done`] has to be told when it ended.
+    /// Its time counts: [`Selector::done`] has to be called when it ended.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.begun != UNTIMED
@@ -176,7 +176,7 @@ impl Selector {
     }
 
     /// Whether the next command's time counts: with several paths always, with one of all in
-    /// sixteen. For the others [`Selector::take`] may be told [`UNTIMED`].
+    /// sixteen. For the others [`Selector::take`] may get [`UNTIMED`].
     #[must_use]
     pub fn wants_time(&self) -> bool {
         self.slots.len() > 1 || self.count.is_multiple_of(16)

@@ -2,7 +2,7 @@
 //! has to wait meanwhile.
 //!
 //! A write that was sent on a path which then failed may still be carried out there, any time
-//! later: a ghost. If the issuer was told that its repetition on another path succeeded, and wrote
+//! later: a ghost. If its repetition on another path was acknowledged, and the issuer wrote
 //! again, the ghost would bring the old data back. The rules:
 //!
 //! - R1 A command is unsent, sent (any byte of it was accepted by the kernel) or over, on each
@@ -113,7 +113,7 @@ impl Evidence {
 pub enum Answer {
     /// With success.
     Success,
-    /// With an error that its issuer is told.
+    /// With an error that its issuer gets.
     Failure,
     /// Not carried out, and to be sent again ([`crate::verdict::Step::Same`] and others).
     NotDone,
@@ -133,7 +133,7 @@ pub enum Resolution {
     Unknown,
 }
 
-/// What its issuer is told.
+/// What its issuer gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Success.
@@ -154,7 +154,7 @@ pub enum Decide {
     Fence(Nexus),
     /// Look what became of it, then [`PendingTable::resolved`].
     Resolve(CommandId),
-    /// Tell its issuer.
+    /// Answer its issuer.
     Complete(CommandId, Outcome),
 }
 
@@ -176,9 +176,9 @@ enum Stage {
     Fencing,
     /// Is being looked at.
     Resolving,
-    /// Waits for fences before this is told.
+    /// Waits for fences before this is reported.
     Known(Outcome),
-    /// Its issuer has been told; it holds its blocks until its ghosts are laid.
+    /// Its issuer has its answer; it holds its blocks until its ghosts are laid.
     Reported,
 }
 
@@ -352,7 +352,7 @@ impl PendingTable {
         }
         match answer {
             Answer::Success => entry.stage = Stage::Known(Outcome::Success),
-            Answer::Failure => self.tell(id, Outcome::Failure, &mut out),
+            Answer::Failure => self.complete(id, Outcome::Failure, &mut out),
             Answer::Ended if entry.kind == Kind::Once => entry.stage = Stage::Fencing,
             Answer::NotDone | Answer::Ended => out.push(Decide::Send(id)),
         }
@@ -472,14 +472,14 @@ impl PendingTable {
         out
     }
 
-    /// Its issuer is not to wait any longer: told at once, but its blocks stay held while a ghost
-    /// is about.
+    /// Its issuer is not to wait any longer: answered at once, but its blocks stay held while a
+    /// ghost is about.
     pub fn give_up(&mut self, id: CommandId) -> Vec<Decide> {
         let mut out = Vec::new();
         self.waiting.retain(|it| *it != id);
         let live = |entry: &Entry| entry.stage != Stage::Reported;
         if self.entries.get(&id).is_some_and(live) {
-            self.tell(id, Outcome::Unknown, &mut out);
+            self.complete(id, Outcome::Unknown, &mut out);
             self.settle(id, &mut out);
         }
         out
@@ -537,7 +537,7 @@ impl PendingTable {
         true
     }
 
-    fn tell(&mut self, id: CommandId, outcome: Outcome, out: &mut Vec<Decide>) {
+    fn complete(&mut self, id: CommandId, outcome: Outcome, out: &mut Vec<Decide>) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.stage = Stage::Reported;
             out.push(Decide::Complete(id, outcome));
@@ -553,7 +553,9 @@ impl PendingTable {
             return;
         }
         match (entry.stage, entry.kind) {
-            (Stage::Known(outcome), _) if entry.copies.is_empty() => self.tell(id, outcome, out),
+            (Stage::Known(outcome), _) if entry.copies.is_empty() => {
+                self.complete(id, outcome, out)
+            }
             (Stage::Fencing, Kind::Once) => {
                 entry.stage = Stage::Resolving;
                 out.push(Decide::Resolve(id));
@@ -610,8 +612,8 @@ impl PendingTable {
 /// What a COMPARE AND WRITE did, by what is on the medium after the fence.
 ///
 /// The expected data means that it was not carried out, as every initiator takes it; another host
-/// that changed it back cannot be told from that. The new data may be another host's who wrote the
-/// same.
+/// that changed it back cannot be distinguished from that. The new data may be another host's who
+/// wrote the same.
 #[must_use]
 pub fn resolve_compare_and_write(
     expected: &[u8],

@@ -54,7 +54,7 @@ struct World {
     to_send: Vec<CommandId>,
     to_fence: Vec<Nexus>,
     to_resolve: Vec<CommandId>,
-    /// By block: what its issuer was told stands there.
+    /// By block: what its issuer had acknowledged stands there.
     promised: Vec<Option<u64>>,
     broken: Option<String>,
     value: u64,
@@ -282,7 +282,8 @@ impl World {
         self.carry(decisions);
     }
 
-    /// What an issuer was told stands on the medium until a newer command of its own is on its way.
+    /// What was acknowledged to an issuer stands on the medium until a newer command of its own is
+    /// on its way.
     fn check(&mut self) {
         for (block, promised) in self.promised.iter().enumerate() {
             if promised.is_some_and(|value| value != self.medium[block]) && self.broken.is_none() {
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// Until everybody is told.
+    /// Until everybody is answered.
     fn finish(&mut self) {
         // What was placed and never left goes elsewhere when its session ends.
         for path in 0..PATHS {

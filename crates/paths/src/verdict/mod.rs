@@ -22,7 +22,7 @@ use std::time::Duration;
 pub enum Repeat {
     /// It succeeded.
     Done,
-    /// Its issuer is told: it would be the same on every path.
+    /// Its issuer gets the error: it would be the same on every path.
     Fail,
     /// Again on this path at once; after some tries on another.
     Same,
@@ -33,7 +33,7 @@ pub enum Repeat {
     Poll,
     /// Again at once on another path; with none, on this one after a pause.
     Other,
-    /// Once more through another controller, then its issuer is told.
+    /// Once more through another controller, then its issuer gets the error.
     OtherController,
     /// It waits until the access state has settled.
     Park,
@@ -88,7 +88,7 @@ pub enum Learn {
 pub struct Verdict {
     /// The command.
     pub repeat: Repeat,
-    /// What it tells about the path that the command took.
+    /// What it says about the path that the command took.
     pub path: PathSays,
     /// The facts.
     pub learn: Learn,
@@ -476,7 +476,7 @@ const BACK_OFF_MAX: u32 = 3;
 const BACK_OFF: Duration = Duration::from_millis(8);
 const BACK_OFF_LONGEST: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(500);
-/// Repetitions because of errors before the issuer is told.
+/// Repetitions because of errors before the issuer gets one.
 const TOTAL_MAX: u32 = 20;
 
 /// The next step for a command.
@@ -484,7 +484,7 @@ const TOTAL_MAX: u32 = 20;
 pub enum Step {
     /// It is over, and well.
     Done,
-    /// It is over: tell what the answer said.
+    /// It is over: report what the answer said.
     Fail,
     /// Once more on this path, after this time.
     Same(Duration),

@@ -25,7 +25,7 @@ struct Topology {
     buffer: u64,
     /// Path whose target answers nothing for 50 ms twice a second.
     spikes: Option<usize>,
-    /// Port pair that is a tenth as fast as the policies are told.
+    /// Port pair that is a tenth as fast as is reported to the policies.
     brown_out: Option<usize>,
 }
 

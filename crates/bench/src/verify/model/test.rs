@@ -60,7 +60,7 @@ fn a_write_that_was_acknowledged_and_is_not_there_is_lost() {
     assert_eq!(bed.read(0, UNIT), [Wrong::Lost]);
     bed.write(UNIT, UNIT, true, 512..512);
     assert_eq!(bed.read(UNIT, UNIT), [Wrong::Foreign]);
-    // Each is told once, but all of its sectors count.
+    // Each is reported once, but all of its sectors count.
     assert!(bed.read(0, 2 * UNIT).is_empty());
     assert_eq!(bed.checker.tally().bad, 4);
 }

@@ -23,8 +23,8 @@ fn word(file: &Path) -> Option<String> {
     Some(text.trim().to_owned()).filter(|word| !word.is_empty())
 }
 
-/// Where a processor is; what the system does not tell is the first of its kind, and a core of its
-/// own.
+/// Where a processor is; what the system does not report is the first of its kind, and a core of
+/// its own.
 fn place(system: &Path, number: u32) -> Place {
     let cpu = system.join(format!("cpu/cpu{number}"));
     let figure = |name: &str| word(&cpu.join("topology").join(name))?.parse().ok();
@@ -52,7 +52,7 @@ pub(super) struct Times {
     idle: u64,
 }
 
-/// The times of all processors; none where the system does not tell.
+/// The times of all processors; none where the system does not report them.
 pub(super) fn times() -> Vec<Times> {
     parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
 }

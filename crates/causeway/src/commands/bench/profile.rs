@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-/// A set of rows, told as one.
+/// A set of rows, reported as one.
 struct Report {
     name: &'static str,
     command_line: String,
@@ -78,7 +78,7 @@ pub(super) fn run(options: &Options) -> Result<(), Problem> {
     let done = filled.and_then(|()| run_rows(&bed, wanted, options, room, &mut report));
     bed.finish()?;
     done?;
-    report.tell(options)?;
+    report.print(options)?;
     report.verdict()
 }
 
@@ -197,7 +197,7 @@ impl Report {
         Some((row.iops() / control - 1.0) * 100.0)
     }
 
-    fn tell(&self, options: &Options) -> Result<(), Problem> {
+    fn print(&self, options: &Options) -> Result<(), Problem> {
         let text = match options.form {
             Form::Text => self.text(),
             Form::Json => show::json(&self.view()),

@@ -70,7 +70,7 @@ impl Bed {
         Ok(Self { runtime })
     }
 
-    /// Opens the targets; tells what of them all can be used.
+    /// Opens the targets; returns what of them all can be used.
     pub(super) fn prepare(&self, options: &Options) -> Result<Room, Problem> {
         let options = options.clone();
         self.interruptible(None, move |core| {

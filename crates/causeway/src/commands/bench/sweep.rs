@@ -112,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Waits for its result, and answers it as it was told: a worker may be of another version.
+    /// Waits for its result, and answers it as it was reported: a worker may be of another version.
     fn result(&mut self) -> Result<String, Problem> {
         let mut text = String::new();
         let read = self.out.read_to_string(&mut text);

@@ -1,5 +1,5 @@
 //! `causeway top --paths`: what paths and NICs of this host carry now, as the programs that have
-//! volumes open tell.
+//! volumes open report.
 //!
 //! A program counts operations and bytes of each path, and what is in flight. Latency is the mean
 //! of the operations whose time was taken within the interval. Retransmissions are a session's:
@@ -146,7 +146,7 @@ fn first() -> Result<Sample, Problem> {
         return Ok(found);
     }
     let problem = Problem::new(Code::NotFound, "no program here has a volume by URL open");
-    Err(problem.hint("`causeway attach` and `causeway bench` tell of their paths while they run"))
+    Err(problem.hint("`causeway attach` and `causeway bench` report their paths while they run"))
 }
 
 /// Prints it until it has been looked at often enough.

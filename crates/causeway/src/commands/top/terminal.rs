@@ -18,7 +18,7 @@ pub(super) enum Message {
     End,
 }
 
-/// Tells of every key until nobody listens.
+/// Sends every key until nobody listens.
 pub(super) fn keys(send: &Sender<Message>) {
     while let Ok(event) = event::read() {
         if send.send(Message::Input(event)).is_err() {

@@ -14,7 +14,7 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
-/// Mebibytes a second, as every size and rate for people is told in binary units.
+/// Mebibytes a second, as every size and rate for people is shown in binary units.
 pub(crate) fn mebibytes(bytes: f64) -> String {
     match bytes / 1_048_576.0 {
         value if value < 0.005 => "0".to_owned(),

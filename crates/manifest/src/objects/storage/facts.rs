@@ -1,10 +1,10 @@
-//! How what the layers of a LUN count is told.
+//! How what the layers of a LUN count is reported.
 
 use super::{LayerFacts, Storage};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What `lun show` tells a storage field of the LUN that it shows.
+/// What `lun show` passes to a storage field of the LUN that it shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// The LUN's name.

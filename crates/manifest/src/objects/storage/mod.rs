@@ -55,7 +55,7 @@ pub struct Storage {
     pub limit: Option<Limit>,
     /// Its part of its pool where LUNs compete; wanted 0: none.
     pub shares: Option<u32>,
-    /// Whether a host is told that another one has aborted its commands.
+    /// Whether a host gets TASK ABORTED for commands that another one has aborted.
     pub task_aborted_status: Option<TaskAbortedStatus>,
 }
 
@@ -95,8 +95,8 @@ impl Storage {
         self.integrity == Some(true)
     }
 
-    /// Whether a host is told that another one has aborted its commands, where hosts cannot change
-    /// it.
+    /// Whether a host gets TASK ABORTED for commands that another one has aborted, where hosts
+    /// cannot change it.
     #[must_use]
     pub fn task_aborted_fixed(&self) -> Option<bool> {
         self.task_aborted_status.unwrap_or_default().fixed()

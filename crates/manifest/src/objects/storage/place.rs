@@ -2,7 +2,7 @@
 
 use super::{CacheMode, Storage};
 
-/// The rules that are broken, each with its key; `journal` tells whether its pool has
+/// The rules that are broken, each with its key; `journal` says whether its pool has
 /// one, and is `None` where no pool holds it.
 pub(crate) fn check_place(
     storage: &Storage,
