@@ -21,9 +21,9 @@
 //! The model never alarms falsely. Where writes overlap in time it allows a little more than one
 //! order of them all explains; [`crate::history`] is strict about that.
 //!
-//! `volume_test::model` is another model disk on purpose. It stands at the waist, is told of each
+//! `volume_test::model` is another model disk on purpose. It stands at the waist, sees each
 //! operation at the moments of its submission and its answer, ends with the node, and knows what no
-//! host is told: sectors that mix within a block, and extents. This one stands behind a network,
+//! host can see: sectors that mix within a block, and extents. This one stands behind a network,
 //! with hosts that outlive the node: answers of earlier lives, writes of open fate, kills beside
 //! power cuts, flushes that fail or whose end nobody heard. Neither could use the other's sets
 //! without giving up some of what it is strict about.
@@ -41,7 +41,7 @@ type Moment = u64;
 #[derive(Clone, Debug)]
 struct Held {
     value: Value,
-    /// The write that put it there; values alone do not tell, as many writes write zeroes.
+    /// The write that put it there; values alone do not show which, as many writes write zeroes.
     number: Moment,
     /// When its write ended; `None` while it has not, or where its fate is open.
     ended: Option<Moment>,
@@ -360,8 +360,8 @@ impl ModelDisk {
         self.nothing_is_sure();
     }
 
-    /// The flushes in flight may have failed, and nobody is going to be told. Answers whether there
-    /// were any.
+    /// The flushes in flight may have failed, and the failure will be reported to nobody. Answers
+    /// whether there were any.
     pub fn flushes_may_have_failed(&mut self) -> bool {
         self.suspect.clear();
         if self.flushing.is_empty() {
@@ -372,7 +372,7 @@ impl ModelDisk {
         true
     }
 
-    /// A sync that no host asked for has failed, and nobody was told.
+    /// A sync that no host asked for has failed, and it was reported to nobody.
     pub fn a_sync_failed(&mut self) {
         self.flushes_may_have_failed();
         self.nothing_is_sure();

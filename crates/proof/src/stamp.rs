@@ -1,6 +1,6 @@
 //! Block contents that explain themselves.
 //!
-//! A stamped block is made of lines of 64 bytes, and each line tells everything, so that a block
+//! A stamped block is made of lines of 64 bytes, and each line says everything, so that a block
 //! which is torn at any line says which parts came from which write:
 //!
 //! | bytes | what |

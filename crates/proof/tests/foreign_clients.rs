@@ -196,7 +196,7 @@ fn what_qemu_wrote_is_read_under_both_digests() {
 }
 
 #[test]
-fn chap_lets_in_who_knows_both_secrets_and_tells_others_exactly_why_not() {
+fn chap_lets_in_who_knows_both_secrets_and_says_to_others_exactly_why_not() {
     need(&["qemu-img", "iscsi-inq", "timeout"]);
     let daemon = daemon("chap");
     let from = image(&daemon, "from.raw", 4);

@@ -1,5 +1,5 @@
-//! A pool and a state directory on a file system that is full: what hosts and administrators are
-//! told, that nothing is lost, and that it goes on once there is space.
+//! A pool and a state directory on a file system that is full: what is reported to hosts and
+//! administrators, that nothing is lost, and that it goes on once there is space.
 //!
 //! Only root can mount a small file system; without it these tests say so and prove nothing.
 
@@ -276,7 +276,7 @@ impl Drop for Junk {
 
 async fn objects(site: &Site) -> Result<(String, Json), String> {
     let mut luns = site.json("lun ls").await?;
-    // What a host writes takes space, and is told some seconds later.
+    // What a host writes takes space, and is reported some seconds later.
     forget_space(&mut luns);
     Ok((site.must("export").await?, luns))
 }

@@ -5,7 +5,7 @@
 
 use env::sim::Hits;
 use proof::sim::journal::{Journal, Lies, Rot};
-use proof::sim::{Counts, Marks, Story, tell};
+use proof::sim::{Counts, Marks, Story, play};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -13,20 +13,20 @@ fn setting(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |it| it.parse().expect("a number"))
 }
 
-/// The part of a story's seeds that one test tells.
+/// The part of a story's seeds that one test plays.
 fn part(seeds: u64, number: u64, of: u64) -> Range<u64> {
     let seeds = setting("CAUSEWAY_JOURNAL_SEEDS", seeds);
     let from = setting("CAUSEWAY_JOURNAL_FROM", 0);
     from + seeds * number / of..from + seeds * (number + 1) / of
 }
 
-/// Tells a story from many seeds; every fault and every class of events that it names must be met.
-/// Standard error itself is told the count: it is seen also where all is well.
+/// Plays a story from many seeds; every fault and every class of events that it names must be met.
+/// Standard error itself gets the count: it is seen also where all is well.
 fn reported(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
     let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
     let schedules = seeds.end - seeds.start + once_failed.len() as u64;
     for seed in seeds.chain(once_failed.iter().copied()) {
-        let report = match tell(story, seed, 0) {
+        let report = match play(story, seed, 0) {
             Ok(report) => report,
             Err(failure) => panic!("{failure}"),
         };
@@ -48,7 +48,7 @@ fn reported(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
     let none: [&str; 0] = [];
     assert_eq!(marks.missing(story.classes()), none, "{marks:?}");
     assert!(counts.undecided * 50 <= counts.histories, "{counts:?}");
-    // Of what changed since a cut little more is told than what did.
+    // Of what changed since a cut little more is reported than what did.
     assert!(marks.of("wider") * 5 <= marks.of("exact"), "{marks:?}");
 }
 

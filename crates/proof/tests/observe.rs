@@ -88,7 +88,7 @@ fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_serie
     }
     let of_lun = |lun: &str| {
         let label = format!("lun=\"{lun}\"");
-        // Statuses are told by what happened.
+        // Statuses are counted by what happened.
         let of_lun = |name: &&String| name.contains(&label) && !name.contains("_scsi_status_");
         metrics.keys().filter(of_lun).count()
     };
@@ -262,7 +262,7 @@ fn a_limit_set_live_holds_within_5_percent_and_is_lifted_again() {
 }
 
 #[test]
-fn a_read_cache_is_switched_live_and_tells_how_often_it_helped() {
+fn a_read_cache_is_switched_live_and_reports_how_often_it_helped() {
     let (daemon, mut client) = start("read-cache");
     client.write(0, &vec![7; 1 << 20], 512);
     let show = |of: &str| json(&daemon, &["lun", "show", "busy"])[of].clone();

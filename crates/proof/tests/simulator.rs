@@ -10,7 +10,7 @@ use proof::sim::raw::{Bug, Raw};
 use proof::sim::reservations::Reservations;
 use proof::sim::resets::Resets;
 use proof::sim::target::Target;
-use proof::sim::{Counts, FILE_FAULTS, Failure, Marks, NET_FAULTS, Scene, Story, run, tell};
+use proof::sim::{Counts, FILE_FAULTS, Failure, Marks, NET_FAULTS, Scene, Story, play, run};
 
 /// Runs seeds until one fails.
 fn seeds(
@@ -49,12 +49,12 @@ fn once_failed(name: &str) -> impl Iterator<Item = u64> {
     of_it.map(|(_, seed)| *seed)
 }
 
-/// Tells a story from many seeds; every fault and every class of events that it names must be met.
+/// Plays a story from many seeds; every fault and every class of events that it names must be met.
 fn reported(story: &dyn Story, seeds: std::ops::Range<u64>) {
     let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
     let count = seeds.end - seeds.start;
     for seed in seeds.chain(once_failed(story.name())) {
-        let report = match tell(story, seed, 0) {
+        let report = match play(story, seed, 0) {
             Ok(report) => report,
             Err(failure) => panic!("{failure}"),
         };
@@ -89,7 +89,7 @@ fn no_write_of_a_lost_path_ever_comes_back_over_a_newer_one() {
 
 #[test]
 fn a_layer_that_waits_for_no_fence_is_caught() {
-    let found = (0..2000).find_map(|seed| tell(&Paths::without_fences(), seed, 0).err());
+    let found = (0..2000).find_map(|seed| play(&Paths::without_fences(), seed, 0).err());
     println!("{}", found.expect("no ghost was seen in 2000 seeds"));
 }
 

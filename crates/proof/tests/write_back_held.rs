@@ -1,5 +1,6 @@
 //! A journal that holds what cannot be destaged, or what is damaged in it: nothing is lost, others
-//! go on, and what is lost is told by name. The oracle is a list of what each block was given last.
+//! go on, and what is lost is reported by name. The oracle is a list of what each block was given
+//! last.
 
 #![expect(
     clippy::unwrap_used,
@@ -287,7 +288,7 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
             let pool = open(&core, &failing).await;
             assert_eq!(pool.journal.damaged(), []);
             pool.verify(&here, &[]).await;
-            // It may fill half of the log and is told then; others go on.
+            // It may fill half of the log and is refused then; others go on.
             let mut refused = 0;
             for lba in 0..BLOCKS {
                 match pool.write(0, lba, 90, &here).await {
@@ -604,8 +605,8 @@ fn damage_that_is_met_while_serving_is_reported_for_exactly_its_blocks_and_for_a
             faults.clear();
             pool.pause(Duration::from_secs(3)).await;
             pool.journal.drain(&pool.core).await;
-            // In the backing volume lies what was there before: it is not told as if it were the
-            // data.
+            // In the backing volume lies what was there before: it is not reported as if it were
+            // the data.
             pool.verify(&here, lost).await;
             pool.write(0, 7, 9, &here).await.unwrap();
             pool.verify(&here, &[]).await;
@@ -619,7 +620,7 @@ fn damage_that_is_met_while_serving_is_reported_for_exactly_its_blocks_and_for_a
 }
 
 /// A write was under way when the process was killed, and lies in the system's cache only. The next
-/// opening is told that it cannot be synced, the one after it is told that all is well, though the
+/// opening learns that it cannot be synced, the one after it learns that all is well, though the
 /// disk never got it.
 fn read_from_a_cache(seed: u64) -> bool {
     let world = world(90 + seed);
@@ -686,8 +687,8 @@ fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_report
 }
 
 impl Open {
-    /// So many writes at once of so many blocks each, over and over the volume, told as if the last
-    /// ones came last.
+    /// So many writes at once of so many blocks each, over and over the volume, recorded as if the
+    /// last ones came last.
     fn writes(&self, volume: usize, count: u32, blocks: u64, reported: &Reported) -> Vec<IoFuture> {
         let write = |write: u32| {
             let lba = u64::from(write) * blocks % BLOCKS;

@@ -103,7 +103,7 @@ impl Open {
         self.ask(op).await;
     }
 
-    /// The parts that changed since a cut, as the waist tells them.
+    /// The parts that changed since a cut, as the waist reports them.
     async fn changed(&self, since: Cut) -> BTreeSet<u64> {
         let (mut at, mut changed) = (0, BTreeSet::new());
         while at < PARTS * PART {
@@ -138,12 +138,12 @@ impl Open {
 struct Asked {
     /// Parts, and whether the change was acknowledged.
     changes: Vec<(BTreeSet<u64>, bool)>,
-    /// Cuts that were told, each after so many changes.
+    /// Cuts that were reported, each after so many changes.
     cuts: Vec<(Cut, usize)>,
 }
 
 impl Asked {
-    /// Acknowledged after the cut: must be told. Asked for after it: may be.
+    /// Acknowledged after the cut: must be reported. Asked for after it: may be.
     fn since(&self, changes: usize) -> (BTreeSet<u64>, BTreeSet<u64>) {
         let after = &self.changes[changes..];
         let must = after.iter().filter(|it| it.1).flat_map(|it| &it.0);
@@ -206,7 +206,7 @@ fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut()
             let started = Rc::clone(&running);
             node.core(0).spawn(Box::pin(async move {
                 let pool = Rc::new(open(&core, mode).await);
-                // No number is given twice, and none that was told is gone.
+                // No number is given twice, and none that was reported is gone.
                 let now = pool.numbers().await;
                 let then: Vec<u64> = std::mem::replace(&mut before.borrow_mut(), now.clone());
                 assert!(then.iter().zip(&now).all(|(then, now)| then <= now));

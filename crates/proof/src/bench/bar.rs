@@ -22,7 +22,7 @@ pub enum Limit {
     AtLeast(f64),
     /// Between one part in this many below 1 and above.
     Within(f64),
-    /// Whatever it is, it is told.
+    /// Whatever it is, it is reported.
     Stated,
 }
 

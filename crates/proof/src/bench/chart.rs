@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Colours of the series, told apart also by those who see few colours, and on both grounds.
+/// Colours of the series, which are distinct also for those who see few colours, and on both
+/// grounds.
 const COLOURS: [&str; 4] = ["#8c8c8c", "#2f81f7", "#d29922", "#a371f7"];
 
 const WIDTH: f64 = 860.0;

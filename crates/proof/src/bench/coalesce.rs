@@ -46,7 +46,7 @@ pub fn coalescing(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let takes = servers::causeway(&plan.place, &takes)?;
     client.fill(&waits.unit)?;
     client.fill(&takes.unit)?;
-    // One percent is less than a median of few rounds can tell.
+    // One percent is less than a median of few rounds can show.
     let effort = Effort {
         rounds: plan.effort.rounds * 2 + 1,
         ..plan.effort

@@ -40,7 +40,7 @@ fn fio_on(file: &Path) -> Command {
     fio
 }
 
-/// What it tells of its one job.
+/// What it reports of its one job.
 fn job_of(mut fio: Command) -> Result<Value, String> {
     let output = fio.output().map_err(|error| format!("fio: {error}"))?;
     if !output.status.success() {

@@ -42,7 +42,7 @@ const DESTAGE_TIME_MAX: Duration = Duration::from_secs(60);
 
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The journal is write-back's; every other way is told by FUA.
+/// The journal is write-back's; for every other way FUA says so.
 const CASE: Case = Case {
     id: "w4k32stable",
     name: "4K random durable write, depth 32",
@@ -142,7 +142,7 @@ impl Daemon {
         let facts = self.facts(plan)?;
         facts[name]
             .as_u64()
-            .ok_or_else(|| format!("the journal tells no {name}: {facts}"))
+            .ok_or_else(|| format!("the journal reports no {name}: {facts}"))
     }
 
     /// Waits until its journal has nothing that is not destaged.

@@ -136,7 +136,7 @@ fn qemu_img_seconds(reported: &str) -> Option<f64> {
     after.split_whitespace().next()?.parse().ok()
 }
 
-/// Commands and seconds that it tells of.
+/// Commands and seconds that it reports.
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
 fn made(tool: Tool, reported: &str, time: Duration) -> Option<(f64, f64)> {
     match tool {
@@ -168,7 +168,7 @@ fn run(tool: Tool, unit: &Unit, case: &Case, time: Duration) -> Result<Figures, 
     Ok(Figures {
         commands,
         seconds,
-        // None of them tells how long a command takes.
+        // None of them says how long a command takes.
         p50: 0.0,
         p99: 0.0,
         server: micros(used.server) / commands.max(1.0),

@@ -88,7 +88,7 @@ pub fn checksums(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
             "physical_block_size = 512\nintegrity = true",
         )?,
     ];
-    // Three percent are less than a median of few rounds can tell.
+    // Three percent are less than a median of few rounds can show.
     let effort = Effort {
         rounds: plan.effort.rounds * 4 + 1,
         time: plan.effort.time / 2,

@@ -67,7 +67,7 @@ impl Stack {
 pub fn one_path(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
     client.fill(&server.unit)?;
-    // Five percent is less than a median of few rounds can tell, and eleven are few: the rounds of
+    // Five percent is less than a median of few rounds can show, and eleven are few: the rounds of
     // a pair lie 10 % apart.
     let effort = Effort {
         rounds: plan.effort.rounds * 4 + 1,

@@ -89,7 +89,8 @@ struct Session {
 /// The client's core, or two.
 pub struct LoadClient(Runtime);
 
-/// What the halves of a run on two cores tell each other: the second logs in when the first has.
+/// What the halves of a run on two cores signal to each other: the second logs in when the first
+/// has.
 #[derive(Default)]
 struct Turn {
     after: Option<oneshot::Receiver<()>>,
@@ -284,7 +285,7 @@ impl Session {
         self.begun.insert(itt, now);
     }
 
-    /// Keeps its depth until it is told to stop.
+    /// Keeps its depth until it is asked to stop.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         loop {
             match self.connection.poll_event(cx) {

@@ -30,7 +30,7 @@ pub struct BenchReport {
     pub left_out: Vec<String>,
 }
 
-/// Commands of this length and more are told in MB/s.
+/// Commands of this length and more are reported in MB/s.
 const LARGE: usize = 64 << 10;
 
 #[expect(clippy::cast_precision_loss, reason = "lengths of commands are small")]

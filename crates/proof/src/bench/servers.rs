@@ -249,7 +249,7 @@ pub fn list_units(place: &Place, how: &Causeway) -> Result<String, String> {
     control(place, how, &["lun", "ls"])
 }
 
-/// What `pool show` tells of the pool's journal.
+/// What `pool show` reports of the pool's journal.
 ///
 /// # Errors
 /// Where it fails.

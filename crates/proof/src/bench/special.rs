@@ -94,7 +94,7 @@ pub fn sectors(plan: &Plan, client: &LoadClient) -> Result<Found, String> {
     let large = servers::causeway(&plan.place, &of("4096", 4096))?;
     client.fill(&small.unit)?;
     client.fill(&large.unit)?;
-    // Five percent either way is less than a median of few rounds can tell.
+    // Five percent either way is less than a median of few rounds can show.
     let effort = Effort {
         rounds: plan.effort.rounds * 2 + 1,
         ..plan.effort

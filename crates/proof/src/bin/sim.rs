@@ -19,14 +19,14 @@ use proof::sim::raw::{Bug, Raw};
 use proof::sim::reservations::Reservations;
 use proof::sim::resets::Resets;
 use proof::sim::target::Target;
-use proof::sim::{Counts, Failure, Marks, Report, Scene, Story, run, tell};
+use proof::sim::{Counts, Failure, Marks, Report, Scene, Story, play, run};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Events that are printed when one seed is repeated.
 const TRACE_LINES: usize = 2000;
 
-/// Seeds after which is told how far it is.
+/// Seeds after which progress is reported.
 const REPORTED_EVERY: u64 = 50_000;
 
 struct Wish {
@@ -36,7 +36,7 @@ struct Wish {
     count: u64,
 }
 
-/// A scene with one lane, or one that tells itself.
+/// A scene with one lane, or a story, which plays itself.
 enum Kind {
     Scene(Box<dyn Scene>),
     Story(Box<dyn Story>),
@@ -53,7 +53,7 @@ impl Kind {
     fn run(&self, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
         match self {
             Self::Scene(scene) => run(&**scene, seed, trace_lines),
-            Self::Story(story) => tell(&**story, seed, trace_lines),
+            Self::Story(story) => play(&**story, seed, trace_lines),
         }
     }
 }

@@ -61,7 +61,7 @@ pub async fn within<T>(
 }
 
 impl Client {
-    /// Works until told to stop.
+    /// Works until asked to stop.
     pub async fn work(mut self) {
         while !self.stop.get() {
             if self.commands == 0 {
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// A host that was told "busy" waits a little.
+    /// A host that got BUSY waits a little.
     async fn after_error(&mut self, error: IoError) {
         if error == IoError::Busy || error == IoError::Unavailable {
             let pause = Duration::from_millis(self.rng.between(1, 20));

@@ -237,7 +237,7 @@ impl Story for ExtendedCopy {
         all.filter(|fault| *fault != Fault::FileSyncError).collect()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, 3, &UNITS);
         for _ in 0..stage.rng.between(1, 2) {
             lab.start(stage)?;

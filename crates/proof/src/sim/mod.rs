@@ -43,4 +43,4 @@ pub use oracle::{Counts, End, Oracle, Ticket};
 pub use report::{Failure, Marks, Report};
 pub use run::{FILE_FAULTS, NET_FAULTS, run};
 pub use scene::{Opened, Scene, Setup};
-pub use story::{Stage, Story, tell};
+pub use story::{Stage, Story, play};

@@ -207,7 +207,7 @@ impl Story for Paths {
         FILE_FAULTS.iter().chain(NET_FAULTS).copied().collect()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, 1, &[(UNIT, BLOCKS)]);
         for number in 1..PATHS_MAX {
             lab.hosts[0].add_address(&format!("eth{number}"), port(&lab, number), 24);

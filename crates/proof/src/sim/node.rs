@@ -3,8 +3,8 @@
 //!
 //! **Oracle.** After a start the objects are those of the last change that was acknowledged, or,
 //! where one was under way or failed, those before or after it. Identifiers, serial numbers and
-//! data stay. Every host that stayed logged in is told of a new capacity, and sees it. Sessions
-//! come back by themselves.
+//! data stay. Every host that stayed logged in gets a unit attention for a new capacity, and sees
+//! it. Sessions come back by themselves.
 
 use super::client::{audit_blocks, within};
 use super::initiator::{Host, Job, Outcome, Session, SessionConfig, Wire};
@@ -625,7 +625,7 @@ impl Story for WholeNode {
         FILE_FAULTS.iter().chain(NET_FAULTS).copied().collect()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let san = stage.world.node("san");
         let host = |number| stage.world.node(&format!("host{number}"));
         let hosts = (0..HOSTS).map(host).collect();

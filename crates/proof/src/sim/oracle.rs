@@ -325,7 +325,7 @@ impl Oracle {
     }
 
     /// From now on a journal syncs the disk by itself: what was not flushed may be gone at any
-    /// moment, where [`Oracle::own_syncs_failed`] tells later that more than these have failed.
+    /// moment, where [`Oracle::own_syncs_failed`] reports later that more than these have failed.
     pub fn syncs_by_itself(&self, failed_so_far: u64) {
         let state = &mut *self.state.borrow_mut();
         state.failed_syncs = failed_so_far;

@@ -1,8 +1,8 @@
 //! A story of queues: hosts with several commands at once, ORDERED and HEAD OF QUEUE among them,
 //! and task management that ends them.
 //!
-//! **Oracle.** The history, told which place each command has in its session's queue: an ORDERED
-//! one takes effect after all older and before all newer ones of its session.
+//! **Oracle.** The history, which says which place each command has in its session's queue: an
+//! ORDERED one takes effect after all older and before all newer ones of its session.
 
 use super::initiator::{Job, Outcome, Session};
 use super::lab::{Lab, lun};
@@ -26,7 +26,7 @@ const BLOCKS: u64 = 16;
 #[derive(Default)]
 pub struct Order;
 
-/// Tells the oracle at once.
+/// Reports to the oracle at once.
 pub(super) struct Plain {
     oracle: Rc<Oracle>,
     marks: Rc<RefCell<Marks>>,
@@ -133,7 +133,7 @@ impl Story for Order {
         FILE_FAULTS.iter().chain(NET_FAULTS).copied().collect()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, 2, &[(UNIT, BLOCKS)]);
         let disturbed = stage.rng.below(3) == 0;
         lab.lives(stage, |stage| life(stage, &lab, disturbed))

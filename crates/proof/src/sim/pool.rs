@@ -272,7 +272,7 @@ impl Pool {
         let volume = [u8::try_from(number).expect("few"); 16];
         let mut options = Options::new(Self::map(number).into(), volume);
         let found = found.clone();
-        options.report = Arc::new(move |finding| found.tell(number, finding));
+        options.report = Arc::new(move |finding| found.report(number, finding));
         options.covered = self.covered;
         let checked = Integrity::open(core, backing, options).await;
         let checked = checked.map_err(|error| error.to_string())?;
@@ -285,7 +285,7 @@ impl Pool {
         Ok(checked)
     }
 
-    /// Opens journal and volumes. `Err` is the reason that an administrator is told.
+    /// Opens journal and volumes. `Err` is the reason that an administrator reads.
     pub(in crate::sim) async fn open(
         self,
         core: CoreHandle,
@@ -357,7 +357,7 @@ impl Pool {
 struct Found(Arc<Mutex<Vec<String>>>);
 
 impl Found {
-    fn tell(&self, volume: usize, finding: &Finding) {
+    fn report(&self, volume: usize, finding: &Finding) {
         let alarm = match finding {
             Finding::Mismatch(_) | Finding::MapDamaged { .. } | Finding::MapWeakened { .. } => true,
             Finding::Repaired(_)
@@ -405,7 +405,7 @@ impl Running {
             .collect()
     }
 
-    /// What was taken for damage so far, which nothing was. It is told once.
+    /// What was taken for damage so far, which nothing was. It is reported once.
     pub(in crate::sim) fn false_alarms(&self) -> Vec<String> {
         let mut found = self.found.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *found)

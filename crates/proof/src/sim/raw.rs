@@ -265,7 +265,7 @@ impl RawLane {
     }
 
     /// Stable zeroes are written: a sync that fails here would also lose what others wrote, and
-    /// nobody would tell them.
+    /// nobody would report it to them.
     async fn zero(&self, range: LbaRange, durability: Durability, punch: bool) -> IoResult {
         let (offset, len) = self.bytes(range);
         if durability == Durability::Stable {

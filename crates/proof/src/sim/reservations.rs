@@ -46,7 +46,7 @@ struct Open {
     epoch: usize,
 }
 
-/// Judges what hosts may do, and tells the oracle of the data.
+/// Judges what hosts may do, and reports to the oracle of the data.
 struct Judge {
     oracle: Rc<Oracle>,
     marks: Rc<RefCell<Marks>>,
@@ -424,10 +424,10 @@ async fn administer(
         judge.begin_batch(&parts);
         let mut answers = Vec::new();
         for (host, change) in &parts {
-            let (tell, answer) = oneshot::channel();
+            let (give, answer) = oneshot::channel();
             let (session, wire) = (sessions[*host as usize].clone(), pr_out(*change));
             core.spawn(Box::pin(async move {
-                drop(tell.send(insist(&session, wire).await));
+                drop(give.send(insist(&session, wire).await));
             }));
             answers.push(answer);
         }
@@ -447,7 +447,7 @@ async fn administer(
         judge.end_batch(&before, &ended);
         // What was sent before and comes late is refused as long as its host is shut out. So it
         // stays shut out until all is answered: otherwise what came after would be let through
-        // rightly, and nobody could tell.
+        // rightly, and nobody could notice.
         while judge.waits_for_ended_writes() && !shift.over.get() {
             let soon = core.now().after(Duration::from_micros(100));
             core.sleep_until(soon).await;
@@ -489,7 +489,7 @@ impl Story for Reservations {
         FILE_FAULTS.iter().chain(NET_FAULTS).copied().collect()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, HOSTS, &[(UNIT, BLOCKS)]);
         let judge = Rc::new(Judge {
             oracle: Rc::clone(&lab.units[0].oracle),

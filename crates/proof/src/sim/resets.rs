@@ -34,7 +34,7 @@ impl Story for Resets {
         vec![Fault::CoreStalled, Fault::FileSlow, Fault::NetSplit]
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         // No connection is lost and no disk hangs: nothing but a lost answer takes long.
         let often = *stage.rng.pick(&[10_000, 100_000, 300_000]);
         stage.plan = FaultPlan::benign().with(Fault::CoreStalled, often);

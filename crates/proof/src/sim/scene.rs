@@ -82,8 +82,8 @@ pub trait Scene {
         None
     }
 
-    /// What the volume is asked as one it may ask of several: where that fails and nobody is told,
-    /// some of it may be done.
+    /// What the volume is asked as one it may ask of several: where that fails and it is reported
+    /// to nobody, some of it may be done.
     fn asks_in_parts(&self) -> bool {
         false
     }

@@ -174,7 +174,7 @@ pub(super) async fn start_over<'a>(
         });
         let started = unit.start(core, Ok(Arc::clone(&volume))).await;
         started.map_err(|error| error.to_string())?;
-        // Hosts are told that another one has ended their commands, or not.
+        // TAS: whether hosts get TASK ABORTED for commands that another host has ended.
         let reported = setup.salt & 256 != 0;
         unit.fix_task_aborted_status(core, Some(reported)).await;
         up.push(UnitRuns {

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What a story is told in: the world, and what it found so far.
+/// What a story is played in: the world, and what it found so far.
 pub struct Stage {
     /// What all of it is drawn from.
     pub seed: u64,
@@ -71,7 +71,7 @@ impl Stage {
     }
 }
 
-/// A scene that tells itself.
+/// A scene that plays itself.
 pub trait Story {
     /// Its name in reports.
     fn name(&self) -> &'static str;
@@ -88,24 +88,24 @@ pub trait Story {
         512
     }
 
-    /// Tells it. `Err` where it did not come to its end.
+    /// Plays it. `Err` where it did not come to its end.
     ///
     /// # Errors
     /// What kept it from its end.
-    fn tell(&self, stage: &mut Stage) -> Result<(), String>;
+    fn play(&self, stage: &mut Stage) -> Result<(), String>;
 }
 
-/// Tells `story` from `seed`.
+/// Plays `story` from `seed`.
 ///
 /// # Errors
 /// What it found.
-pub fn tell(story: &dyn Story, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
+pub fn play(story: &dyn Story, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
     caught(story.name(), seed, || {
-        tell_to_the_end(story, seed, trace_lines)
+        play_to_the_end(story, seed, trace_lines)
     })
 }
 
-fn tell_to_the_end(
+fn play_to_the_end(
     story: &dyn Story,
     seed: u64,
     trace_lines: usize,
@@ -128,7 +128,7 @@ fn tell_to_the_end(
         oracles: Vec::new(),
         trace: trace_lines > 0,
     };
-    let ended = story.tell(&mut stage);
+    let ended = story.play(&mut stage);
     let mut what: Vec<String> = stage
         .oracles
         .iter()

@@ -17,7 +17,7 @@ use volume::{Done, Durability, IoError, Op};
 /// How long a worker waits; its session gives commands up long before.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What a command is told to, when it begins and when it ends.
+/// What each command is recorded in, when it begins and when it ends.
 pub(super) trait Ledger {
     /// It was sent; the number is given back at its end.
     fn begun(&self, host: u32, writes: bool, ticket: Ticket) -> u64;

@@ -72,7 +72,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_manifest_tells_its_dependencies() {
+    fn a_manifest_lists_its_dependencies() {
         let text = "[package]\nname = \"x\" # not a dependency\n[dependencies]\nenv.workspace = true\n\
             serde = { version = \"1\", features = [\"derive\"] }\n[target.'cfg(unix)'.dev-dependencies]\nlibc = \"0.2\"\n";
         assert_eq!(dependencies(&parse(text)), ["env", "libc", "serde"]);

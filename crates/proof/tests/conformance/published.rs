@@ -1,4 +1,4 @@
-//! The page that tells people the results: it says what was measured, or the run fails.
+//! The page that shows people the results: it says what was measured, or the run fails.
 
 use crate::judge::{Judged, Verdict};
 use crate::{KINDS, Kind, tables};

@@ -139,7 +139,7 @@ fn resets_are_reported_to_every_port_also_to_those_that_are_away() {
             bench.within(SECOND, "the logout", carol.closed()).await;
             bench.sleep(Duration::from_millis(50)).await;
             assert_eq!(bob.function(function, lun(0), None).await, Ok(0));
-            // Who has asked for it is told as well (SAM-5 6.3.3 "Logical unit reset": every I_T
+            // Who has asked for it gets it as well (SAM-5 6.3.3 "Logical unit reset": every I_T
             // nexus).
             for host in [&alice, &bob] {
                 assert_eq!(finds(host, 0).await, [reported]);
@@ -182,7 +182,7 @@ fn a_registration_that_is_taken_away_while_its_host_is_away_is_reported_when_it_
 }
 
 #[test]
-fn a_unit_that_is_taken_away_and_given_back_tells_that_the_nexus_was_lost() {
+fn a_unit_that_is_taken_away_and_given_back_reports_that_the_nexus_was_lost() {
     run(new(), |bench| async move {
         let alice = bench.login(ALICE).await;
         assert_eq!(finds(&alice, 0).await, []);

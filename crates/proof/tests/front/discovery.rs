@@ -1,4 +1,4 @@
-//! SendTargets: to whom which targets are told, and at which addresses.
+//! SendTargets: to whom which targets are reported, and at which addresses.
 
 use crate::bench::{
     ALICE, BOB, OTHER, Setup, TARGET, everyone, exported, grant, host_object, open_target, run,
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 // spec: RFC 7143 13.3 "SendTargets", appendix C "SendTargets Operation".
 #[test]
-fn send_targets_tells_only_what_is_granted_to_the_asker() {
+fn send_targets_reports_only_what_is_granted_to_the_asker() {
     run(Setup::default(), |bench| async move {
         let (alice, bob) = (
             host_object("alice", ALICE, None),
@@ -27,7 +27,7 @@ fn send_targets_tells_only_what_is_granted_to_the_asker() {
             let reported = host.send_targets("All").await;
             let names: Vec<&str> = reported.iter().map(|one| one.name.as_str()).collect();
             assert_eq!(names, expected, "{who}");
-            // Asking by name tells no more.
+            // Asking by name reports no more.
             let one = host.send_targets(OTHER).await;
             assert_eq!(one.is_empty(), !expected.contains(&OTHER), "{who}");
         }
@@ -121,7 +121,7 @@ fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_reported() {
 }
 
 #[test]
-fn a_wildcard_portal_tells_every_address_of_its_family_but_the_loopback() {
+fn a_wildcard_portal_reports_every_address_of_its_family_but_the_loopback() {
     run(Setup::default(), |bench| async move {
         let any: SocketAddr = "0.0.0.0:3260".parse().unwrap();
         bench

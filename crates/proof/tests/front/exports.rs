@@ -34,7 +34,7 @@ fn a_lun_that_is_added_is_reported_by_reported_luns_data_has_changed_and_works()
             host.command(1, &write_10(0, 1), &[1; 512], 0).await.status,
             0
         );
-        // Told once.
+        // Reported once.
         assert_eq!(host.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
     });
 }

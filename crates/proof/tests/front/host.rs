@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use units::{Buf, BufMut, Now};
 
-/// What a login that failed was told.
+/// What a login that failed was answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refused {
     pub status: Option<LoginStatus>,

@@ -212,7 +212,7 @@ fn the_last_handle_that_is_dropped_logs_out() {
 }
 
 #[test]
-fn discovery_tells_the_targets_and_an_unknown_one_is_refused() {
+fn discovery_reports_the_targets_and_an_unknown_one_is_refused() {
     run(Setup::default(), |bench| async move {
         let found = discover(&bench.host_core, bench.portal, &config(None)).await;
         let found = found.expect("discovery is answered");

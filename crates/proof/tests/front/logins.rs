@@ -1,4 +1,4 @@
-//! Logins that are refused: with which status, and what is told to people.
+//! Logins that are refused: with which status, and what is reported to people.
 
 use crate::bench::{
     ALICE, BOB, Bench, OTHER, Setup, TARGET, everyone, exported, grant, host_object, open_target,
@@ -114,7 +114,7 @@ fn every_refusal_has_its_exact_status_and_its_reason_is_recorded() {
         .await;
         let moved = bench.try_login(&to("iqn.x:for-good")).await.err().unwrap();
         assert_eq!(moved.redirect.as_deref(), Some("192.0.2.9:3260"));
-        // A stranger is not told where a target went.
+        // A stranger does not learn where a target went.
         let stranger = config("iqn.2026-11.example:eve", Some("iqn.x:for-good"));
         refused(
             &bench,

@@ -1,4 +1,4 @@
-//! Operations that take several commands, of which one fails: whoever asked is not told that
+//! Operations that take several commands, of which one fails: whoever asked gets no error that says
 //! nothing was done.
 
 use crate::bench::{BLOCK, BLOCKS, Setup, run};
@@ -79,7 +79,7 @@ fn a_refusal_of_a_later_part_does_not_promise_that_nothing_was_done() {
                 Err(expected),
                 "from {first}, refused at {refused_at}"
             );
-            // What is told is what is there.
+            // What is reported is what is there.
             let byte = if expected == IoError::WriteProtected {
                 7
             } else {

@@ -30,7 +30,7 @@ async fn login(bench: &Bench, initiator: &str, port: u8) -> Host {
     host
 }
 
-/// Reads at depth 4 until it is told to stop.
+/// Reads at depth 4 until it is asked to stop.
 fn read_on(bench: &Bench, host: &Rc<Host>, stop: &Rc<Cell<bool>>) {
     for place in 0..4 {
         let (host, stop) = (Rc::clone(host), Rc::clone(stop));
@@ -121,7 +121,7 @@ async fn reserve_out(host: &Host, action: u8, kind: u8, keys: [u64; 2]) -> u8 {
     host.command(0, &cdb, &data, 0).await.status
 }
 
-/// Asks the sessions of an initiator, if it has some, to go from core to core, until it is told to
+/// Asks the sessions of an initiator, if it has some, to go from core to core, until it is asked to
 /// stop.
 fn keep_moving(bench: &Bench, initiator: &'static str, stop: &Rc<Cell<bool>>) {
     let (inner, stop) = (bench.clone(), Rc::clone(stop));

@@ -151,7 +151,7 @@ fn a_port_that_cannot_be_bound_is_shown_and_tried_again_until_it_can() {
         let failed: Vec<_> = status.iter().filter(|one| one.error.is_some()).collect();
         assert_eq!(failed.len(), 1, "{status:?}");
         assert_eq!(failed[0].address, taken);
-        // The other portal of the group works, and does not tell of this one.
+        // The other portal of the group works, and does not report this one.
         let reported = discover(&bench, bench.portal).await.unwrap();
         assert_eq!(reported, [bench.portal.to_string()]);
 

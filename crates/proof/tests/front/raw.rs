@@ -17,7 +17,7 @@ pub(crate) struct Raw {
     stream: Rc<dyn Stream>,
     pub tsih: u16,
     pub isid: Isid,
-    /// What is told as ExpStatSN; never advances of itself.
+    /// What is sent as ExpStatSN; never advances of itself.
     pub exp_stat_sn: StatSn,
 }
 

@@ -288,7 +288,7 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
         .spawn()
         .expect("the target starts");
     assert!(namespace.ip("addr add 192.0.2.1/24 dev cw0"));
-    let tells = |address: &str| {
+    let reports = |address: &str| {
         let url = format!("iscsi://{address}");
         let reported = namespace.run(&["timeout", "1", "iscsi-ls", &url]);
         reported.is_some_and(|reported| reported.contains(TARGET) && reported.contains(address))
@@ -301,11 +301,11 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
         began.elapsed()
     };
     within(Duration::from_secs(10), "the target starts", &|| {
-        tells("192.0.2.1:3260")
+        reports("192.0.2.1:3260")
     });
     for address in ["192.0.2.7", "[2001:db8::7]"] {
         let portal = format!("{address}:3260");
-        assert!(!tells(&portal));
+        assert!(!reports(&portal));
         let plain = address.trim_matches(['[', ']']);
         let (prefix, flags) = if plain.contains(':') {
             (64, " nodad")
@@ -314,7 +314,7 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
         };
         let change = format!("addr add {plain}/{prefix} dev cw0{flags}");
         assert!(namespace.ip(&change));
-        let took = within(Duration::from_secs(1), "discovery", &|| tells(&portal));
+        let took = within(Duration::from_secs(1), "discovery", &|| reports(&portal));
         println!("{address}: {took:?}");
         let took = took.as_millis();
         assert!(took < 1000, "{took} ms");

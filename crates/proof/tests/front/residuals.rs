@@ -3,7 +3,7 @@
 //! wrong).
 //!
 //! The oracle is the arithmetic of RFC 7143 11.4.5 "Residual Count" and of SAM-5: what moves is the
-//! smaller length, in whole blocks to the medium; the difference is told, with its sign.
+//! smaller length, in whole blocks to the medium; the difference is reported, with its sign.
 
 use crate::bench::{ALICE, BLOCK, Bench, Setup, TARGET, read_10, run, write_10};
 use crate::host::{Host, config};
@@ -67,7 +67,7 @@ fn setup() -> Setup {
 
 // spec: RFC 7143 11.4.5 "Residual Count".
 #[test]
-fn a_read_of_any_length_tells_exactly_how_much_it_differs_from_what_was_expected() {
+fn a_read_of_any_length_reports_exactly_how_much_it_differs_from_what_was_expected() {
     run(setup(), |bench| async move {
         let pattern: Vec<u8> = (0..253).cycle().take(64 * BLOCK).collect();
         let writer = bench.login("iqn.x:writer").await;
@@ -93,7 +93,7 @@ fn a_read_of_any_length_tells_exactly_how_much_it_differs_from_what_was_expected
 
 // spec: RFC 7143 11.4.5 "Residual Count".
 #[test]
-fn a_write_of_any_length_moves_whole_blocks_and_tells_exactly_what_is_left() {
+fn a_write_of_any_length_moves_whole_blocks_and_reports_exactly_what_is_left() {
     run(setup(), |bench| async move {
         let reader = bench.login("iqn.x:reader").await;
         reader.settle(0).await;
@@ -123,7 +123,7 @@ fn a_write_of_any_length_moves_whole_blocks_and_tells_exactly_what_is_left() {
 }
 
 #[test]
-fn a_command_that_fails_tells_that_nothing_moved() {
+fn a_command_that_fails_reports_that_nothing_moved() {
     run(setup(), |bench| async move {
         for offer in offers() {
             let host = login(&bench, offer).await;

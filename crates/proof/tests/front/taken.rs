@@ -1,5 +1,5 @@
 //! Commands that another host takes away: they keep no place in their session, and their own host
-//! is told as TAS says.
+//! is informed as TAS says.
 
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TEST_UNIT_READY, read_10, run, sense, write_10,
@@ -145,9 +145,9 @@ fn commands_taken_away_by_another_host_leave_the_window_though_the_backend_keeps
             let waiting = alice.send(1, &TEST_UNIT_READY, &[], 0);
             bench.sleep(Duration::from_millis(50)).await;
             take_away(&bench, &bob, how).await;
-            // The window was closed and nothing is answered: the host is told all the same.
+            // The window was closed and nothing is answered: the host is informed all the same.
             let end = bench.within(Duration::from_millis(100), "another unit", waiting.end());
-            // The reset of the target is told there, too.
+            // The reset of the target is reported there, too.
             let status = if how == TARGET_WARM_RESET { 2 } else { 0 };
             assert_eq!(end.await.expect("answered").status, status, "case {how}");
             let hanging = bench.faults[0].hanging();

@@ -197,7 +197,7 @@ impl Foreign {
         }
     }
 
-    /// istgt tells its other portal; tgt tells only the one that it is asked at.
+    /// istgt reports its other portal; tgt reports only the one that it is asked at.
     fn url(&self) -> Url {
         let (hosts, lun) = match self.kind {
             Kind::Tgt => (format!("{},{}", self.portal(0), self.portal(1)), 1),
@@ -322,7 +322,7 @@ fn istgt_is_found_proves_itself_and_may_die_under_load_without_an_error_or_wrong
 /// when they are ended.
 const READERS: u64 = 32;
 
-/// Reads what nobody writes, until it is told to end; answers how long the longest read took.
+/// Reads what nobody writes, until it is asked to end; answers how long the longest read took.
 async fn reader(core: CoreHandle, lane: Rc<dyn Lane>, at: u64, over: Rc<Cell<bool>>) -> Duration {
     let mut longest = Duration::ZERO;
     while !over.get() {

@@ -78,7 +78,7 @@ fn an_open_does_not_wait_for_a_portal_that_is_silent() {
 }
 
 #[test]
-fn where_no_path_answers_an_open_ends_and_tells_the_reason_of_each() {
+fn where_no_path_answers_an_open_ends_and_reports_the_reason_of_each() {
     let san = San::start(two_portals());
     let (relays, url) = through_relays(&san, 0);
     relays.iter().for_each(|relay| relay.set(Wire::Cut));

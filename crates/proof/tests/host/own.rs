@@ -107,7 +107,7 @@ fn discovery_finds_the_other_portals_and_a_wrong_name_is_reported_with_what_ther
     });
 }
 
-/// Writes and reads blocks all the time until it is told to end; every block read holds what was
+/// Writes and reads blocks all the time until it is asked to end; every block read holds what was
 /// acknowledged last. Answers how long the longest operation took.
 async fn load(core: CoreHandle, lane: Rc<dyn Lane>, first: u64, over: Rc<Cell<bool>>) -> Duration {
     let mut longest = Duration::ZERO;
@@ -411,7 +411,7 @@ fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_a
     });
 }
 
-/// What a volume told.
+/// What a volume reported.
 #[derive(Default)]
 struct Reported(RefCell<Option<VolumeEvent>>);
 
@@ -423,7 +423,7 @@ fn a_unit_that_grows_is_reported_to_whoever_asks_and_its_new_blocks_can_be_used(
     let volume = on(&runtime, move |core| async move {
         let volume = host::open(&core, &url, &options("growth", 2)).await;
         let volume = volume.unwrap();
-        // Sessions that live are told of a new size.
+        // Sessions that live are notified of a new size.
         until(&core, &volume, |it| {
             it.paths
                 .iter()
@@ -529,7 +529,7 @@ fn a_unit_that_grows_while_no_path_lives_has_grown_and_does_not_lie() {
     grows_behind("growth-dark", &[0, 1]);
 }
 
-/// The idle path that lives has not been told of it yet when the other one sees it.
+/// The idle path that lives has not got the unit attention yet when the other one sees it.
 #[test]
 fn a_path_that_comes_back_to_a_larger_unit_believes_it_when_the_living_one_shows_it_too() {
     grows_behind("growth-half", &[0]);

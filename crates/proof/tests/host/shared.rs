@@ -114,7 +114,7 @@ fn two_hundred_and_fifty_six_units_over_four_paths_are_four_sessions_with_one_pi
         assert_eq!(bytes % NOP_OUT_BYTES, 0, "{bytes} bytes are not only pings");
         // Four sessions, every five seconds.
         assert!((8..=12).contains(&pings), "{pings} pings");
-        // With every path silent all of it is told at once.
+        // With every path silent all of it is reported at once.
         relays.iter().for_each(|relay| relay.set(Wire::Silent));
         let begun = core.now();
         let reported = host::all_status(&core);

@@ -120,7 +120,7 @@ impl Hostile {
     }
 }
 
-/// The crowd, on a thread of its own, until it is told to go.
+/// The crowd, on a thread of its own, until it is asked to go.
 fn crowd(portal: SocketAddr, stop: Arc<AtomicBool>, closed: Arc<AtomicU64>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut all: Vec<Hostile> = (0..CONNECTIONS)
@@ -153,7 +153,7 @@ fn crowd(portal: SocketAddr, stop: Arc<AtomicBool>, closed: Arc<AtomicU64>) -> J
     })
 }
 
-/// Logs in ten times a second until it is told to stop; the slowest.
+/// Logs in ten times a second until it is asked to stop; the slowest.
 fn logins(portal: String, stop: Arc<AtomicBool>) -> JoinHandle<(u32, Duration)> {
     std::thread::spawn(move || {
         let (mut count, mut slowest) = (0, Duration::ZERO);

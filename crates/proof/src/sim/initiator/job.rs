@@ -124,8 +124,8 @@ impl Seen {
         }
     }
 
-    /// A command of this unit was done, in this session or one before: it knows what it has to be
-    /// told of.
+    /// A command of this unit was done, in this session or one before: the unit knows which unit
+    /// attentions it has to report to this port.
     #[must_use]
     pub fn has_used(&self, lun: Lun) -> bool {
         self.used.borrow().contains(&lun)

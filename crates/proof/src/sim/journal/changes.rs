@@ -1,9 +1,9 @@
 //! What a volume says of its own history while clients work on it, and after every end of theirs.
 //!
 //! **Oracle.** All that was asked of the volume, in the order of the world. Of a cut that was
-//! answered, every change that was asked for later must be told: where it was acknowledged, and
-//! where one of its blocks is read. What had ended before the cut was asked for need not be told;
-//! how often it is, is counted, and after work without faults it must not be.
+//! answered, every change that was asked for later must be reported: where it was acknowledged, and
+//! where one of its blocks is read. What had ended before the cut was asked for need not be
+//! reported; how often it is, is counted, and after work without faults it must not be.
 //!
 //! **The exception** is that of the format: what a volume in volatile mode had not flushed when its
 //! node died.
@@ -39,7 +39,7 @@ struct Change {
     parts: Range<u64>,
     begun: u64,
     acknowledged: Option<u64>,
-    /// What it was told remains so if the node dies.
+    /// What was acknowledged remains so if the node dies.
     stable: bool,
     /// The node died before it was stable, in a mode that promises nothing then.
     excused: bool,
@@ -179,8 +179,8 @@ impl Changes {
             .collect()
     }
 
-    /// Judges what is told of a cut by whoever asked at `asked`; `values`: what was read before
-    /// that. Returns what is told and need not be.
+    /// Judges what is reported of a cut by whoever asked at `asked`; `values`: what was read before
+    /// that. Returns what is reported and need not be.
     fn judge(
         &self,
         made: Made,
@@ -340,7 +340,7 @@ pub(super) struct Cutter {
     pub(super) rng: Rng,
     pub(super) stop: Rc<Cell<bool>>,
     pub(super) working: Rc<Cell<u32>>,
-    /// Told of what is wrong.
+    /// Hears what is wrong.
     pub(super) complain: Box<dyn Fn(String)>,
 }
 
@@ -379,7 +379,7 @@ impl Cutter {
 }
 
 impl Reported {
-    /// Asks what changed since a cut, without faults. Returns what is told and need not be.
+    /// Asks what changed since a cut, without faults. Returns what is reported and need not be.
     pub(super) fn asks(
         &self,
         stage: &Stage,
@@ -401,8 +401,8 @@ impl Reported {
         Ok(more)
     }
 
-    /// A cut, work without faults, and exactly its parts are told: at once, when all is destaged,
-    /// and after another start.
+    /// A cut, work without faults, and exactly its parts are reported: at once, when all is
+    /// destaged, and after another start.
     pub(super) fn changes_are_exact(
         &mut self,
         stage: &mut Stage,

@@ -3,8 +3,8 @@
 //!
 //! **What is promised of a lying disk**, once its power is cut: whatever is read was written to
 //! that very block, whole, at some time; or it is an error, or the pool does not open and says why.
-//! That the newest is there cannot be promised, nor always that it is told: where the end of a log
-//! was never written, the log ends earlier.
+//! That the newest is there cannot be promised, nor always that it is reported: where the end of a
+//! log was never written, the log ends earlier.
 //!
 //! **What is promised of one flipped byte**: with the exception below, nothing is lost without a
 //! word. In the log exactly the blocks of the record are errors, or the pool does not open and says
@@ -16,9 +16,10 @@
 //! before it is destaged, gets an error for the blocks of that record, and nobody else does.
 //!
 //! **The exceptions**: blocks that were on their way to the backing volume when the power failed,
-//! which nobody can tell from what they were; and batches of which nothing in the log says yet that
-//! they were stable, when the power failed; there is one at the most on an idle disk, and a pause
-//! of the work seals it. Such a batch that is damaged looks like one that was never finished.
+//! which nobody can distinguish from what they were; and batches of which nothing in the log says
+//! yet that they were stable, when the power failed; there is one at the most on an idle disk, and
+//! a pause of the work seals it. Such a batch that is damaged looks like one that was never
+//! finished.
 
 use super::{Reported, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
@@ -401,7 +402,7 @@ impl Story for Rot {
         vec![Fault::NodePowerCut, Fault::NodeKilled]
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let mut reported = Reported::new(stage, Pool::of(stage.seed).plain())?;
         stage.plan = FaultPlan::benign();
         let running = reported.start(stage)?;
@@ -452,7 +453,7 @@ impl Story for Lies {
         Pool::of(seed).setup.block_size.bytes().into()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let mut reported = Reported::new(stage, Pool::of(stage.seed).plain())?;
         stage.plan = FaultPlan::benign();
         let running = reported.start(stage)?;

@@ -126,7 +126,7 @@ impl Story for Journal {
         Pool::of(seed).sector_bytes()
     }
 
-    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+    fn play(&self, stage: &mut Stage) -> Result<(), String> {
         let mut reported = Reported::new(stage, Pool::of(stage.seed).with_more(stage.seed))?;
         for _ in 0..stage.rng.between(1, 3) {
             let running = reported.start(stage)?;
@@ -482,8 +482,8 @@ impl Reported {
         Ok(())
     }
 
-    /// From now on a sync that fails may lose what no flush has covered, and only whoever asked for
-    /// it is told.
+    /// From now on a sync that fails may lose what no flush has covered, and the error is reported
+    /// only to whoever asked for it.
     fn may_lose_what_is_unflushed(&self, stage: &Stage) {
         let failed = stage.world.hits().of(Fault::FileSyncError);
         if self.unflushed {

@@ -34,7 +34,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// A new nexus, whose first unit attention was told, if it has one.
+    /// A new nexus, whose first unit attention was reported, if it has one.
     pub(super) async fn new(core: &CoreHandle, unit: UnitId) -> Result<Self, String> {
         let port = NexusPort {
             initiator: InitiatorPort {

@@ -1,8 +1,8 @@
-//! Every command at every limit that a unit tells, and one block past it, over every composition of
-//! layers, through a nexus.
+//! Every command at every limit that a unit reports, and one block past it, over every composition
+//! of layers, through a nexus.
 //!
-//! The limits are those that a host reads from the pages. What a command is told at a limit must be
-//! GOOD, one past it the sense data that the standard names, and the blocks must hold what they
+//! The limits are those that a host reads from the pages. The status of a command at a limit must
+//! be GOOD, one past it the sense data that the standard names, and the blocks must hold what they
 //! must, compared with a disk that is a list of changes. Volumes are larger than the largest limit,
 //! and empty for the most part, so that it costs little.
 //!
@@ -42,7 +42,7 @@ const OPERATIONS_MAX: u64 = 1024;
 /// of tasks is drawn, so that it may be more than one.
 const BETWEEN_TURNS_MAX: u64 = 64;
 
-/// Answers of GET LBA STATUS that tell all of the disk, at most.
+/// Answers of GET LBA STATUS that report all of the disk, at most.
 const LBA_STATUS_ANSWERS_MAX: u64 = 32;
 
 /// Where blocks are probed, in bytes from the start of a change: where layers and limits cut.
@@ -780,7 +780,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Descriptors follow each other from a block on, and nothing that has data is told to have
+    /// Descriptors follow each other from a block on, and nothing that has data is reported to have
     /// none: the block behind them.
     fn described(&self, from: u64, data: &[u8]) -> Result<u64, String> {
         let mut at = from;
