@@ -74,7 +74,7 @@ impl Inner {
             Finishing::Done => {}
             Finishing::Soon => self.finish(objects).await,
             Finishing::Not => {
-                // Older ones were accepted. What was unfinished then is not known now.
+                // Older ones were accepted. What was in flight then is not known now.
                 self.put_unread_aside().await;
                 self.intent_log.luns.borrow_mut().clear();
                 if let Err(error) = self.write_intent_log(Vec::new()).await {

@@ -20,6 +20,7 @@ pub(crate) enum Finishing {
     Soon,
     /// It was.
     Done,
-    /// A pool has seen newer objects: what these lack may be all but unfinished.
+    /// A pool has seen newer objects: what these lack need not be left from an
+    /// operation that was in flight.
     Not,
 }

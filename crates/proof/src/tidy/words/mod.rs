@@ -117,7 +117,7 @@ impl<'a> Index<'a> {
 
     fn of_path(&self, path: &str) -> Vec<(&'a Term, usize)> {
         let found = self.found(path, &pieces::of_path(path));
-        // What stands in the name of a folder is found in each file of it, and told once.
+        // What stands in the name of a folder is found in each file of it, and reported once.
         found.into_iter().take(1).collect()
     }
 
@@ -242,6 +242,34 @@ mod test {
             const B: &str = \"who said so, and said\nso.\";\nconst C: &str = \"said. So\";\n";
         assert_eq!(found("crates/x/src/lib.rs", source), ["said 3", "said 6"]);
         assert_eq!(found("docs/y.md", "It was said."), Vec::<String>::new());
+    }
+
+    /// What was said before "acknowledged", "reported" and "notified" is not said again.
+    #[test]
+    fn the_projects_own_table_refuses_told_in_comments_strings_names_and_documents() {
+        let page = include_str!("../../../../../ARCHITECTURE.md");
+        let refused = |path: &str, text: &str| {
+            let renames = ("docs/interface.md", "## Renames before the first release\n");
+            let found = check(&Tree::of(&[(PAGE, page), renames, (path, text)]));
+            let of_it = found.iter().filter(|it| it.complaint.starts_with(path));
+            of_it.count()
+        };
+        for word in ["told", "tell", "tells", "telling", "untold"] {
+            let comment = format!("/// A host is {word}.\n");
+            let string = format!("const A: &str = \"a host is {word}\";\n");
+            let name = format!("fn {word}_all() {{}}\n");
+            for text in [&comment, &string, &name] {
+                assert_eq!(refused("crates/x/src/lib.rs", text), 1, "{text}");
+            }
+            let apart = format!("// two are {word} apart\n");
+            assert_eq!(refused("crates/x/src/lib.rs", &apart), 1, "{word}");
+            assert_eq!(refused("docs/y.md", &format!("A host is {word}.\n")), 1);
+            assert_eq!(refused("scripts/y", &format!("# a host is {word}\n")), 1);
+            let path = format!("crates/x/src/{word}.rs");
+            assert_eq!(refused(&path, ""), 1, "{path}");
+        }
+        let other = "// the storyteller foretells what a retold story intellect\n";
+        assert_eq!(refused("crates/x/src/lib.rs", other), 0);
     }
 
     #[test]
