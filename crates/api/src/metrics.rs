@@ -1,9 +1,9 @@
 //! The metrics in the Prometheus text format (version 0.0.4).
 //!
 //! Labels are names that the administrator chose, never what an initiator says, so the number of
-//! series is bounded by the objects (40 for a LUN that does nothing; latency is told for reads and
-//! writes, and by stage from the first command on, which makes 118; bytes for what moves or frees
-//! blocks); and by [`SERIES_MAX`] a family, whatever happens.
+//! series is bounded by the objects (40 for a LUN that does nothing; latency is reported for reads
+//! and writes, and by stage from the first command on, which makes 118; bytes for what moves or
+//! frees blocks); and by [`SERIES_MAX`] a family, whatever happens.
 //!
 //! Each family is declared where its series are made; the tables of `docs/metrics.md` are made from
 //! these declarations.

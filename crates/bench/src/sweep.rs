@@ -19,7 +19,7 @@ Usage: causeway bench sweep [LISTS] [OPTIONS] TARGET...
   -p r,s,si      random, sequential, or sequential with one position for all threads [default: r]
   --iops N,N     at most so many operations a second of each thread on each target, one run for each
   --results DIR  where results go, and where those that are there are skipped [default: .]
-  --spec NAME    a part of the names of the results, to tell sweeps apart
+  --spec NAME    a part of the names of the results, to distinguish sweeps
   --worker CMD   repeatable: run there too, such as 'ssh root@host2' or 'ip netns exec h2'; `local` is this machine
                  [default: local]
   -Rjson         print the table as JSON

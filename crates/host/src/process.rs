@@ -94,7 +94,7 @@ pub async fn set_policy(
 /// Answers for one volume, on its home core.
 async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedReceiver<Ask>) {
     while let Some(ask) = asked.recv().await {
-        // A volume that is closed is not told of any more; nobody may be waiting for an answer
+        // A volume that is closed is not reported any more; nobody may be waiting for an answer
         // either.
         let Some(status) = located.status(&core) else {
             return;

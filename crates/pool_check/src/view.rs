@@ -1,10 +1,10 @@
-//! A pool as `pool check` tells it.
+//! A pool as `pool check` reports it.
 
 use manifest::code::Code;
 use manifest::problem::Problem;
 use serde::Serialize;
 
-/// A member as it is told.
+/// A member as it is reported.
 #[derive(Debug, Serialize)]
 pub struct MemberView {
     /// Its number in the pool; absent: it is none of its members.
@@ -48,7 +48,7 @@ pub struct LunView {
     pub problem: Option<String>,
 }
 
-/// What `pool check` tells.
+/// What `pool check` reports.
 #[derive(Debug, Serialize)]
 pub struct PoolView {
     /// Its number, where it has one.

@@ -1,4 +1,4 @@
-//! What metrics tell of cores.
+//! What metrics report of cores.
 
 use super::family::{Family, Text, seconds};
 use manifest::facts::CoreFacts;

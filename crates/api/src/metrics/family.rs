@@ -14,7 +14,7 @@ pub(super) struct Family<const LABELS: usize> {
     pub(super) kind: &'static str,
     /// Names of the labels, in their order.
     pub(super) labels: [&'static str; LABELS],
-    /// What it tells, without a full stop; words of code between backticks, for the reference.
+    /// What it reports, without a full stop; words of code between backticks, for the reference.
     pub(super) help: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What metrics tell of layers that a LUN has because someone asked for them: the storage fields
+//! What metrics report of layers that a LUN has because someone asked for them: the storage fields
 //! declare these families.
 
 use super::family::{Text, seconds};

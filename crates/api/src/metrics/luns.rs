@@ -1,4 +1,4 @@
-//! What metrics tell of LUNs.
+//! What metrics report of LUNs.
 
 use super::family::{Family, Text, seconds};
 use manifest::facts::{LunFacts, LunState, OpFacts};

@@ -122,7 +122,7 @@ fn the_tables_of_the_metrics_are_these() {
     );
 }
 
-/// One of everything that metrics tell of.
+/// One of everything that metrics report.
 fn everything() -> Sample {
     let world = World::new(1, WorldConfig::default());
     let machine = world.node("a");

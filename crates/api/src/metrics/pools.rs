@@ -1,4 +1,4 @@
-//! What metrics tell of pools and memory: what there is, and what was promised of it.
+//! What metrics report of pools and memory: what there is, and what was promised of it.
 
 use super::family::{Family, Text};
 use manifest::facts::PoolFacts;

@@ -1,4 +1,4 @@
-//! What metrics tell of scrubs.
+//! What metrics report of scrubs.
 
 use super::family::{Family, Text};
 use super::luns::Luns;

@@ -1,4 +1,4 @@
-//! What metrics tell of sessions and logins.
+//! What metrics report of sessions and logins.
 
 use super::family::{Family, Text};
 use manifest::facts::{DigestFacts, MoveFacts};

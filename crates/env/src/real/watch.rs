@@ -207,7 +207,7 @@ fn ask(question: &[u8], mut hand_over: impl FnMut(&OwnedFd, Message)) -> io::Res
                     return Ok(());
                 }
                 Message::Address(_) | Message::Link(_) | Message::Other => {
-                    hand_over(&socket, message)
+                    hand_over(&socket, message);
                 }
             }
         }

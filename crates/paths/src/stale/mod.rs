@@ -554,7 +554,7 @@ impl PendingTable {
         }
         match (entry.stage, entry.kind) {
             (Stage::Known(outcome), _) if entry.copies.is_empty() => {
-                self.complete(id, outcome, out)
+                self.complete(id, outcome, out);
             }
             (Stage::Fencing, Kind::Once) => {
                 entry.stage = Stage::Resolving;

@@ -173,7 +173,7 @@ fn row(sweep: &Sweep, run: &SweepRun) -> Result<SweepRow, Problem> {
     Ok(SweepRow::of(&run.name, &results))
 }
 
-fn tell(sweep: &Sweep) -> Result<(), Problem> {
+fn report(sweep: &Sweep) -> Result<(), Problem> {
     let rows: Result<Vec<SweepRow>, Problem> =
         sweep.runs.iter().map(|run| row(sweep, run)).collect();
     let rows = rows?;
@@ -212,5 +212,5 @@ pub(super) fn run(words: &[String]) -> Result<(), Problem> {
             one(&sweep, run)?;
         }
     }
-    tell(&sweep)
+    report(&sweep)
 }
