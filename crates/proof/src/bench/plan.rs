@@ -19,6 +19,8 @@ pub struct Plan {
     pub cases: Vec<String>,
     /// Servers, Causeway among them.
     pub peers: Vec<String>,
+    /// An older `causeway` binary, the server `before`.
+    pub before: Option<PathBuf>,
 }
 
 impl Plan {

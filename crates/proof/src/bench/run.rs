@@ -6,7 +6,7 @@ use super::machine;
 use super::plan::Plan;
 use super::report::{self, BenchReport};
 use super::rounds::{Row, measure};
-use super::servers::{self, Causeway, Server};
+use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
 use super::{
     cache, coalesce, disk, durable, foreign, integrity, layer, many, replay, scrub, steady,
@@ -37,12 +37,29 @@ fn start(plan: &Plan, name: &str) -> Result<Server, String> {
     match name {
         "null" => servers::null(&plan.place, plan.bytes),
         "causeway" => servers::causeway(&plan.place, &Causeway::usual(plan.bytes)),
+        "before" => before(plan),
         "tgt" => servers::tgt(&plan.place, plan.bytes),
         "istgt" => servers::istgt(&plan.place, plan.bytes),
         other => Err(format!(
-            "there is no server {other}: null, causeway, tgt, istgt"
+            "there is no server {other}: null, causeway, before, tgt, istgt"
         )),
     }
+}
+
+/// An older Causeway, so that a change is measured within the rounds of one run.
+fn before(plan: &Plan) -> Result<Server, String> {
+    let Some(causeway) = plan.before.clone() else {
+        return Err("the server before is an older causeway: BEFORE=path/of/its/binary".to_owned());
+    };
+    let place = Place {
+        causeway,
+        ..plan.place.clone()
+    };
+    let how = Causeway {
+        name: "before",
+        ..Causeway::usual(plan.bytes)
+    };
+    servers::causeway(&place, &how)
 }
 
 /// The cases with every server.

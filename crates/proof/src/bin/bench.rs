@@ -4,7 +4,8 @@
 //! their place in a document.
 //!
 //! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and
-//! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
+//! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`, and `BEFORE`, the path of an
+//! older `causeway` binary, which is the server `before`.
 
 use proof::bench::null_server;
 use proof::bench::plan::Plan;
@@ -14,7 +15,7 @@ use proof::bench::rounds::Effort;
 use proof::bench::run::run;
 use proof::bench::servers::Place;
 use proof::bench::waist;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -54,6 +55,9 @@ fn plan(causeway: &Path, work: &Path, out: &Path) -> Result<Plan, String> {
         bytes: variable::<u64>("LUN_MIB", 1024)? << 20,
         cases: list("CASES", ""),
         peers: list("PEERS", "null,causeway,tgt,istgt"),
+        before: std::env::var_os("BEFORE")
+            .filter(|it| !it.is_empty())
+            .map(PathBuf::from),
     })
 }
 
