@@ -1,11 +1,11 @@
 //! SCSI commands between the machine and the logical units.
 
-use super::awaited::Granted;
-use super::commands::{Running, Waiting};
+use super::commands::Waiting;
 use super::driver::Driver;
 use super::ending::End;
-use super::memory::{Begun, Need, Others};
+use super::memory::{Begun, Need};
 use super::unmapped;
+use crate::session::Counters;
 use env::Answer;
 use iscsi::DataFault;
 use iscsi::bhs::Attribute as WireAttribute;
@@ -14,32 +14,23 @@ use iscsi::{Itt, Lun};
 use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Room, Task};
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
-use std::collections::btree_map::Entry;
-use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::Context;
-use std::time::Duration;
 use units::{Buf, Now, Pool};
-
-/// How long until memory is asked for again, where there was none.
-const MEMORY_RETRY: Duration = Duration::from_millis(2);
-
-/// A timer that rings so much late shows that the whole process was stopped.
-const STOPPED: Duration = Duration::from_secs(1);
-
-/// Commands ended without an answer that are remembered.
-const TAKEN_AWAY_MAX: usize = 1024;
 
 /// Operation code of REPORT LUNS.
 const REPORT_LUNS: u8 = 0xa0;
 
 impl Driver {
     pub(super) fn command(&mut self, command: &TargetCommand) {
-        self.count(|counters| {
+        // There are none in other phases.
+        let Some(full) = self.phase.full_feature_mut() else {
+            return;
+        };
+        full.count(|counters| {
             counters.commands.set(counters.commands.get() + 1);
             counters.in_progress.set(counters.in_progress.get() + 1);
         });
-        self.commands.taken_away.remove(&command.itt);
+        full.commands.taken_away.remove(&command.itt);
         let address = unmapped::address(command.lun);
         let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
         let Some(units) = self.phase.units().cloned().filter(|_| !reports_luns) else {
@@ -107,10 +98,7 @@ impl Driver {
             (bytes, _) => Need::DataOut(bytes),
         };
         let held = need.bytes();
-        let begins = self.memory.share.is_idle(lun)
-            && self.has_room(lun, held, &task)
-            && self.takes_room(lun, held, &task) == Room::Taken;
-        if begins {
+        if self.begins_at_once(lun, held, &task) {
             // The usual read, and the usual small write: they wait for nothing.
             let data = match need {
                 Need::DataIn(_) => Some(Buf::empty()),
@@ -125,12 +113,21 @@ impl Driver {
             wanted: data_out,
             granted: None,
         };
-        self.commands.waiting.insert(itt, waiting);
-        let is_first = self.memory.share.is_idle(lun);
-        self.memory.share.wait(lun, itt, need);
-        if is_first {
+        if let Some(full) = self.phase.full_feature_mut()
+            && full.waits(lun, itt, need, waiting)
+        {
             self.begin_those_of(lun);
         }
+    }
+
+    /// Nothing of its LUN waits, and there is room for it.
+    fn begins_at_once(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
+        let unsent = self.machine.transmit().bytes();
+        self.phase.full_feature().is_some_and(|full| {
+            full.memory.share.is_idle(lun)
+                && full.has_room(lun, bytes, unsent, task, self.core.pool())
+                && full.takes_room(lun, bytes, task) == Room::Taken
+        })
     }
 
     /// The data of a write where it was received, if all of it was, and its volume takes it at any
@@ -146,49 +143,17 @@ impl Driver {
         Some(data)
     }
 
-    fn has_room(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
-        let unsent = self.machine.transmit().bytes();
-        let awaited = self.phase.awaited();
-        let others = Others {
-            of_host: awaited.map_or(0, |awaited| awaited.others_hold()),
-            of_unit: usize::try_from(task.unit_holds()).unwrap_or(usize::MAX),
-        };
-        self.memory
-            .share
-            .has_room(lun, bytes, unsent, others, self.core.pool())
-    }
-
-    /// Takes room under the limit of the command's unit.
-    fn takes_room(&self, lun: Lun, bytes: usize, task: &Task) -> Room {
-        let holds = self.memory.share.holds(lun) as u64;
-        task.take_room(bytes as u64, holds, self.memory.share.for_room(lun))
-    }
-
-    /// The same for a command that may have to wait: whoever waits has a place in the unit's queue.
-    fn finds_room(&mut self, lun: Lun, itt: Itt, bytes: usize) -> Room {
-        let Some(Waiting { task, .. }) = self.commands.waiting.get(&itt) else {
-            return Room::Taken;
-        };
-        let found = self.takes_room(lun, bytes, task);
-        if found == Room::Taken || self.memory.share.for_room(lun).is_some() {
-            return found;
-        }
-        let place = task.waits_for_room(bytes as u64);
-        self.memory.share.enters(lun, place);
-        // What was given back meanwhile woke nobody.
-        self.commands
-            .waiting
-            .get(&itt)
-            .map_or(found, |waiting| self.takes_room(lun, bytes, &waiting.task))
-    }
-
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
     fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> Begun {
-        let Some(Waiting { task, .. }) = self.commands.waiting.get(&itt) else {
+        let Some(full) = self.phase.full_feature_mut() else {
+            return Begun::Yes;
+        };
+        let Some(Waiting { task, .. }) = full.commands.waiting.get(&itt) else {
             return Begun::Yes;
         };
         let piece = task.payload_piece_bytes();
-        if !self.has_room(lun, need.bytes(), task) {
+        let (unsent, pool) = (self.machine.transmit().bytes(), self.core.pool());
+        if !full.has_room(lun, need.bytes(), unsent, task, pool) {
             task.waits_for_memory();
             return Begun::WaitsForMemory;
         }
@@ -196,31 +161,35 @@ impl Driver {
             Need::DataOut(bytes) => {
                 let length = bytes as usize;
                 let piece = if piece == 0 { usize::MAX } else { piece };
-                let Some(granted) = self.grant(Pool::taken_for(length, piece)) else {
+                let (memory, time) = (
+                    Pool::taken_for(length, piece),
+                    self.export.settings.data_timeout,
+                );
+                let Some(granted) = full.grant(&self.core, memory, time) else {
                     return Begun::WaitsForMemory;
                 };
-                match self.finds_room(lun, itt, length) {
+                match full.finds_room(lun, itt, length) {
                     Room::Taken => {}
                     Room::TooLittle => return Begun::WaitsForRoom,
                     Room::HasItsPart => return Begun::WaitsForItsOwn,
                 }
-                let Ok(buffer) = self.core.pool().alloc_pieces(length, piece) else {
+                let Ok(buffer) = pool.alloc_pieces(length, piece) else {
                     return Begun::WaitsForMemory;
                 };
-                if let Some(waiting) = self.commands.waiting.get_mut(&itt) {
+                if let Some(waiting) = full.commands.waiting.get_mut(&itt) {
                     waiting.task.asks_for_data();
                     waiting.granted = Some(granted);
                 }
-                self.memory.share.take(lun, itt, length);
+                full.memory.share.take(lun, itt, length);
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
-                match self.finds_room(lun, itt, bytes) {
+                match full.finds_room(lun, itt, bytes) {
                     Room::Taken => {}
                     Room::TooLittle => return Begun::WaitsForRoom,
                     Room::HasItsPart => return Begun::WaitsForItsOwn,
                 }
-                if let Some(Waiting { task, wanted, .. }) = self.commands.waiting.remove(&itt) {
+                if let Some(Waiting { task, wanted, .. }) = full.commands.waiting.remove(&itt) {
                     let held = Some((lun, bytes));
                     self.run_task(itt, task, wanted, Buf::empty(), held);
                 }
@@ -229,39 +198,13 @@ impl Driver {
         Begun::Yes
     }
 
-    /// Takes a part of what hosts may announce, for memory of so many bytes that this one is to
-    /// fill.
-    fn grant(&mut self, bytes: usize) -> Option<Granted> {
-        let memory = self.core.pool().limit_bytes();
-        let now = self.core.recent();
-        let granted = self.phase.awaited()?.grant(bytes, memory, now)?;
-        if self.memory.data_due.is_none() {
-            let time = self.export.settings.data_timeout;
-            self.memory.data_due = Some(granted.due(time, self.memory.on_time_since));
-        }
-        Some(granted)
-    }
-
     /// Ends the writes whose data is not there in its time.
     pub(super) fn end_late_writes(&mut self, now: Now) {
-        let Some(due) = self.memory.data_due.filter(|due| *due <= now) else {
+        let Some(full) = self.phase.full_feature_mut() else {
             return;
         };
-        if now.since(due) > STOPPED {
-            // We were stopped, not the host: what it sent has not been looked at.
-            self.memory.on_time_since = now;
-        }
-        let (time, since) = (self.export.settings.data_timeout, self.memory.on_time_since);
-        let mut next: Option<Now> = None;
-        let mut late = Vec::new();
-        for (itt, waiting) in &self.commands.waiting {
-            match waiting.granted.as_ref().map(|it| it.due(time, since)) {
-                Some(due) if due <= now => late.push(*itt),
-                Some(due) => next = Some(next.map_or(due, |next| next.min(due))),
-                None => {}
-            }
-        }
-        self.memory.data_due = next;
+        let time = self.export.settings.data_timeout;
+        let late = full.late_writes(now, time);
         if !late.is_empty() {
             let (writes, seconds) = (late.len(), time.as_secs());
             tracing::warn!(peer = %self.stream.peer(), writes, "the data of writes did not come within {seconds} s: they are ended");
@@ -271,44 +214,10 @@ impl Driver {
         }
     }
 
-    /// Memory comes back on other sessions, too: who waits for it tries again when that is
-    /// reported, and not more often than at intervals.
-    fn retry_later(&mut self) {
-        if self.memory.retry.is_some() {
-            return;
-        }
-        let core = Rc::clone(&self.core);
-        let awaited = self.phase.awaited().cloned();
-        let soon = core.now().after(MEMORY_RETRY);
-        let seen = (
-            core.pool().freed(),
-            awaited.as_ref().map_or(0, |it| it.freed()),
-        );
-        self.memory.retry = Some(Box::pin(async move {
-            // Not at each slab: who waits would do nothing else.
-            core.sleep_until(soon).await;
-            let Some(awaited) = awaited else { return };
-            poll_fn(|cx| {
-                let memory = core.pool().poll_freed(cx, seen.0);
-                let shares = awaited.poll_freed(cx, seen.1);
-                if memory.is_ready() { memory } else { shares }
-            })
-            .await;
-        }));
-    }
-
     /// Tries again for memory, and for room under the limits of units, when there may be some.
     pub(super) fn poll_memory(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.memory.share.has_waiting() {
-            self.memory.retry = None;
-            return false;
-        }
-        let mut retries = self.memory.share.poll(cx);
-        let retry = self.memory.retry.as_mut();
-        if retry.is_some_and(|retry| retry.as_mut().poll(cx).is_ready()) {
-            self.memory.retry = None;
-            retries = true;
-        }
+        let full = self.phase.full_feature_mut();
+        let retries = full.is_some_and(|full| full.poll_retry(cx));
         if retries {
             self.begin_waiting();
         }
@@ -316,7 +225,9 @@ impl Driver {
     }
 
     pub(super) fn begin_waiting(&mut self) {
-        for lun in self.memory.share.luns_that_wait() {
+        let full = self.phase.full_feature();
+        let luns = full.map(|full| full.memory.share.luns_that_wait());
+        for lun in luns.into_iter().flatten() {
             self.begin_those_of(lun);
         }
     }
@@ -324,38 +235,46 @@ impl Driver {
     /// Begins what waits of a LUN, the oldest first, as far as there is memory and room for it.
     fn begin_those_of(&mut self, lun: Lun) {
         let mut begun = false;
-        while let Some((itt, need)) = self.memory.share.first(lun) {
+        while let Some((itt, need)) = self.first_that_waits(lun) {
             let now = self.begin_with_memory(lun, itt, need);
+            let Some(full) = self.phase.full_feature_mut() else {
+                return;
+            };
             if now != Begun::Yes {
-                self.memory.share.has_tried(lun, need.bytes(), begun, now);
+                full.memory.share.has_tried(lun, need.bytes(), begun, now);
                 if now == Begun::WaitsForMemory {
-                    self.retry_later();
+                    full.retry_later(&self.core);
                 }
                 return;
             }
             begun = true;
-            self.memory.share.first_has_begun(lun);
+            full.memory.share.first_has_begun(lun);
         }
+    }
+
+    fn first_that_waits(&self, lun: Lun) -> Option<(Itt, Need)> {
+        self.phase.full_feature()?.memory.share.first(lun)
     }
 
     pub(super) fn data_out(&mut self, itt: Itt, data: Buf) {
         self.count_written(data.len());
-        let waiting = self.commands.waiting.remove(&itt);
         if let Some(Waiting {
             task,
             wanted,
             granted,
-        }) = waiting
+        }) = self.no_longer_waits(itt)
         {
             if let Some(granted) = granted {
                 granted.delivered(self.core.recent());
             }
             self.run_task(itt, task, wanted, data, None);
         }
-        if self.memory.share.has_waiting() {
-            // The next may send while this one is written.
-            self.begin_waiting();
-        }
+        // The next may send while this one is written.
+        self.begin_waiting();
+    }
+
+    fn no_longer_waits(&mut self, itt: Itt) -> Option<Waiting> {
+        self.phase.full_feature_mut()?.commands.waiting.remove(&itt)
     }
 
     fn count_written(&self, bytes: usize) {
@@ -368,10 +287,13 @@ impl Driver {
 
     /// The data of a write cannot be had: the task ends without having touched anything.
     pub(super) fn data_fault(&mut self, itt: Itt, fault: DataFault) {
-        let Some(Waiting { task, wanted, .. }) = self.commands.waiting.remove(&itt) else {
+        let Some(full) = self.phase.full_feature_mut() else {
             return;
         };
-        self.memory.share.forget(itt);
+        let Some(Waiting { task, wanted, .. }) = full.commands.waiting.remove(&itt) else {
+            return;
+        };
+        full.memory.share.forget(itt);
         let response = match fault.additional_sense() {
             Some((asc, ascq)) => {
                 let code = AdditionalSense { asc, ascq };
@@ -398,29 +320,26 @@ impl Driver {
             Answer::Ready(Some(outcome)) => self.task_ended(itt, wanted, outcome),
             Answer::Ready(None) => {}
             Answer::Waiting(rest) => {
+                let Some(full) = self.phase.full_feature_mut() else {
+                    return;
+                };
                 if let Some((lun, bytes)) = held {
-                    self.memory.share.take(lun, itt, bytes);
+                    full.memory.share.take(lun, itt, bytes);
                 }
-                self.commands.runs += 1;
-                let run = self.commands.runs;
-                let running = Running { run, watch, wanted };
-                self.commands.watched.insert(itt, running);
-                self.commands
-                    .running
-                    .push(Box::pin(async move { (itt, run, rest.await) }));
+                full.commands.run(itt, watch, wanted, rest);
             }
         }
     }
 
     /// A task that had to be waited for has ended. Its ITT may stand for another one by now.
     pub(super) fn run_ended(&mut self, itt: Itt, run: u64, outcome: Outcome) {
-        if let Entry::Occupied(now) = self.commands.watched.entry(itt)
-            && now.get().run == run
-        {
-            let wanted = now.remove().wanted;
-            self.task_ended(itt, wanted, outcome);
+        let Some(full) = self.phase.full_feature_mut() else {
+            return;
+        };
+        if let Some(running) = full.commands.ended(itt, run) {
+            self.task_ended(itt, running.wanted, outcome);
         } else {
-            self.memory.share.aborted_has_ended(run);
+            full.memory.share.aborted_has_ended(run);
             self.begin_waiting();
         }
     }
@@ -438,20 +357,9 @@ impl Driver {
     /// the function is answered: the initiator may use the ITTs again from then on. What others
     /// have aborted is theirs to report.
     pub(super) fn forget_aborted(&mut self) {
-        let running = self
-            .commands
-            .watched
-            .iter()
-            .filter(|(_, running)| running.watch.is_aborted_by_its_own())
-            .map(|(itt, _)| *itt);
-        let waiting = self
-            .commands
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.task.watch().is_aborted_by_its_own())
-            .map(|(itt, _)| *itt);
-        let aborted: Vec<Itt> = running.chain(waiting).collect();
-        for itt in aborted {
+        let full = self.phase.full_feature();
+        let aborted = full.map(|full| full.commands.aborted_by_its_own());
+        for itt in aborted.into_iter().flatten() {
             self.end_early(itt, Outcome::Silent);
         }
     }
@@ -459,21 +367,9 @@ impl Driver {
     /// Other hosts have aborted commands of this one, and the units have let go of them: what the
     /// backend still has of them takes no place in the window.
     pub(super) fn forget_released(&mut self) {
-        let running = self
-            .commands
-            .watched
-            .iter()
-            .map(|(itt, running)| (*itt, running.watch.take_released()));
-        let waiting = self
-            .commands
-            .waiting
-            .iter()
-            .map(|(itt, waiting)| (*itt, waiting.task.watch().take_released()));
-        let released: Vec<(Itt, Outcome)> = running
-            .chain(waiting)
-            .filter_map(|(itt, outcome)| Some((itt, outcome?)))
-            .collect();
-        for (itt, outcome) in released {
+        let full = self.phase.full_feature();
+        let released = full.map(|full| full.commands.take_released());
+        for (itt, outcome) in released.into_iter().flatten() {
             if matches!(outcome, Outcome::Silent) {
                 self.remember_taken_away(itt);
             }
@@ -482,22 +378,24 @@ impl Driver {
     }
 
     fn remember_taken_away(&mut self, itt: Itt) {
-        if self.commands.taken_away.len() >= TAKEN_AWAY_MAX {
-            self.commands.taken_away.pop_first();
+        if let Some(full) = self.phase.full_feature_mut() {
+            full.commands.remember_taken_away(itt);
         }
-        self.commands.taken_away.insert(itt);
     }
 
     /// Ends a command whose task is left to itself.
     fn end_early(&mut self, itt: Itt, outcome: Outcome) {
-        let running = self.commands.watched.remove(&itt).map(|running| {
-            self.memory.share.abort(itt, running.run);
+        let Some(full) = self.phase.full_feature_mut() else {
+            return;
+        };
+        let running = full.commands.watched.remove(&itt).map(|running| {
+            full.memory.share.abort(itt, running.run);
             running.wanted
         });
-        let waiting = self.commands.waiting.remove(&itt);
+        let waiting = full.commands.waiting.remove(&itt);
         let waiting = waiting.map(|waiting| waiting.wanted);
         let wanted = running.or(waiting).unwrap_or_default();
-        self.memory.share.forget(itt);
+        full.memory.share.forget(itt);
         self.outcome(itt, wanted, outcome);
     }
 
@@ -505,9 +403,8 @@ impl Driver {
         match outcome {
             Outcome::Respond(response) => self.respond(itt, wanted, response),
             Outcome::Silent => {
-                self.memory.share.give_back(itt);
+                self.ended(itt);
                 self.machine.forget(itt);
-                self.ended();
             }
             Outcome::Disconnect => self.end_with(End::RightLost),
         }
@@ -516,8 +413,7 @@ impl Driver {
     fn respond(&mut self, itt: Itt, data_out_wanted: u64, response: Response) {
         let bytes = response.data_in.len() as u64;
         self.count(|counters| counters.bytes_read.set(counters.bytes_read.get() + bytes));
-        self.ended();
-        self.memory.share.give_back(itt);
+        self.ended(itt);
         self.machine.respond(
             itt,
             WireResponse {
@@ -535,17 +431,17 @@ impl Driver {
         }
     }
 
-    fn ended(&self) {
-        self.count(|counters| {
-            counters
-                .in_progress
-                .set(counters.in_progress.get().saturating_sub(1));
-        });
+    fn ended(&mut self, itt: Itt) {
+        if let Some(full) = self.phase.full_feature_mut() {
+            let in_progress = &full.session.counters.in_progress;
+            in_progress.set(in_progress.get().saturating_sub(1));
+            full.memory.share.give_back(itt);
+        }
     }
 
-    fn count(&self, count: impl FnOnce(&crate::session::Counters)) {
-        if let Some(session) = self.phase.session() {
-            count(&session.counters);
+    fn count(&self, count: impl FnOnce(&Counters)) {
+        if let Some(full) = self.phase.full_feature() {
+            full.count(count);
         }
     }
 }

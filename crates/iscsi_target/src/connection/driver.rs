@@ -1,11 +1,9 @@
 //! The loop of a connection.
 
 use super::alarm::Alarm;
-use super::commands::Commands;
 use super::departure::Departure;
 use super::ending::{End, Ending};
 use super::incoming::Incoming;
-use super::memory::Memory;
 use super::outgoing::Outgoing;
 use super::phase::{FullFeature, Kind, Login, Normal, Phase};
 use super::said::Said;
@@ -88,8 +86,6 @@ pub(super) struct Driver {
     pub(super) machine: TargetConnection,
     pub(super) phase: Phase,
     pub(super) ending: Ending,
-    pub(super) commands: Commands,
-    pub(super) memory: Memory,
     pub(super) pending: FuturesUnordered<LocalFuture<Finished>>,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
@@ -151,8 +147,6 @@ impl Driver {
             machine,
             phase: Phase::default(),
             ending: Ending::default(),
-            commands: Commands::default(),
-            memory: Memory::default(),
             pending: FuturesUnordered::new(),
             incoming,
             outgoing: Outgoing::default(),
@@ -211,7 +205,7 @@ impl Driver {
             let since = std::mem::take(&mut self.incoming.since);
             let all = session.counters.received.get();
             session.counters.received.set(all.and(since));
-            let bytes = self.memory.share.bytes();
+            let bytes = full.memory.share.bytes();
             session.counters.bytes_in_flight.set(bytes as u64);
             awaited.holds(bytes.saturating_add(self.machine.transmit().bytes()));
             awaited.parks(self.machine.parked_bytes());
@@ -242,8 +236,9 @@ impl Driver {
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
         while !self.has_had_its_turn()
+            && let Some(full) = self.phase.full_feature_mut()
             && let Poll::Ready(Some((itt, run, outcome))) =
-                Pin::new(&mut self.commands.running).poll_next(cx)
+                Pin::new(&mut full.commands.running).poll_next(cx)
         {
             progress = true;
             self.turn.spent += 1;
@@ -305,9 +300,10 @@ impl Driver {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
+        let full = self.phase.full_feature();
         let dues = [
             self.machine.next_tick(),
-            self.memory.data_due,
+            full.and_then(|full| full.memory.data_due),
             self.outgoing.reading.due(),
         ];
         let next = dues.into_iter().flatten().min();
@@ -390,21 +386,25 @@ impl Driver {
     pub(super) async fn finish(mut self) {
         self.stream.shutdown();
         drop(self.phase.take_entering());
-        drop(std::mem::take(&mut self.commands.waiting));
-        // The futures of running tasks know when the backend has let go: they are driven to their
-        // end beside the nexuses' closing, which waits for them, or quarantines what they hold.
-        let running = std::mem::take(&mut self.commands.running);
-        self.core.spawn(Box::pin(drain(running)));
+        if let Some(full) = self.phase.full_feature_mut() {
+            drop(std::mem::take(&mut full.commands.waiting));
+            // The futures of running tasks know when the backend has let go: they are driven to
+            // their end beside the nexuses' closing, which waits for them, or quarantines what they
+            // hold.
+            let running = std::mem::take(&mut full.commands.running);
+            self.core.spawn(Box::pin(drain(running)));
+        }
         if let Some(units) = self.phase.units().cloned() {
             units.close_all(Closing::Lost).await;
         }
     }
 
     fn say_goodbye(&mut self) {
-        let Phase::FullFeature(FullFeature { session, kind, .. }) = std::mem::take(&mut self.phase)
-        else {
+        let Phase::FullFeature(full) = std::mem::take(&mut self.phase) else {
             return;
         };
+        // What it had begun is dropped last.
+        let FullFeature { session, kind, .. } = full;
         if let Kind::Normal(Normal { units, claim, .. }) = kind {
             drop((units, claim));
         }

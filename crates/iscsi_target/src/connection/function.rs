@@ -3,6 +3,7 @@
 use super::driver::{Driver, Finished};
 use super::unmapped;
 use env::LocalFuture;
+use iscsi::Itt;
 use iscsi::target_side::{ReferencedTask, TaskFunction, TaskManagement, TaskManagementAnswer};
 use logical_unit::UnitAttention;
 use logical_unit::{Nexus, Peers};
@@ -51,12 +52,7 @@ impl Driver {
     fn abort_task(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
         let answer = match request.referenced {
             // It may have ended since the request was read: then its response went before.
-            ReferencedTask::Here(itt)
-                if !self.commands.watched.contains_key(&itt)
-                    && !self.commands.waiting.contains_key(&itt) =>
-            {
-                TaskManagementAnswer::NoTask
-            }
+            ReferencedTask::Here(itt) if !self.has_command(itt) => TaskManagementAnswer::NoTask,
             ReferencedTask::Here(itt) => {
                 let nexus = match unmapped::address(request.lun) {
                     LunAddress::Unit(lun) => {
@@ -76,12 +72,23 @@ impl Driver {
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
             // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
             // informed: what it wants is done.
-            ReferencedTask::Unknown(Some(itt)) if self.commands.taken_away.remove(&itt) => {
+            ReferencedTask::Unknown(Some(itt)) if self.was_taken_away(itt) => {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::None | ReferencedTask::Unknown(_) => TaskManagementAnswer::NoTask,
         };
         Box::pin(async move { answer })
+    }
+
+    fn has_command(&self, itt: Itt) -> bool {
+        let full = self.phase.full_feature();
+        full.is_some_and(|full| full.commands.has(itt))
+    }
+
+    /// Tells that once.
+    fn was_taken_away(&mut self, itt: Itt) -> bool {
+        let full = self.phase.full_feature_mut();
+        full.is_some_and(|full| full.commands.taken_away.remove(&itt))
     }
 
     fn on_unit(

@@ -131,7 +131,6 @@ impl Driver {
         );
         let proven = view.as_ref().map(|view| Arc::clone(&view.host));
         let units = view.and_then(|view| self.session_units(&outcome, view));
-        self.memory.share.limit(info.bytes_in_flight_max);
         let awaited = Awaited::new(&self.core, &info.initiator);
         let session = Session::new(info, self.export.generation);
         session.has_proven(proven);
@@ -140,11 +139,7 @@ impl Driver {
             (Some(units), Some(claim)) => Kind::Normal(Normal::new(units, claim)),
             (Some(_) | None, _) => Kind::Discovery(permit),
         };
-        self.phase = Phase::FullFeature(FullFeature {
-            session,
-            awaited,
-            kind,
-        });
+        self.phase = Phase::FullFeature(FullFeature::new(session, awaited, kind));
         drop(guard);
         // An export that was published after `still_granted` looked is adopted like any later one.
         if self.shared.export().generation != self.export.generation {
@@ -342,8 +337,10 @@ impl Driver {
 
     /// Every task ends before the logout is answered.
     pub(super) fn logout(&mut self, itt: Itt) {
-        self.commands.waiting.clear();
-        self.memory.share.forget_waiting();
+        if let Some(full) = self.phase.full_feature_mut() {
+            full.commands.waiting.clear();
+            full.memory.share.forget_waiting();
+        }
         let units = self.phase.units();
         let closed = units.map(|units| units.close_all(Closing::LoggedOut));
         self.pending.push(Box::pin(async move {
@@ -387,7 +384,9 @@ impl Driver {
                     info.bytes_in_flight_max = most;
                     info.host = Some(view.host.name.clone());
                     drop(info);
-                    self.memory.share.limit(most);
+                    if let Some(full) = self.phase.full_feature_mut() {
+                        full.memory.share.limit(most);
+                    }
                     let ports = self.export.ports(&initiator);
                     taken = self.change_view(view.luns, ports);
                     self.begin_waiting();

@@ -27,6 +27,7 @@ mod commands;
 mod departure;
 mod driver;
 mod ending;
+mod full_feature;
 mod function;
 mod incoming;
 mod login;

@@ -5,7 +5,9 @@
 //! ```
 
 use super::awaited::Awaited;
+use super::commands::Commands;
 use super::departure::Going;
+use super::memory::Memory;
 use super::units::SessionUnits;
 use crate::directory::Claim;
 use crate::login_places::LoginPermit;
@@ -15,6 +17,10 @@ use iscsi::target_side::LoginOutcome;
 use std::rc::Rc;
 
 /// Where a connection stands.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a connection has one, which is large for nearly all of its life"
+)]
 pub(super) enum Phase {
     Login(Login),
     FullFeature(FullFeature),
@@ -45,6 +51,24 @@ pub(super) struct FullFeature {
     /// Its part of what hosts may announce.
     pub(super) awaited: Rc<Awaited>,
     pub(super) kind: Kind,
+    pub(super) commands: Commands,
+    pub(super) memory: Memory,
+}
+
+impl FullFeature {
+    /// One that has nothing in progress.
+    pub(super) fn new(session: Rc<Session>, awaited: Rc<Awaited>, kind: Kind) -> Self {
+        let mut memory = Memory::default();
+        let most = session.info.borrow().bytes_in_flight_max;
+        memory.share.limit(most);
+        Self {
+            session,
+            awaited,
+            kind,
+            commands: Commands::default(),
+            memory,
+        }
+    }
 }
 
 /// What a session is for.
@@ -92,6 +116,13 @@ impl Phase {
         }
     }
 
+    pub(super) fn full_feature_mut(&mut self) -> Option<&mut FullFeature> {
+        match self {
+            Self::FullFeature(full) => Some(full),
+            Self::Login(_) => None,
+        }
+    }
+
     pub(super) fn session(&self) -> Option<&Rc<Session>> {
         self.full_feature().map(|full| &full.session)
     }
@@ -108,12 +139,9 @@ impl Phase {
     }
 
     pub(super) fn normal_mut(&mut self) -> Option<&mut Normal> {
-        match self {
-            Self::FullFeature(FullFeature {
-                kind: Kind::Normal(normal),
-                ..
-            }) => Some(normal),
-            Self::FullFeature(_) | Self::Login(_) => None,
+        match &mut self.full_feature_mut()?.kind {
+            Kind::Normal(normal) => Some(normal),
+            Kind::Discovery(_) => None,
         }
     }
 

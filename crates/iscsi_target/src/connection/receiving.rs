@@ -58,8 +58,9 @@ impl Driver {
 
     /// The connection has nothing to do: it is woken by each PDU that comes, or once for several.
     pub(super) fn say_when_to_wake(&mut self, cx: &mut Context<'_>) {
-        let at_once =
-            !self.commands.running.is_empty() || !self.pending.is_empty() || self.is_deaf();
+        let full = self.phase.full_feature();
+        let runs = full.is_some_and(|full| !full.commands.running.is_empty());
+        let at_once = runs || !self.pending.is_empty() || self.is_deaf();
         if at_once || Receive::is_direct(self.machine.want()) {
             // What runs ends when it ends, and its answer is worth more than a turn that is saved.
             self.incoming.coalescing.at_each();

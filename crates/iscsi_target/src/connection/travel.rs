@@ -86,14 +86,15 @@ impl Driver {
 
     /// Receives no more for now: nothing that is in progress waits for it.
     pub(super) fn is_deaf(&self) -> bool {
-        self.commands.waiting.is_empty() && self.is_going()
+        let full = self.phase.full_feature();
+        full.is_some_and(|full| full.commands.waiting.is_empty()) && self.is_going()
     }
 
     /// Nothing of it would be left behind.
     fn is_at_rest(&self) -> bool {
-        let commands = &self.commands;
+        let full = self.phase.full_feature();
         let nothing_runs =
-            commands.running.is_empty() && commands.waiting.is_empty() && self.pending.is_empty();
+            full.is_none_or(|full| full.commands.is_empty()) && self.pending.is_empty();
         let stays = |normal: &Normal| normal.leave.is_some() || !normal.units.is_quiet();
         nothing_runs
             && self.machine.is_quiet()
@@ -158,6 +159,7 @@ impl Driver {
         let Phase::FullFeature(FullFeature {
             session,
             kind: Kind::Normal(Normal { units, claim, .. }),
+            commands,
             ..
         }) = phase
         else {
@@ -175,7 +177,7 @@ impl Driver {
             session: session.depart(&self.core),
             place_in_directory: claim.go_on_elsewhere(),
             units: units.depart(),
-            taken_away: std::mem::take(&mut self.commands.taken_away),
+            taken_away: commands.taken_away,
         };
         place.go_to(to);
         let shared = Arc::clone(&self.shared);
@@ -234,17 +236,11 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
         travelling.machine,
         travelling.export,
     );
-    driver
-        .memory
-        .share
-        .limit(session.info.borrow().bytes_in_flight_max);
     let initiator = session.info.borrow().initiator.clone();
-    driver.phase = Phase::FullFeature(FullFeature {
-        session,
-        awaited: Awaited::new(core, &initiator),
-        kind: Kind::Normal(Normal::new(units, claim)),
-    });
-    driver.commands.taken_away = travelling.taken_away;
+    let kind = Kind::Normal(Normal::new(units, claim));
+    let mut full = FullFeature::new(session, Awaited::new(core, &initiator), kind);
+    full.commands.taken_away = travelling.taken_away;
+    driver.phase = Phase::FullFeature(full);
     driver.incoming.receive.put_rest(travelling.rest);
     driver.machine.hold_commands(false);
     if newest.generation != driver.export.generation {
