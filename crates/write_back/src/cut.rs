@@ -11,7 +11,7 @@
 //! held one is acknowledged, so that nothing can follow from it.
 
 use crate::lane::WriteBack;
-use crate::ring::{Event, Ring, Wait, ring_of};
+use crate::ring::{Condition, Event, Ring, Wait, ring_of};
 use env::{CoreHandle, LocalFuture, call};
 use journal::{Kind, Sequence, Slot};
 use std::rc::Rc;
@@ -134,10 +134,9 @@ fn ring_history(here: &Ring, ring: u32, slot: Slot) -> RingHistory {
 
 /// Changes of the volume wait from now on; answers when none is on its way around the log.
 async fn hold(ring: &Rc<Ring>, slot: Slot) {
-    ring.until(|machine| !machine.volume(slot).is_held).await;
+    ring.wait_until(Condition::IsNotHeld(slot)).await;
     ring.apply(Event::Wait(slot, Wait::Hold));
-    ring.until(|machine| !machine.write_arounds().are_of(slot))
-        .await;
+    ring.wait_until(Condition::NoWriteAround(slot)).await;
 }
 
 /// Puts the cut into the log; what is received says when it is stable.

@@ -11,7 +11,7 @@
 //! Where it does not come to rest in time, nothing has changed.
 
 use crate::lane::WriteBack;
-use crate::ring::{Event, OpenBacking, Ring, Wait};
+use crate::ring::{Condition, Event, OpenBacking, Ring, Wait};
 use env::CoreHandle;
 use futures_util::future::{Either, select};
 use journal::Slot;
@@ -147,16 +147,14 @@ async fn rest_for(
     next: OpenBacking,
     until: Now,
 ) -> Result<(), OpenError> {
-    let reads = ring.begin_exchange(slot, next);
+    ring.begin_exchange(slot, next);
     let rests = pin!(async {
         // What goes around the log may need room in it, which is there only while something is
         // destaged.
-        ring.until(|machine| !machine.write_arounds().are_of(slot))
-            .await;
+        ring.wait_until(Condition::NoWriteAround(slot)).await;
         ring.apply(Event::Wait(slot, Wait::Pause));
-        ring.until(|machine| !machine.destaging().is_in_round())
-            .await;
-        reads.wait().await;
+        ring.wait_until(Condition::NoRound).await;
+        ring.backing_reads_end(slot).await;
     });
     match select(rests, ring.core.sleep_until(until)).await {
         Either::Left(_) => Ok(()),

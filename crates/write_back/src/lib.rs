@@ -16,8 +16,9 @@
 //! turn.
 //!
 //! The state of a ring is a machine (`ring/machine.rs`) that nothing else changes; its driver
-//! (`ring/driver.rs`) does what it says. What other layers have to know of a journal stands in
-//! `volume`: [`volume::UnverifiedBlocks`] for a layer below, [`volume::Copies`] for one above.
+//! (`ring/driver.rs`) does what it says, and has all who wait for that state (`ring/waiting.rs`).
+//! What other layers have to know of a journal stands in `volume`: [`volume::UnverifiedBlocks`] for
+//! a layer below, [`volume::Copies`] for one above.
 //!
 //! **Contract.** What is acknowledged is stable: there is no volatile cache above this layer,
 //! whatever lies below. Reads find what was acknowledged last. Every change has a number of its

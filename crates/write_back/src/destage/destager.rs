@@ -10,10 +10,8 @@ use super::log_read::read;
 use super::pace::{Pace, Pressure, REST, pace};
 use super::relocate::relocate;
 use super::writes::Writes;
-use crate::ring::{Blocked, Destage, Event, Ring};
-use futures_util::future::select;
+use crate::ring::{Blocked, Condition, Destage, Event, Ring};
 use journal::{Segment, runs};
-use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -59,10 +57,10 @@ pub(crate) async fn destage(ring: Rc<Ring>) {
         match blocked {
             None => {}
             // Room comes with a checkpoint.
-            Some(Blocked::Room) => wait(&ring, SHORTLY).await,
+            Some(Blocked::Room) => ring.destager_is_woken_within(SHORTLY).await,
             Some(Blocked::Backing | Blocked::Log) => {
                 seal_at_rest(&ring);
-                wait(&ring, AGAIN).await;
+                ring.destager_is_woken_within(AGAIN).await;
             }
         }
     }
@@ -75,7 +73,7 @@ fn is_paused(ring: &Ring) -> bool {
 /// There is nothing to destage: the last batch is sealed when nothing has come for a while.
 async fn rest(ring: &Rc<Ring>) {
     if let Some(left) = seal_at_rest(ring) {
-        return wait(ring, left).await;
+        return ring.destager_is_woken_within(left).await;
     }
     ring.apply(Event::Destage(Destage::Rest(true)));
     ring.destager_is_woken().await;
@@ -111,20 +109,14 @@ async fn is_time(ring: &Rc<Ring>, round: Duration) -> bool {
     match pace(Pressure { fill, quiet, round }) {
         Pace::Go => true,
         Pace::Inspect(time) => {
-            wait(ring, time).await;
+            ring.destager_is_woken_within(time).await;
             false
         }
         Pace::Pause(time) => {
-            wait(ring, time).await;
+            ring.destager_is_woken_within(time).await;
             true
         }
     }
-}
-
-/// For so long, or until somebody asks.
-async fn wait(ring: &Rc<Ring>, time: Duration) {
-    let timer = ring.core.sleep_until(ring.core.now().after(time));
-    select(timer, pin!(ring.destager_is_woken())).await;
 }
 
 async fn round(ring: &Rc<Ring>, segment: &Segment) -> Result<(), Blocked> {
@@ -141,7 +133,7 @@ async fn round(ring: &Rc<Ring>, segment: &Segment) -> Result<(), Blocked> {
     if left.is_any() {
         relocate(ring, segment, &data, left).await?;
     }
-    ring.log_reads.wait().await;
+    ring.log_reads_end().await;
     ring.counts.borrow_mut().rounds += 1;
     ring.apply(Event::Destage(Destage::Release(segment.end())));
     Ok(())
@@ -151,7 +143,6 @@ async fn round(ring: &Rc<Ring>, segment: &Segment) -> Result<(), Blocked> {
 async fn write_arounds_end(ring: &Rc<Ring>) {
     let newest = ring.machine().newest_write_around();
     if let Some(newest) = newest {
-        ring.until(|machine| !machine.write_arounds().are_until(newest))
-            .await;
+        ring.wait_until(Condition::NoWriteAroundUntil(newest)).await;
     }
 }

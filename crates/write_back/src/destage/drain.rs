@@ -1,6 +1,6 @@
 //! Waiting until all is destaged.
 
-use crate::ring::{Destage, Event, Ring};
+use crate::ring::{Condition, Destage, Event, Ring};
 use std::rc::Rc;
 
 /// Somebody waits until all is destaged.
@@ -23,13 +23,6 @@ impl Drop for Drain {
 pub(crate) async fn drained(ring: Rc<Ring>) {
     let _drain = Drain::begin(&ring);
     // One round may be under way, and know less than was there when this was asked for.
-    let enough = ring.machine().destaging().rounds() + 2;
-    ring.until(|machine| {
-        let drained = machine.is_drained(enough);
-        if !drained {
-            ring.wake_destager();
-        }
-        drained
-    })
-    .await;
+    let rounds = ring.machine().destaging().rounds() + 2;
+    ring.wait_until(Condition::IsDrained { rounds }).await;
 }

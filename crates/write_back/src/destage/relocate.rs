@@ -5,7 +5,7 @@
 //! is on its way when it is relocated, and whatever comes later comes behind it in the log.
 
 use super::contents::Left;
-use crate::ring::{BareChange, Blocked, Effect, Event, Machine, Ring};
+use crate::ring::{BareChange, Blocked, Condition, Effect, Event, Machine, Ring};
 use journal::{
     Change, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, SECTOR, Segment, Sequence, newest,
 };
@@ -124,16 +124,12 @@ async fn on_its_way_ends(ring: &Rc<Ring>) -> Result<(), Blocked> {
 
 async fn until_stable(ring: &Rc<Ring>, number: u64) -> Result<(), Blocked> {
     ring.apply(Event::AwaitRelocation(true));
-    let result = ring
-        .until_some(|machine| {
-            if machine.ring().has_failed() {
-                return Some(Err(Blocked::Log));
-            }
-            (machine.ring().stable() >= number).then_some(Ok(()))
-        })
-        .await;
+    ring.wait_until(Condition::IsStable { number }).await;
     ring.apply(Event::AwaitRelocation(false));
-    result
+    if ring.machine().ring().has_failed() {
+        return Err(Blocked::Log);
+    }
+    Ok(())
 }
 
 /// Takes out of what is `left` what may be relocated now, as much as fits into a batch. Of what is

@@ -125,8 +125,7 @@ impl Writes {
     async fn reads_end(&self, ring: &Rc<Ring>) {
         let slots: BTreeSet<Slot> = self.outcome.jobs.iter().map(Job::slot).collect();
         for slot in slots {
-            let reads = Rc::clone(&ring.backings().of(slot).reads);
-            reads.wait().await;
+            ring.backing_reads_end(slot).await;
         }
     }
 

@@ -12,13 +12,17 @@ use super::counts::RingCounts;
 use super::event::{Effect, Effects, Event, Extent, Failure};
 use super::grace::Grace;
 use super::machine::Machine;
+use super::waiting::{Condition, Waiters};
 use crate::permits::Permits;
 use env::{CoreHandle, Durable, File, FileOp};
+use futures_util::future::select;
 use journal::{BLOCK, CheckpointWrite, Slot, VolumeId, Write};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
-use tokio::sync::{Notify, oneshot};
+use std::time::Duration;
+use tokio::sync::oneshot;
 use units::{Buf, Now};
 use volume::Fence;
 
@@ -51,17 +55,6 @@ impl Device {
     }
 }
 
-/// Who waits for something of a ring.
-#[derive(Default)]
-struct Signals {
-    /// Something is to be written to the log.
-    writer: Notify,
-    /// Something may be destaged.
-    destager: Notify,
-    /// Something else has ended.
-    others: Notify,
-}
-
 /// One ring on its core.
 pub(crate) struct Ring {
     pub(crate) core: CoreHandle,
@@ -72,10 +65,11 @@ pub(crate) struct Ring {
     answers: RefCell<Answers>,
     backings: RefCell<Backings>,
     /// Who reads from the log now.
-    pub(crate) log_reads: Rc<Grace>,
+    pub(super) log_reads: Rc<Grace>,
     /// What changes take that wait for the log.
     pub(crate) permits: Rc<Permits>,
-    signals: Signals,
+    /// Who waits for the machine's state.
+    waiters: Waiters,
     pub(crate) counts: RefCell<RingCounts>,
     pub(crate) ages: RefCell<Ages>,
 }
@@ -101,7 +95,7 @@ impl Ring {
             backings: RefCell::new(backings),
             log_reads: Rc::default(),
             permits: Permits::of_log(room),
-            signals: Signals::default(),
+            waiters: Waiters::default(),
             counts: RefCell::default(),
             ages: RefCell::new(ages),
         })
@@ -178,9 +172,9 @@ impl Ring {
             Effect::ForgetHistory(slot) => self.forget_history(slot),
             Effect::PassSyncPoint => self.answers.borrow_mut().pass_sync_point(),
             Effect::Answer { token, result } => self.answers.borrow_mut().answer(token, result),
-            Effect::WakeWriter => self.signals.writer.notify_one(),
-            Effect::WakeDestager => self.signals.destager.notify_one(),
-            Effect::WakeOthers => self.signals.others.notify_waiters(),
+            Effect::WakeWriter => self.waiters.wake_writer(),
+            Effect::WakeDestager => self.waiters.wake_destager(),
+            Effect::WakeOthers => self.waiters.wake_others(),
         }
     }
 
@@ -251,33 +245,33 @@ impl Ring {
 
     /// Waits until something may be written to the log.
     pub(super) async fn writer_is_woken(&self) {
-        self.signals.writer.notified().await;
+        self.waiters.writer_is_woken().await;
     }
 
     /// Waits until something may be destaged.
     pub(crate) async fn destager_is_woken(&self) {
-        self.signals.destager.notified().await;
+        self.waiters.destager_is_woken().await;
     }
 
-    /// Has the destager look whether it is time.
-    pub(crate) fn wake_destager(&self) {
-        self.signals.destager.notify_one();
+    /// The same, for so long at most.
+    pub(crate) async fn destager_is_woken_within(&self, time: Duration) {
+        let timer = self.core.sleep_until(self.core.now().after(time));
+        select(timer, pin!(self.destager_is_woken())).await;
     }
 
-    /// Waits until something is so.
-    pub(crate) async fn until(&self, is_so: impl Fn(&Machine) -> bool) {
-        let so = |machine: &Machine| is_so(machine).then_some(());
-        self.until_some(so).await;
+    /// Waits until it is so: the machine's state is as it says when this answers.
+    pub(crate) async fn wait_until(&self, condition: Condition) {
+        self.waiters.until(&self.machine, condition).await;
     }
 
-    /// Waits until the state gives an answer.
-    pub(crate) async fn until_some<T>(&self, inspect: impl Fn(&Machine) -> Option<T>) -> T {
-        loop {
-            let woken = self.signals.others.notified();
-            if let Some(found) = inspect(&self.machine()) {
-                return found;
-            }
-            woken.await;
-        }
+    /// Waits until all have read who have looked up before now where in the log something lies.
+    pub(crate) async fn log_reads_end(&self) {
+        self.log_reads.wait().await;
+    }
+
+    /// Waits until all reads of a backing volume have ended that have begun before.
+    pub(crate) async fn backing_reads_end(&self, slot: Slot) {
+        let reads = Rc::clone(&self.backings().of(slot).reads);
+        reads.wait().await;
     }
 }

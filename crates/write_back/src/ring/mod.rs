@@ -23,6 +23,7 @@ mod segment_read;
 mod serve;
 mod status;
 mod volumes;
+mod waiting;
 mod write_arounds;
 
 pub use counts::RingCounts;
@@ -36,3 +37,4 @@ pub(crate) use event::{Destage, Effect, Event, Wait};
 pub(crate) use machine::Machine;
 pub(crate) use segment_read::read_segment;
 pub(crate) use volumes::DestageError;
+pub(crate) use waiting::Condition;

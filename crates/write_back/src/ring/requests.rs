@@ -3,6 +3,7 @@
 use super::driver::Ring;
 use super::event::{Around, Effect, Event, HostChange, MayGoAround, Note};
 use super::volumes::Admission;
+use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::history::changed;
 use env::Answer;
@@ -57,7 +58,7 @@ impl Ring {
         if !self.has_share(slot) {
             let ring = Rc::clone(self);
             return env::detach(&self.core, async move {
-                ring.share_comes(slot).await;
+                ring.wait_until(Condition::HasShare(slot)).await;
                 ring.submit(slot, op, origin).await
             });
         }
@@ -97,12 +98,6 @@ impl Ring {
         self.machine().has_share(slot)
     }
 
-    /// Waits until the volume has its share again, or can be answered why it has not.
-    async fn share_comes(&self, slot: Slot) {
-        self.until(|machine| machine.has_share(slot) || machine.refuses(slot, Lba(0)).is_some())
-            .await;
-    }
-
     fn begin(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
         if op.mutates() {
             return self.change(slot, op, origin);
@@ -135,10 +130,9 @@ impl Ring {
 
     /// Begins it again when it need not wait any more.
     fn later(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
-        let (ring, mutates) = (Rc::clone(self), op.mutates());
+        let (ring, changes) = (Rc::clone(self), op.mutates());
         Answer::wait(async move {
-            ring.until(|machine| !machine.volume(slot).makes_wait(mutates))
-                .await;
+            ring.wait_until(Condition::GoesOn { slot, changes }).await;
             ring.submit(slot, op, origin).await
         })
     }

@@ -3,7 +3,6 @@
 use super::backings::OpenBacking;
 use super::driver::Ring;
 use super::event::{Effect, Event, Wait};
-use super::grace::Grace;
 use super::volumes::TooManyVolumes;
 use crate::history::HistoryFile;
 use env::Answer;
@@ -95,13 +94,10 @@ impl Ring {
     }
 
     /// Has everything of the volume wait that is asked for from now on, until another backing
-    /// volume has taken the place of its own; answers who reads from that.
-    pub(crate) fn begin_exchange(self: &Rc<Self>, slot: Slot, next: OpenBacking) -> Rc<Grace> {
+    /// volume has taken the place of its own.
+    pub(crate) fn begin_exchange(self: &Rc<Self>, slot: Slot, next: OpenBacking) {
         self.apply(Event::Wait(slot, Wait::BeginExchange));
-        let mut backings = self.backings_mut();
-        let backing = backings.of_mut(slot);
-        backing.next = Some(next);
-        Rc::clone(&backing.reads)
+        self.backings_mut().of_mut(slot).next = Some(next);
     }
 
     /// Ends what [`Ring::begin_exchange`] began, where it did; `done`: with the other one.

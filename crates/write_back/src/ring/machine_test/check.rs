@@ -223,6 +223,26 @@ impl World {
         all
     }
 
+    /// What somebody may wait for now. (Room and what is drained come with the end of a round.)
+    pub(super) fn unmet(&self) -> Vec<Condition> {
+        let mut all = vec![Condition::NoRound];
+        for (slot, _) in self.machine.volumes().iter() {
+            let goes_on = [true, false].map(|changes| Condition::GoesOn { slot, changes });
+            all.extend(goes_on);
+            all.extend([Condition::IsNotHeld(slot), Condition::NoWriteAround(slot)]);
+        }
+        let newest = self.machine.newest_write_around();
+        all.extend(newest.map(Condition::NoWriteAroundUntil));
+        all.retain(|it| !it.holds(&self.machine));
+        all
+    }
+
+    pub(super) fn check_woken(&self, before: &[Condition], effects: &Effects) {
+        let woken = effects.iter().any(|it| matches!(it, Effect::WakeOthers));
+        let met = before.iter().find(|it| it.holds(&self.machine));
+        assert!(woken || met.is_none(), "{met:?}, and nobody is woken");
+    }
+
     /// Nobody can do anything any more.
     pub(super) fn check_end(&self) {
         let in_batches = self.pending.values().filter(|it| it.batch.is_some());

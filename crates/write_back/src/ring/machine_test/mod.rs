@@ -23,6 +23,7 @@
 //! - No change gets into a batch whose writer has lost its right, and none is answered so whose
 //!   writer has it.
 //! - The room that the log has in use is that of its batches.
+//! - When something that somebody may wait for becomes so, who waits is woken.
 
 mod check;
 mod hosts;
@@ -36,6 +37,7 @@ use super::event::{
 };
 use super::machine::Machine;
 use super::volumes::{DestageError, OpenFacts};
+use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::replay;
 use journal::{
@@ -381,7 +383,9 @@ impl World {
     /// Applies an event, and does what is to be done. Answers what the machine says to who asked.
     fn apply(&mut self, event: Event<'_>) -> Effects {
         let mut effects = Effects::new();
+        let before = self.unmet();
         self.machine.apply(event, &mut effects);
+        self.check_woken(&before, &effects);
         let mut replies = Effects::new();
         for effect in effects {
             match effect {
