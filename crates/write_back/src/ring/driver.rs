@@ -156,6 +156,7 @@ impl Ring {
             | Effect::Begun(..)
             | Effect::Opened(_)
             | Effect::Waits
+            | Effect::AwaitsSyncPoint
             | Effect::Blocked(_) => {}
             Effect::WriteBatch(write) => self.write_batch(write),
             Effect::WriteCheckpoint(write) => self.write_checkpoint(write),

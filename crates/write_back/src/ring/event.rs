@@ -1,7 +1,7 @@
 //! What happens to a ring, and what is to be done about it.
 
 use super::destaging::{Blocked, Outcome};
-use super::volumes::OpenFacts;
+use super::volumes::{NotNow, OpenFacts};
 use super::write_arounds::WriteAroundId;
 use env::file::is_no_space;
 use journal::{Change, CheckpointWrite, Kind, Lying, Sequence, Slot, Token, VolumeId, Write};
@@ -91,8 +91,8 @@ pub(crate) enum Event<'a> {
     Change(HostChange),
     /// Answered by [`Effect::Submitted`] or [`Effect::Refused`].
     Note(Note),
-    /// Somebody flushes a volume. [`Effect::Waits`]: only when all changes that came before are
-    /// answered, [`Effect::PassSyncPoint`] says so.
+    /// Somebody flushes a volume. Answered by [`Effect::Waits`], [`Effect::Refused`],
+    /// [`Effect::AwaitsSyncPoint`], or by nothing: the log has nothing to wait for.
     Flush(Slot),
     /// What went around the log is answered by the backing volume and by the log.
     EndWriteAround(WriteAroundId),
@@ -181,8 +181,11 @@ pub(crate) enum Effect {
     Begun(WriteAroundId, Around),
     /// The volume has this place.
     Opened(Slot),
-    /// Who asked has to wait.
+    /// Who asked has to wait, and asks again.
     Waits,
+    /// Who asked is answered when all changes that came before are: [`Effect::PassSyncPoint`] says
+    /// so.
+    AwaitsSyncPoint,
     /// What is to be relocated finds no place.
     Blocked(Blocked),
     /// A batch is to be written to the log.
@@ -214,6 +217,15 @@ pub(crate) enum Effect {
     WakeDestager,
     /// Those who wait for something of the ring look again.
     WakeOthers,
+}
+
+impl From<NotNow> for Effect {
+    fn from(not_now: NotNow) -> Self {
+        match not_now {
+            NotNow::Later => Self::Waits,
+            NotNow::Refused(error) => Self::Refused(error),
+        }
+    }
 }
 
 /// What is to be done, in this order. The memory is used again.

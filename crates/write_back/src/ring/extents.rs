@@ -1,16 +1,13 @@
 //! Allocation, where a part of the volume is still in the log.
 
 use super::driver::Ring;
-use crate::addresses::{blocks, chunks, sectors};
+use super::volumes::NotNow;
+use crate::addresses::blocks;
 use env::Answer;
 use journal::{Kind, Slot, Source};
 use std::rc::Rc;
 use units::LbaRange;
 use volume::{Done, Extent, ExtentKind, ExtentList, Io, IoFuture, Op, Origin, Shape, Support};
-
-/// What one answer covers at most where the log has data of the volume: that many pages are looked
-/// up in the index in well under a millisecond.
-const COVERED_BYTES: u64 = 64 << 20;
 
 /// Runs of one answer at most.
 const EXTENTS_MAX: usize = 256;
@@ -21,24 +18,14 @@ impl Ring {
         slot: Slot,
         range: LbaRange,
         origin: Origin,
-    ) -> IoFuture {
+    ) -> Result<IoFuture, NotNow> {
+        // Looked up first: what is destaged meanwhile is mapped in what is reported here.
+        let (range, pieces) = self.machine().extents(slot, range, EXTENTS_MAX)?;
         let backing = self.backing_of(slot);
         let shape = backing.shape;
-        // Looked up first: what is destaged meanwhile is mapped in what is reported here.
-        let (range, pieces) = {
-            let machine = self.machine();
-            let index = machine.index();
-            let most = match index.pages_of(slot) {
-                0 => range.len().0,
-                _ => COVERED_BYTES / u64::from(shape.block_size.bytes()),
-            };
-            let range = chunks(range, most).next().expect("a request has blocks");
-            let few = index.with_few_bare(slot, sectors(range, shape.block_size), EXTENTS_MAX);
-            (blocks(&few, shape.block_size), index.find(slot, few))
-        };
         let op = Op::Extents { range, since: None };
         let below = backing.lane.submit(Io::new(op, origin));
-        Answer::wait(async move {
+        Ok(Answer::wait(async move {
             let Done::Extents(below) = below.await? else {
                 unreachable!("extents answer extents")
             };
@@ -60,7 +47,7 @@ impl Ring {
                 }
             }
             Ok(Done::Extents(reported))
-        })
+        }))
     }
 }
 

@@ -13,7 +13,6 @@
 //! - Who waits for room ([permits](crate::permits), and his [share](Machine::has_share), of which
 //!   the machine says only what it is): how long a request waits before it is asked for is no state
 //!   of the log. Permits bound memory, and come back wherever they are dropped.
-//! - Whether a read or flush may go on: it changes nothing, and its driver looks at the state.
 //! - Who still reads from the log or from a backing volume ([`Grace`](super::grace::Grace)): that
 //!   ends with a future that is dropped, and delays only the driver.
 //! - Modes and fences: other cores change them. Events say how they are.
@@ -26,12 +25,16 @@
 //! - What is acknowledged is found in the index from then on.
 //! - Every change that was taken is answered once: it is stable, withdrawn, or given up with a log
 //!   that has failed.
-//! - No host's change begins while its volume is held or exchanged.
+//! - No host's change begins while its volume is held or exchanged, and nothing else that hosts ask
+//!   while it is exchanged.
 //! - A write goes around the log only where the log has nothing of its blocks, none that waits
 //!   touches them, and none that is under way.
 
 mod hosts;
+mod reads;
 mod share;
+
+pub(crate) use reads::Places;
 
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
@@ -208,14 +211,6 @@ impl Machine {
         submitted.expect("what a log that has failed is asked for is refused before");
         let token = self.changes.push(waiting);
         Effect::Submitted { token, bytes }
-    }
-
-    /// What goes around the log in volatile mode is answered before the log knows of it.
-    fn flush(&mut self, slot: Slot, effects: &mut Effects) {
-        assert!(!self.volumes.of(slot).makes_wait(false), "it has to wait");
-        if self.write_arounds.are_volatile_of(slot) && self.changes.add_sync_point() {
-            effects.push(Effect::Waits);
-        }
     }
 
     fn write_next(&mut self, holds: Holds<'_>, effects: &mut Effects) {

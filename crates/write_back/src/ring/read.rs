@@ -3,7 +3,8 @@
 use super::driver::Ring;
 use super::grace::Reader;
 use super::log_read::LogRead;
-use crate::addresses::{blocks, sectors};
+use super::machine::Places;
+use crate::addresses::blocks;
 use env::Answer;
 use journal::{Piece, Slot, Source};
 use std::rc::Rc;
@@ -18,31 +19,47 @@ enum Coming {
 }
 
 impl Ring {
-    pub(crate) fn read(
+    pub(super) fn read(
         self: &Rc<Self>,
         slot: Slot,
         range: LbaRange,
         into: Option<BufMut>,
         origin: Origin,
     ) -> IoFuture {
-        let sectors = sectors(range, self.backings().opened(slot).shape.block_size);
-        let pieces = {
-            let machine = self.machine();
-            if machine.index().is_clear(slot, sectors.clone()) {
-                drop(machine);
-                let (lane, reader) = self.backing_read(slot);
-                let answer = lane.submit(Io::new(Op::Read { range, into }, origin));
-                return match answer.now() {
-                    Ok(result) => Answer::ready(result),
-                    Err(answer) => Answer::wait(async move {
-                        let result = answer.await;
-                        drop(reader);
-                        result
-                    }),
-                };
-            }
-            machine.index().find(slot, sectors)
-        };
+        let places = self.machine().read(slot, range);
+        match places {
+            Ok(Places::Backing) => self.read_backing(slot, range, into, origin),
+            Ok(Places::Pieces(pieces)) => self.read_pieces(slot, &pieces, into, origin),
+            Err(not_now) => self.not_now(not_now, slot, Op::Read { range, into }, origin),
+        }
+    }
+
+    fn read_backing(
+        &self,
+        slot: Slot,
+        range: LbaRange,
+        into: Option<BufMut>,
+        origin: Origin,
+    ) -> IoFuture {
+        let (lane, reader) = self.backing_read(slot);
+        let answer = lane.submit(Io::new(Op::Read { range, into }, origin));
+        match answer.now() {
+            Ok(result) => Answer::ready(result),
+            Err(answer) => Answer::wait(async move {
+                let result = answer.await;
+                drop(reader);
+                result
+            }),
+        }
+    }
+
+    fn read_pieces(
+        self: &Rc<Self>,
+        slot: Slot,
+        pieces: &[Piece],
+        into: Option<BufMut>,
+        origin: Origin,
+    ) -> IoFuture {
         // All are asked for in this poll: what is in the backing volume now is at least as new as
         // what the index says.
         let coming: Result<Vec<Coming>, IoError> = pieces

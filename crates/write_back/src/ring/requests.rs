@@ -2,7 +2,7 @@
 
 use super::driver::Ring;
 use super::event::{Around, Effect, Event, HostChange, MayGoAround, Note};
-use super::volumes::Admission;
+use super::volumes::NotNow;
 use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::history::changed;
@@ -10,7 +10,9 @@ use env::Answer;
 use journal::{Kind, Slot, Token};
 use std::rc::Rc;
 use units::{Buf, Lba, LbaRange};
-use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Op, Origin, Provision, Zeroing};
+use volume::{
+    Cut, Done, Durability, Io, IoError, IoFuture, IoResult, Op, Origin, Provision, Zeroing,
+};
 
 /// What the machine makes of a change.
 enum Taken {
@@ -102,30 +104,42 @@ impl Ring {
         if op.mutates() {
             return self.change(slot, op, origin);
         }
-        let admission = self.machine().volume(slot).admits(false);
-        match admission {
-            Admission::Now => {}
-            Admission::Gone => return Answer::ready(Err(IoError::Unavailable)),
-            Admission::Later => return self.later(slot, op, origin),
-        }
-        match op {
-            Op::Read { range, into } => self.read(slot, range, into, origin),
+        let begun = match op {
+            Op::Read { range, into } => return self.read(slot, range, into, origin),
             Op::Extents {
                 range,
                 since: Some(cut),
-            } => {
-                let backings = self.backings();
-                let block_size = backings.opened(slot).shape.block_size;
-                let history = backings.of(slot).history.clone();
-                changed(history, block_size, range, cut)
-            }
+            } => self.changed(slot, range, cut),
             Op::Extents { range, since: None } => self.extents(slot, range, origin),
             Op::Flush => self.flush(slot, origin),
             Op::Write { .. }
             | Op::WriteZeroes { .. }
             | Op::Discard { .. }
             | Op::CompareAndWrite { .. } => unreachable!("it changes something"),
+        };
+        begun.unwrap_or_else(|not_now| self.not_now(not_now, slot, op, origin))
+    }
+
+    /// The machine does not let it go on.
+    pub(super) fn not_now(
+        self: &Rc<Self>,
+        why: NotNow,
+        slot: Slot,
+        op: Op,
+        origin: Origin,
+    ) -> IoFuture {
+        match why {
+            NotNow::Later => self.later(slot, op, origin),
+            NotNow::Refused(error) => Answer::ready(Err(error)),
         }
+    }
+
+    fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> Result<IoFuture, NotNow> {
+        self.machine().tells_changes(slot)?;
+        let backings = self.backings();
+        let block_size = backings.opened(slot).shape.block_size;
+        let history = backings.of(slot).history.clone();
+        Ok(changed(history, block_size, range, since))
     }
 
     /// Begins it again when it need not wait any more.
@@ -173,25 +187,24 @@ impl Ring {
 
     /// Nothing that was acknowledged is in a volatile cache, but for what was written in volatile
     /// mode.
-    fn flush(self: &Rc<Self>, slot: Slot, origin: Origin) -> IoFuture {
-        if self.has_failed() {
-            return Answer::ready(Err(self.machine().lost_write(Lba(0))));
-        }
-        let waits = self.ask(Event::Flush(slot), |effects| {
-            matches!(effects.first(), Some(Effect::Waits))
-        });
-        let answered = waits.then(|| self.sync_point());
+    fn flush(self: &Rc<Self>, slot: Slot, origin: Origin) -> Result<IoFuture, NotNow> {
+        let awaits = self.ask(Event::Flush(slot), |effects| match effects.first() {
+            Some(Effect::Waits) => Err(NotNow::Later),
+            Some(Effect::Refused(error)) => Err(NotNow::Refused(*error)),
+            first => Ok(matches!(first, Some(Effect::AwaitsSyncPoint))),
+        })?;
+        let answered = awaits.then(|| self.sync_point());
         let backing = self.backing_of(slot);
         let volatile = backing.modes.to_flush();
         if answered.is_none() && volatile.is_none() {
-            return Answer::ready(Ok(Done::Nothing));
+            return Ok(Answer::ready(Ok(Done::Nothing)));
         }
         let flushed = volatile.map(|volatile| {
             let op = Io::new(Op::Flush, origin);
             (volatile, backing.lane.submit(op))
         });
         let ring = Rc::clone(self);
-        env::detach(&self.core, async move {
+        Ok(env::detach(&self.core, async move {
             if let Some((volatile, flushed)) = flushed {
                 flushed.await?;
                 backing.modes.flushed(volatile);
@@ -200,15 +213,8 @@ impl Ring {
                 // Gone with its core, nobody is answered any more.
                 let _ = answered.await;
             }
-            if ring.has_failed() {
-                return Err(ring.machine().lost_write(Lba(0)));
-            }
-            Ok(Done::Nothing)
-        })
-    }
-
-    fn has_failed(&self) -> bool {
-        self.machine().ring().has_failed()
+            ring.machine().flushed().map(|()| Done::Nothing)
+        }))
     }
 
     /// Whether the writer has its right, and what the mode of the volume allows, as other cores

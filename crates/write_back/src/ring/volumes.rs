@@ -53,14 +53,12 @@ impl DestageError {
     }
 }
 
-/// Whether a request may go on.
+/// Why a request does not go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Admission {
-    Now,
+pub(crate) enum NotNow {
     /// It has to wait.
     Later,
-    /// The volume has left, and somebody still has a lane.
-    Gone,
+    Refused(IoError),
 }
 
 /// A ring serves no more than 65,535 volumes.
@@ -87,26 +85,19 @@ impl VolumeState {
         }
     }
 
-    /// Whether a request may go on; `changes`: one that changes blocks.
-    pub(crate) const fn admits(&self, changes: bool) -> Admission {
-        if self.open.is_none() {
-            Admission::Gone
-        } else if self.makes_wait(changes) {
-            Admission::Later
-        } else {
-            Admission::Now
+    /// What a request that may go on has to know of the volume; `changes`: one that changes blocks.
+    pub(crate) const fn admits(&self, changes: bool) -> Result<&OpenFacts, NotNow> {
+        match &self.open {
+            // It has left, and somebody still has a lane.
+            None => Err(NotNow::Refused(IoError::Unavailable)),
+            Some(_) if self.makes_wait(changes) => Err(NotNow::Later),
+            Some(facts) => Ok(facts),
         }
     }
 
     /// A request waits; `changes`: one that changes blocks.
     pub(crate) const fn makes_wait(&self, changes: bool) -> bool {
         self.is_exchanged || (changes && self.is_held)
-    }
-
-    /// It is open, for a request came through a lane.
-    pub(crate) fn opened(&self) -> &OpenFacts {
-        let open = self.open.as_ref();
-        open.expect("requests come through a lane, which was opened with its volume")
     }
 }
 
@@ -167,15 +158,16 @@ mod test {
         assert_eq!(volumes.slot_or_new(VolumeId(4)), Ok((Slot(0), false)));
         assert_eq!(volumes.slot_or_new(VolumeId(5)), Ok((Slot(2), true)));
         let volume = volumes.of_mut(Slot(2));
-        assert_eq!(volume.admits(false), Admission::Gone);
+        let gone = Some(NotNow::Refused(IoError::Unavailable));
+        assert_eq!(volume.admits(false).err(), gone);
         volume.open = Some(OpenFacts {
             block_size: BlockSize::B512,
         });
-        assert_eq!(volume.admits(true), Admission::Now);
+        assert!(volume.admits(true).is_ok());
         volume.is_held = true;
-        let both = [volume.admits(false), volume.admits(true)];
-        assert_eq!(both, [Admission::Now, Admission::Later]);
+        let both = [false, true].map(|changes| volume.admits(changes).err());
+        assert_eq!(both, [None, Some(NotNow::Later)]);
         volume.is_exchanged = true;
-        assert_eq!(volume.admits(false), Admission::Later);
+        assert_eq!(volume.admits(false).err(), Some(NotNow::Later));
     }
 }

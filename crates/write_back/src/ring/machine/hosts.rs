@@ -3,7 +3,6 @@
 use super::{Machine, Record};
 use crate::addresses::{chunks, sectors};
 use crate::ring::event::{Around, Effect, Effects, HostChange};
-use crate::ring::volumes::Admission;
 use journal::{DATA_BYTES_MAX, Kind, Slot};
 use std::ops::Range;
 use units::{BlockSize, Buf};
@@ -20,13 +19,10 @@ enum Destination {
 
 impl Machine {
     pub(super) fn change(&mut self, it: HostChange, effects: &mut Effects) {
-        let volume = self.volumes.of(it.slot);
-        match volume.admits(true) {
-            Admission::Now => {}
-            Admission::Later => return effects.push(Effect::Waits),
-            Admission::Gone => return effects.push(Effect::Refused(IoError::Unavailable)),
-        }
-        let block_size = volume.opened().block_size;
+        let block_size = match self.volumes.of(it.slot).admits(true) {
+            Ok(facts) => facts.block_size,
+            Err(not_now) => return effects.push(not_now.into()),
+        };
         let now = it.now;
         let taken = match self.destination(&it, block_size) {
             Ok(Destination::Log) => self.put_all(it, block_size, effects),

@@ -68,7 +68,12 @@ impl World {
 
     fn check_read(&self, slot: Slot, at: u64) {
         let pieces = self.machine.index().find(slot, at..at + 1);
-        let found = match pieces[0].source {
+        self.check_source(slot, at, pieces[0].source);
+    }
+
+    /// Whoever reads this sector there finds what he may.
+    pub(super) fn check_source(&self, slot: Slot, at: u64, source: Source) {
+        let found = match source {
             Source::Log(sector) => self.logged(sector),
             Source::Backing => self.backing[&(slot, at)],
             Source::Zeroes(_) => ZEROED,

@@ -8,14 +8,15 @@ impl World {
     /// Changes of the volume have to wait, or (`changes`: `false`) all that is asked of it.
     pub(super) fn must_wait(&self, slot: Slot, changes: bool) -> bool {
         let is_held = changes && self.cut == 1;
-        let is_exchanged = self.exchange == 1 || self.exchange == 2;
+        let is_exchanged = (1..=3).contains(&self.exchange);
         slot == Slot(0) && (is_held || is_exchanged)
     }
 
     /// Somebody was woken: who need not wait any more goes on.
     pub(super) fn hosts_try_again(&mut self) {
         for host in &mut self.hosts {
-            host.waits &= self.machine.volume(host.slot).makes_wait(true);
+            let changes = host.program.front().is_some_and(|it| it.changes());
+            host.waits &= self.machine.volume(host.slot).makes_wait(changes);
         }
     }
 
@@ -38,15 +39,8 @@ impl World {
                 around.volatile = true;
                 self.change(number, op, (sectors(from, to), stamp), around);
             }
-            Op::Flush => {
-                let end = Token(self.answered + self.pending.len() as u64);
-                let waits = self.flush_waits(slot);
-                let replies = self.apply(Event::Flush(slot));
-                assert_eq!(matches!(replies.first(), Some(Effect::Waits)), waits);
-                if waits {
-                    self.sync_points.push_back(end);
-                }
-            }
+            Op::Read(from, to) => self.read(number, op, &sectors(from, to)),
+            Op::Flush => self.flush(number, op),
             Op::Fence => {
                 self.epochs[number] += 1;
                 self.hosts[number].fence.epoch += 1;
@@ -55,6 +49,69 @@ impl World {
                 self.apply(Event::Open { id, facts, history });
             }
         }
+    }
+
+    /// The machine has a host wait with this.
+    fn has_wait(&mut self, number: usize, op: Op) {
+        self.hosts[number].waits = true;
+        self.hosts[number].program.push_front(op);
+    }
+
+    fn flush(&mut self, number: usize, op: Op) {
+        let slot = self.hosts[number].slot;
+        let end = Token(self.answered + self.pending.len() as u64);
+        let (must_wait, awaits) = (self.must_wait(slot, false), self.flush_waits(slot));
+        let replies = self.apply(Event::Flush(slot));
+        match replies.first() {
+            Some(Effect::Waits) => {
+                assert!(must_wait, "nothing keeps it from going on");
+                return self.has_wait(number, op);
+            }
+            Some(Effect::Refused(error)) => assert!(self.failed, "{error:?}"),
+            Some(Effect::AwaitsSyncPoint) => {
+                assert!(awaits, "the log has nothing to wait for");
+                self.sync_points.push_back(end);
+            }
+            None => assert!(!self.failed && !awaits, "it is no flush"),
+            other => panic!("{other:?} is no answer"),
+        }
+        assert!(!must_wait, "it had to wait");
+    }
+
+    fn read(&mut self, number: usize, op: Op, sectors: &Range<u64>) {
+        let slot = self.hosts[number].slot;
+        let must_wait = self.must_wait(slot, false);
+        let found = self.machine.read(slot, range(sectors));
+        let extents = self.machine.extents(slot, range(sectors), 1).err();
+        let changed = self.machine.tells_changes(slot).err();
+        let waits = must_wait.then_some(NotNow::Later);
+        assert_eq!([extents, changed], [waits, waits], "as other questions");
+        let places = match found {
+            Ok(places) => places,
+            Err(NotNow::Later) => {
+                assert!(must_wait, "nothing keeps it from going on");
+                return self.has_wait(number, op);
+            }
+            Err(NotNow::Refused(error)) => panic!("{error:?}"),
+        };
+        assert!(!must_wait, "it had to wait");
+        let sources: Vec<(u64, Source)> = match places {
+            Found::Backing => sectors.clone().map(|at| (at, Source::Backing)).collect(),
+            Found::Pieces(pieces) => pieces.iter().flat_map(sources).collect(),
+        };
+        assert!(sources.iter().map(|it| it.0).eq(sectors.clone()));
+        for (at, source) in &sources {
+            self.check_source(slot, *at, *source);
+        }
+        if sources.iter().any(|it| it.1 == Source::Backing) {
+            self.hosts[number].reads = Some(self.readers);
+        }
+    }
+
+    /// Those who read from the backing volume that may be exchanged, since when.
+    pub(super) fn reads(&self) -> impl Iterator<Item = u32> {
+        let hosts = self.hosts.iter().filter(|it| it.slot == Slot(0));
+        hosts.filter_map(|it| it.reads)
     }
 
     fn change(
@@ -87,9 +144,7 @@ impl World {
         match replies.first() {
             Some(Effect::Waits) => {
                 assert!(must_wait, "nothing keeps it from going on");
-                self.hosts[number].waits = true;
-                self.hosts[number].program.push_front(op);
-                return;
+                return self.has_wait(number, op);
             }
             Some(Effect::Begun(id, how)) => {
                 assert!(goes_around, "the log has something there, or will");
@@ -245,6 +300,23 @@ impl World {
             self.apply(Event::Wait(slot, Wait::EndHold));
         }
     }
+}
+
+impl Op {
+    /// It is refused, or has to wait, as what changes blocks is.
+    fn changes(self) -> bool {
+        !matches!(self, Self::Read(..) | Self::Flush | Self::Fence)
+    }
+}
+
+/// Where each sector of a piece is.
+fn sources(piece: &Piece) -> impl Iterator<Item = (u64, Source)> {
+    let (first, source) = (piece.sectors.start, piece.source);
+    let source_at = move |at: u64| match source {
+        Source::Log(sector) => Source::Log(sector + u32::try_from(at - first).unwrap()),
+        Source::Backing | Source::Zeroes(_) | Source::Lost => source,
+    };
+    piece.sectors.clone().map(move |at| (at, source_at(at)))
 }
 
 impl Around {

@@ -15,7 +15,9 @@
 //! - What is acknowledged is known to the volume's history before, also what the log does not know
 //!   yet.
 //! - A sync point is passed when all before it are answered, and not before.
-//! - Nothing is under way around the log while a cut is made or a backing volume is exchanged.
+//! - Nothing is under way around the log while a cut is made or a backing volume is exchanged, and
+//!   nothing is read from that then.
+//! - Whether a request has to wait, or is refused, is as its host can tell.
 //! - What was on its way when the log failed cannot be read: nobody sees the old and then the new.
 //! - Whoever opens the log after a crash gets as unverified exactly those blocks of which it holds
 //!   a part, or that a write around it names; whatever may be half-way is among these or is in the
@@ -35,15 +37,15 @@ use super::destaging::{BareChange, Blocked, Job, Outcome};
 use super::event::{
     self, Destage, Effect, Effects, Event, Extent, Failure, HostChange, MayGoAround, Note, Wait,
 };
-use super::machine::Machine;
-use super::volumes::{DestageError, OpenFacts};
+use super::machine::{Machine, Places as Found};
+use super::volumes::{DestageError, NotNow, OpenFacts};
 use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::replay;
 use journal::{
-    Again, BLOCK, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying, RING_BLOCKS_MIN,
-    Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep, Token, VolumeId, Write,
-    newest, runs,
+    Again, BLOCK, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying, Piece,
+    RING_BLOCKS_MIN, Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep, Token,
+    VolumeId, Write, newest, runs,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -92,6 +94,7 @@ enum Op {
     Around(u64, u64),
     /// Around the log where it may, into a cache.
     Volatile(u64, u64),
+    Read(u64, u64),
     Flush,
     /// The writer loses its right, and has a new one.
     Fence,
@@ -141,6 +144,8 @@ struct Host {
     fence: Fence,
     /// The machine has it wait with what it does next.
     waits: bool,
+    /// It reads from the backing volume, since that generation of readers.
+    reads: Option<u32>,
 }
 
 /// A change that was submitted and not answered.
@@ -195,6 +200,7 @@ enum Step {
     Host(usize),
     /// The second half of a write around the log.
     Around(usize),
+    ReadEnds(usize),
     Writer,
     Batch(u64),
     BatchFails(u64),
@@ -246,6 +252,8 @@ struct World {
     /// How far whoever makes a cut is, or exchanges.
     cut: u32,
     exchange: u32,
+    /// Who exchanges waits for readers that are older.
+    readers: u32,
     raised: bool,
 }
 
@@ -328,6 +336,7 @@ impl World {
             closed: false,
             cut: 0,
             exchange: 0,
+            readers: 0,
             raised: false,
         };
         for id in 0..2 {
@@ -348,6 +357,7 @@ impl World {
                 around: None,
                 fence,
                 waits: false,
+                reads: None,
             });
         }
         world
@@ -416,6 +426,7 @@ impl World {
                 | Effect::Begun(..)
                 | Effect::Opened(_)
                 | Effect::Waits
+                | Effect::AwaitsSyncPoint
                 | Effect::Blocked(_)) => replies.push(reply),
             }
         }

@@ -101,6 +101,38 @@ fn nothing_is_under_way_in_a_cut_or_an_exchange() {
 }
 
 #[test]
+fn reads_and_flushes_wait_for_an_exchange_and_for_no_cut() {
+    let (read, flush) = ([Op::Read(0, 3)], [Op::Flush]);
+    let (write, volatile) = ([Op::Write(0, 2), Op::Flush], [Op::Volatile(0, 2)]);
+    for with in [With::Cut, With::Exchange] {
+        all_orders(&[(0, &read), (0, &write)], &[with], 1_000);
+        all_orders(&[(1, &read), (0, &write)], &[with], 1_000);
+        all_orders(&[(0, &volatile), (0, &read)], &[with], 1_000);
+        all_orders(&[(0, &volatile), (0, &flush)], &[with], 500);
+    }
+    let with = [With::Exchange, With::Rounds(1)];
+    all_orders(&[(0, &write[..1]), (0, &read)], &with, 1_000);
+    let with = [With::Exchange, With::LogFails];
+    all_orders(&[(0, &write), (0, &flush)], &with, 1_000);
+}
+
+#[test]
+fn of_a_volume_that_has_left_nothing_is_done() {
+    let mut machine = World::new(SECTORS, &[], &[]).machine;
+    let (slot, blocks) = (Slot(1), range(&(0..2)));
+    let mut effects = Effects::new();
+    machine.apply(Event::Leave(VolumeId(1)), &mut effects);
+    let gone = Some(NotNow::Refused(IoError::Unavailable));
+    assert_eq!(machine.read(slot, blocks).err(), gone);
+    assert_eq!(machine.extents(slot, blocks, 1).err(), gone);
+    assert_eq!(machine.tells_changes(slot).err(), gone);
+    machine.apply(Event::Flush(slot), &mut effects);
+    let [Effect::Refused(IoError::Unavailable)] = effects[..] else {
+        panic!("{effects:?} is no refusal")
+    };
+}
+
+#[test]
 fn a_writer_that_lost_its_right_gets_nothing_into_a_batch() {
     let first = [Op::Write(0, 1), Op::Fence, Op::Write(0, 1)];
     let second = [Op::Write(0, 2)];

@@ -13,12 +13,16 @@ impl World {
                 }
                 continue;
             }
+            if host.reads.is_some() {
+                steps.push(Step::ReadEnds(number));
+                continue;
+            }
             let Some(op) = host.program.front() else {
                 continue;
             };
-            let changes = !matches!(op, Op::Flush | Op::Fence);
-            // A change the machine has wait; the others look at it themselves.
-            if !host.waits && (changes || !self.must_wait(host.slot, false)) {
+            // Whether a request has to wait the machine says; a new right is none.
+            let opens = matches!(op, Op::Fence) && !self.must_wait(host.slot, false);
+            if !host.waits && (opens || !matches!(op, Op::Fence)) {
                 steps.push(Step::Host(number));
             }
         }
@@ -78,6 +82,7 @@ impl World {
                 0 => true,
                 1 => rests(Slot(0)),
                 2 => !self.machine.destaging().is_in_round(),
+                3 => self.reads().all(|since| since >= self.readers),
                 _ => false,
             };
         if exchanges {
@@ -95,6 +100,7 @@ impl World {
         match step {
             Step::Host(number) => self.host(number),
             Step::Around(number) => self.go_on(number),
+            Step::ReadEnds(number) => self.hosts[number].reads = None,
             Step::Writer => {
                 let epochs = self.epochs;
                 let replies = self.apply(Event::WriteNext(&|_, fence| holds(epochs, fence)));
@@ -158,10 +164,12 @@ impl World {
         match step {
             0 => drop(self.apply(Event::Wait(slot, Wait::BeginExchange))),
             1 => drop(self.apply(Event::Wait(slot, Wait::Pause))),
+            2 => self.readers += 1,
             _ => {
                 let mut arounds = self.hosts.iter().filter(|it| it.slot == slot);
                 assert!(arounds.all(|it| it.around.is_none()), "one is under way");
                 assert!(matches!(self.round, Round::None), "a round is under way");
+                assert_eq!(self.reads().count(), 0, "somebody reads from it");
                 // All that the one did is stable; the other has the same.
                 self.unflushed.retain(|at, _| at.0 != slot);
                 self.apply(Event::Wait(slot, Wait::EndExchange(Some(FACTS))));
