@@ -17,7 +17,7 @@ use units::{Now, Pool};
 /// How long until memory is asked for again, where there was none.
 const MEMORY_RETRY: Duration = Duration::from_millis(2);
 
-/// A timer that rings so much late tells that the whole process was stopped.
+/// A timer that rings so much late shows that the whole process was stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
 impl FullFeature {

@@ -85,7 +85,7 @@ impl Driver {
         full.is_some_and(|full| full.commands.has(itt))
     }
 
-    /// Tells that once.
+    /// Says so once.
     fn was_taken_away(&mut self, itt: Itt) -> bool {
         let full = self.phase.full_feature_mut();
         full.is_some_and(|full| full.commands.taken_away.remove(&itt))

@@ -135,7 +135,7 @@ impl Ring {
     }
 
     fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> Result<IoFuture, NotNow> {
-        self.machine().tells_changes(slot)?;
+        self.machine().reports_changes(slot)?;
         let backings = self.backings();
         let block_size = backings.opened(slot).shape.block_size;
         let history = backings.of(slot).history.clone();

@@ -53,7 +53,7 @@ impl Machine {
     }
 
     /// Somebody may ask for what changed since a cut.
-    pub(crate) fn tells_changes(&self, slot: Slot) -> Result<(), NotNow> {
+    pub(crate) fn reports_changes(&self, slot: Slot) -> Result<(), NotNow> {
         self.volumes.of(slot).admits(false).map(|_| ())
     }
 

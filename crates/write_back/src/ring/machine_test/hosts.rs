@@ -83,7 +83,7 @@ impl World {
         let must_wait = self.must_wait(slot, false);
         let found = self.machine.read(slot, range(sectors));
         let extents = self.machine.extents(slot, range(sectors), 1).err();
-        let changed = self.machine.tells_changes(slot).err();
+        let changed = self.machine.reports_changes(slot).err();
         let waits = must_wait.then_some(NotNow::Later);
         assert_eq!([extents, changed], [waits, waits], "as other questions");
         let places = match found {

@@ -17,7 +17,7 @@
 //! - A sync point is passed when all before it are answered, and not before.
 //! - Nothing is under way around the log while a cut is made or a backing volume is exchanged, and
 //!   nothing is read from that then.
-//! - Whether a request has to wait, or is refused, is as its host can tell.
+//! - Whether a request has to wait, or is refused, is as its host can know.
 //! - What was on its way when the log failed cannot be read: nobody sees the old and then the new.
 //! - Whoever opens the log after a crash gets as unverified exactly those blocks of which it holds
 //!   a part, or that a write around it names; whatever may be half-way is among these or is in the

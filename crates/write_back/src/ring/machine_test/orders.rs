@@ -125,7 +125,7 @@ fn of_a_volume_that_has_left_nothing_is_done() {
     let gone = Some(NotNow::Refused(IoError::Unavailable));
     assert_eq!(machine.read(slot, blocks).err(), gone);
     assert_eq!(machine.extents(slot, blocks, 1).err(), gone);
-    assert_eq!(machine.tells_changes(slot).err(), gone);
+    assert_eq!(machine.reports_changes(slot).err(), gone);
     machine.apply(Event::Flush(slot), &mut effects);
     let [Effect::Refused(IoError::Unavailable)] = effects[..] else {
         panic!("{effects:?} is no refusal")
