@@ -139,7 +139,8 @@ async fn round(ring: &Rc<Ring>, segment: &Segment) -> Result<(), Blocked> {
     Ok(())
 }
 
-/// What is written around the log may touch what is to be destaged, and must be there before.
+/// What is written around the log may touch what is to be destaged, and must be there before; so
+/// must what this round takes the record of out of the log.
 async fn write_arounds_end(ring: &Rc<Ring>) {
     let newest = ring.machine().newest_write_around();
     if let Some(newest) = newest {

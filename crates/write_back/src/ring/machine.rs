@@ -593,9 +593,13 @@ impl Machine {
         &self.write_arounds
     }
 
-    /// The newest write around the log that has begun.
+    /// The newest write around the log that what is destaged has to wait for: the log knows of it.
+    /// One whose record still waits may wait for room, which comes only of destaging. It touches
+    /// nothing that is stable in the log, whose changes came before its record and were not of its
+    /// blocks, or stand behind it.
     pub(crate) fn newest_write_around(&self) -> Option<WriteAroundId> {
-        self.write_arounds.newest()
+        self.write_arounds
+            .newest_known(|record| self.changes.get(record).is_some())
     }
 
     /// Why the log has failed, in words.

@@ -130,7 +130,8 @@ impl Machine {
         let (slot, sectors) = (it.slot, sectors(it.range, block_size));
         let is_volatile = how != Around::Stable;
         let touched = sectors.clone();
-        let id = self.write_arounds.begin(slot, sectors, is_volatile);
+        let record = self.changes.next_token();
+        let id = self.write_arounds.begin(slot, sectors, is_volatile, record);
         effects.push(Effect::Begun(id, how));
         effects.push(self.put(Record {
             slot,

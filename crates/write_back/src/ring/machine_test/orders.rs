@@ -181,6 +181,44 @@ fn whoever_is_in_a_batch_is_answered_also_when_the_ring_closes() {
 }
 
 #[test]
+fn a_round_waits_for_no_write_around_the_log_that_waits_for_room() {
+    let mut machine = World::new(SECTORS, &[], &[]).machine;
+    let mut effects = Effects::new();
+    let stable = MayGoAround {
+        stable: true,
+        ..MayGoAround::default()
+    };
+    let change = HostChange {
+        slot: Slot(0),
+        range: range(&(0..1)),
+        kind: Kind::Write,
+        data: Buf::zeroes(SECTOR as usize),
+        around: stable,
+        fence: Fence::default(),
+        holds: true,
+        now: Now(7),
+    };
+    machine.apply(Event::Change(change), &mut effects);
+    let Some(Effect::Begun(id, event::Around::Stable)) = effects.first() else {
+        panic!("{effects:?} goes not around the log")
+    };
+    let (id, mut effects) = (*id, Effects::new());
+    // As long as the log has no room for its record.
+    assert_eq!(machine.newest_write_around(), None);
+    machine.apply(Event::WriteNext(&|_, _| true), &mut effects);
+    let Some(Effect::WriteBatch(write)) = effects.first() else {
+        panic!("{effects:?} is no batch")
+    };
+    let (number, result) = (write.number, Ok(()));
+    assert_eq!(machine.newest_write_around(), None);
+    machine.apply(Event::BatchEnded { number, result }, &mut Effects::new());
+    // What comes behind its record may be destaged now, and must not be overtaken by it.
+    assert_eq!(machine.newest_write_around(), Some(id));
+    machine.apply(Event::EndWriteAround(id), &mut Effects::new());
+    assert_eq!(machine.newest_write_around(), None);
+}
+
+#[test]
 fn a_long_change_is_in_several_records_or_in_none() {
     let mut machine = World::new(SECTORS, &[], &[]).machine;
     let mut change = |kind, bytes: usize, data: Buf, holds| {
