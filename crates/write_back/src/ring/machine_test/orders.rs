@@ -192,7 +192,7 @@ fn a_round_waits_for_no_write_around_the_log_that_waits_for_room() {
         slot: Slot(0),
         range: range(&(0..1)),
         kind: Kind::Write,
-        data: Buf::zeroes(SECTOR as usize),
+        data: Buf::zeroes(512),
         around: stable,
         fence: Fence::default(),
         holds: true,
