@@ -30,13 +30,13 @@ const fn counter(name: &'static str, help: &'static str) -> Family<1> {
 /// Of journals that are open, failed or not.
 pub(super) const FAMILIES: [(Family<1>, Value); 16] = [
     (
-        gauge("causeway_journal_size_bytes", "Bytes of its log"),
+        gauge("causeway_journal_size_bytes", "Bytes of the journal's log"),
         |it| it.size_bytes.to_string(),
     ),
     (
         gauge(
             "causeway_journal_used_bytes",
-            "Bytes of its log that are in use",
+            "Bytes of the journal's log that are in use",
         ),
         |it| it.used_bytes.to_string(),
     ),
@@ -55,13 +55,16 @@ pub(super) const FAMILIES: [(Family<1>, Value); 16] = [
         |it| seconds(it.oldest_ms.unwrap_or(0).saturating_mul(1000)),
     ),
     (
-        gauge("causeway_journal_index_bytes", "Memory of its index"),
+        gauge(
+            "causeway_journal_index_bytes",
+            "Memory of the journal's index",
+        ),
         |it| it.index_bytes.to_string(),
     ),
     (
         gauge(
             "causeway_journal_history_bytes",
-            "Memory of the histories of its LUNs, which say what changed since a cut",
+            "Memory of the histories of the journal's LUNs, which say what changed since a cut",
         ),
         |it| it.history_bytes.to_string(),
     ),
@@ -89,7 +92,7 @@ pub(super) const FAMILIES: [(Family<1>, Value); 16] = [
     (
         counter(
             "causeway_journal_destaged_bytes_total",
-            "Bytes that were destaged from it; its rate is that of destage",
+            "Bytes that were destaged from the journal; the rate of this is that of destage",
         ),
         |it| it.destaged_bytes.to_string(),
     ),

@@ -21,7 +21,7 @@ pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
         Family::gauge(
             "causeway_lun_allocated_bytes",
             ["lun"],
-            "Bytes that its storage takes, where that is known",
+            "Bytes that the LUN's storage takes, where that is known",
         ),
         |it| it.allocated,
     ),
@@ -29,7 +29,7 @@ pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
         Family::gauge(
             "causeway_lun_inflight",
             ["lun"],
-            "Operations that its storage has",
+            "Operations that the LUN's storage has",
         ),
         |it| Some(it.in_flight),
     ),
@@ -37,7 +37,7 @@ pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
         Family::gauge(
             "causeway_lun_inflight_bytes",
             ["lun"],
-            "Bytes that its commands hold",
+            "Bytes that the LUN's commands hold",
         ),
         |it| Some(it.bytes_in_flight),
     ),
@@ -46,13 +46,13 @@ pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
 pub(super) const OPS: Family<2> = Family::counter(
     "causeway_lun_ops_total",
     ["lun", "op"],
-    "Operations that its storage was given: `read`, `write`, `write_same`, `unmap`, `caw`, `flush`, `other`",
+    "Operations that the LUN's storage was given: `read`, `write`, `write_same`, `unmap`, `caw`, `flush`, `other`",
 );
 
 pub(super) const BYTES: Family<2> = Family::counter(
     "causeway_lun_bytes_total",
     ["lun", "op"],
-    "Bytes of its operations, of `read`, `write` and `unmap`",
+    "Bytes of the LUN's operations, of `read`, `write` and `unmap`",
 );
 
 pub(super) const LATENCY: Family<3> = Family::histogram(

@@ -22,35 +22,35 @@ pub(super) const FAMILIES: [(Family<1>, Value); 7] = [
     (
         gauge(
             "causeway_pool_health",
-            "How the storage below is by its own account: 0 well, 1 a warning, 2 an error; of pools of Ceph images",
+            "How the storage below the pool is by its own account: 0 well, 1 a warning, 2 an error; of pools of Ceph images",
         ),
         |it| Some(it.health.as_ref()?.severity as u64),
     ),
     (
         gauge(
             "causeway_pool_size_bytes",
-            "All of its space, where that is known",
+            "All space of the pool, where that is known",
         ),
         |it| Some(it.total).filter(|_| it.total > 0),
     ),
     (
         gauge(
             "causeway_pool_used_bytes",
-            "What of its space is used, where that is known",
+            "What of the pool's space is used, where that is known",
         ),
         |it| Some(it.used).filter(|_| it.total > 0),
     ),
     (
         gauge(
             "causeway_pool_provisioned_bytes",
-            "What its LUNs were given, removed ones included",
+            "What the pool's LUNs were given, removed ones included",
         ),
         |it| Some(it.provisioned_bytes),
     ),
     (
         gauge(
             "causeway_pool_overcommitted_bytes",
-            "What its LUNs may still take and has no room, of pools on one file system together",
+            "What the pool's LUNs may still take and has no room, of pools on one file system together",
         ),
         |it| Some(it.overcommitted_bytes),
     ),

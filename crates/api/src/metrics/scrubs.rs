@@ -51,7 +51,7 @@ pub(super) const FAMILIES: [(Family<1>, Value); 8] = [
     (
         gauge(
             "causeway_scrub_journal_damage",
-            "Changes, blocks of the LUN, superblocks and checkpoints that were damaged in the journal of its pool",
+            "Changes, blocks of the LUN, superblocks and checkpoints that were damaged in the journal of the LUN's pool",
         ),
         |it| it.journal.as_ref().map_or(0, JournalScrub::damage),
     ),

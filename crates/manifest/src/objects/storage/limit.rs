@@ -145,12 +145,12 @@ impl OneField for Limited {
     const METRICS: &'static [Metric] = &[
         Metric::counter(
             "causeway_lun_limit_deferred_total",
-            "Operations that its limit made wait",
+            "Operations that the LUN's limit made wait",
             |_, it| Some(Figure::Number(it.limited?.deferred)),
         ),
         Metric::counter(
             "causeway_lun_limit_wait_seconds_total",
-            "How long operations waited for its limit, together",
+            "How long operations waited for the LUN's limit, together",
             |_, it| Some(Figure::Micros(it.limited?.waited_us)),
         ),
     ];

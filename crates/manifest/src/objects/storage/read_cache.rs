@@ -44,18 +44,18 @@ impl OneField for ReadCache {
     const METRICS: &'static [Metric] = &[
         Metric::counter(
             "causeway_cache_hits_total",
-            "Reads that its read cache answered",
+            "Reads that the LUN's read cache answered",
             |_, it| Some(Figure::Number(it.cached?.hits)),
         ),
         Metric::counter(
             "causeway_cache_misses_total",
-            "Reads that its read cache did not answer",
+            "Reads that the LUN's read cache did not answer",
             |_, it| Some(Figure::Number(it.cached?.misses)),
         ),
         Metric {
             name: "causeway_cache_bytes",
             kind: "gauge",
-            help: "Bytes in its caches: `clean` is what the read cache holds",
+            help: "Bytes in the LUN's caches: `clean` is what the read cache holds",
             labels: &[("state", "clean")],
             figure: |_, it| Some(Figure::Number(it.cached?.bytes)),
         },

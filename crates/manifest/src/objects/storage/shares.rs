@@ -35,12 +35,12 @@ impl OneField for Shares {
     const METRICS: &'static [Metric] = &[
         Metric::counter(
             "causeway_lun_shares_deferred_total",
-            "Operations that waited because LUNs of its pool competed by their shares",
+            "Operations that waited because LUNs of one pool competed by their shares",
             |_, it| Some(Figure::Number(it.shared?.deferred)),
         ),
         Metric::counter(
             "causeway_lun_shares_wait_seconds_total",
-            "How long operations waited for its share, together",
+            "How long operations waited for the LUN's share, together",
             |_, it| Some(Figure::Micros(it.shared?.waited_us)),
         ),
     ];
