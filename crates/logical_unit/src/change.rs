@@ -23,7 +23,7 @@ use crate::state::{UnitState, describe};
 use crate::store::Entry;
 use crate::unit::LogicalUnit;
 use env::{CoreHandle, call, call_all};
-use scsi::mode::{ModePages, TaskSetType};
+use scsi::mode::ModePages;
 use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::UnitAttention;
 use scsi::{AdditionalSense, Sense, SenseKey};
@@ -181,9 +181,7 @@ async fn abort_nexuses(
         let (ports, spare) = (ports.clone(), spare.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            // A command has asked, not a function: the own session does not know which of its
-            // commands have ended.
-            let mut gone = Aborting::new(&unit, AbortedBy::Other { reported: false });
+            let mut gone = Aborting::new(&unit);
             for nexus in unit
                 .nexuses()
                 .iter()
@@ -203,16 +201,13 @@ async fn abort_nexuses(
 struct Aborting {
     unit: Rc<CoreUnit>,
     reported: bool,
-    /// Who aborts the tasks of the nexus that asks.
-    by: AbortedBy,
     own: Vec<Rc<TaskControl>>,
     others: Vec<Rc<TaskControl>>,
 }
 
 impl Aborting {
-    fn new(unit: &Rc<CoreUnit>, by: AbortedBy) -> Self {
+    fn new(unit: &Rc<CoreUnit>) -> Self {
         Self {
-            by,
             unit: Rc::clone(unit),
             reported: unit.with_state(|state| state.modes.current.task_aborted_status),
             own: Vec::new(),
@@ -236,7 +231,9 @@ impl Aborting {
 
     /// Aborts them all at once, and waits until the unit has let go of them.
     async fn wait(self) {
-        let own = abort(&self.unit, self.own, self.by);
+        // A command has asked, not a function: the own session does not know which of its commands
+        // have ended.
+        let own = abort(&self.unit, self.own, AbortedBy::Other { reported: false });
         let by = AbortedBy::Other {
             reported: self.reported,
         };
@@ -244,6 +241,23 @@ impl Aborting {
         own.await;
         others.await;
     }
+}
+
+/// Aborts the tasks of every nexus but that of `asks`, on all cores. Those whose tasks end learn of
+/// it by a unit attention where that is asked for.
+pub(crate) async fn abort_others(core: &CoreHandle, id: UnitId, asks: NexusPort, attention: bool) {
+    call_all(core, move |core| {
+        let (unit, asks) = (find(core, id), asks.clone());
+        Box::pin(async move {
+            let Some(unit) = unit else { return };
+            let mut gone = Aborting::new(&unit);
+            for nexus in unit.nexuses().iter().filter(|it| *it.port() != asks) {
+                gone.add(nexus, nexus.all_tasks(), false, attention);
+            }
+            gone.wait().await;
+        })
+    })
+    .await;
 }
 
 /// Runs one change of a unit from any core, and waits until every core has adopted it.
@@ -421,27 +435,16 @@ impl LogicalUnit {
         })
     }
 
-    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus,
-    /// ends a reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus but
+    /// those of `asks`, ends a reservation of SPC-2 and puts the saved mode pages in effect.
+    /// Answered within 2 s. A nexus that asks uses [`Nexus::reset_unit`].
     pub async fn reset(
         self: &Arc<Self>,
         core: &CoreHandle,
         asks: &NexusPort,
         reported: UnitAttention,
     ) {
-        let (id, asks) = (self.id(), asks.clone());
-        call_all(core, move |core| {
-            let (unit, asks) = (find(core, id), asks.clone());
-            Box::pin(async move {
-                let Some(unit) = unit else { return };
-                let mut gone = Aborting::new(&unit, AbortedBy::Own);
-                for nexus in unit.nexuses() {
-                    gone.add(&nexus, nexus.all_tasks(), *nexus.port() == asks, false);
-                }
-                gone.wait().await;
-            })
-        })
-        .await;
+        abort_others(core, self.id(), asks.clone(), false).await;
         self.establish_for_all(core, reported).await;
         change_soon(core, self, |state| {
             state.reservations.reset();
@@ -468,30 +471,6 @@ pub(crate) async fn nexus_lost(nexus: &Rc<Nexus>) {
     }
     change_soon(nexus.unit().core(), nexus.unit().shared(), move |state| {
         state.reservations.nexus_lost(&port);
-    })
-    .await;
-}
-
-/// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the
-/// nexus' own where TST is 001b.
-pub(crate) async fn clear_task_set(nexus: &Rc<Nexus>) {
-    let own_set = nexus
-        .unit()
-        .with_state(|state| state.modes.current.task_set_type == TaskSetType::PerNexus);
-    if own_set {
-        return nexus.abort_task_set().await;
-    }
-    let (id, port) = (nexus.unit().id(), nexus.port().clone());
-    call_all(nexus.unit().core(), move |core| {
-        let (unit, port) = (find(core, id), port.clone());
-        Box::pin(async move {
-            let Some(unit) = unit else { return };
-            let mut gone = Aborting::new(&unit, AbortedBy::Own);
-            for nexus in unit.nexuses() {
-                gone.add(&nexus, nexus.all_tasks(), *nexus.port() == port, true);
-            }
-            gone.wait().await;
-        })
     })
     .await;
 }

@@ -1,10 +1,18 @@
-//! How a nexus ends, and what CLEAR TASK SET ends of all.
+//! How a nexus ends, and what it may end of others: CLEAR TASK SET, LOGICAL UNIT RESET.
+//!
+//! **Contract.** What a function ends of the nexus that asks is marked when the call returns. What
+//! comes behind the function on the same nexus is not touched, however long the other cores take
+//! (RFC 7143 4.2.3.3: of the own session, tasks with a lower CmdSN are affected).
 
-use crate::change::{clear_task_set, nexus_lost};
+use crate::change::{abort_others, nexus_lost};
 use crate::share::control::AbortedBy;
 use crate::share::nexus::{Nexus, abort};
+use crate::state::UnitState;
 use env::LocalFuture;
+use scsi::mode::TaskSetType;
+use scsi::unit_attention::UnitAttention;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How a nexus ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,9 +26,33 @@ pub enum Closing {
 }
 
 impl Nexus {
-    /// CLEAR TASK SET: every task of every nexus, as there is one task set (TST 000b).
-    pub async fn clear_task_set(self: Rc<Self>) {
-        clear_task_set(&self).await;
+    /// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the
+    /// nexus' own where TST is 001b.
+    pub fn clear_task_set(&self) -> LocalFuture<()> {
+        let own = self.abort_task_set();
+        let per_nexus =
+            |state: &UnitState| state.modes.current.task_set_type == TaskSetType::PerNexus;
+        if self.unit().with_state(per_nexus) {
+            return own;
+        }
+        let (core, id) = (Rc::clone(self.unit().core()), self.unit().id());
+        let port = self.port().clone();
+        Box::pin(async move {
+            let others = abort_others(&core, id, port, true);
+            futures_util::future::join(own, others).await;
+        })
+    }
+
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"), or a reset of the target as this unit
+    /// sees it; `reported`: the unit attention that says which. Answered within 2 s.
+    pub fn reset_unit(&self, reported: UnitAttention) -> LocalFuture<()> {
+        let own = self.abort_task_set();
+        let core = Rc::clone(self.unit().core());
+        let (unit, port) = (Arc::clone(self.unit().shared()), self.port().clone());
+        Box::pin(async move {
+            let rest = unit.reset(&core, &port, reported);
+            futures_util::future::join(own, rest).await;
+        })
     }
 
     /// Ends the nexus: aborts what is left of it, now. When the future is ready, no write of it

@@ -40,6 +40,7 @@ const ONCE_FAILED: &[(&str, u64)] = &[
     ("node", 406),
     ("node", 1265),
     ("order", 5116),
+    ("order", 5_005_469),
     ("paths", 130),
     ("reservations", 7675),
 ];

@@ -31,16 +31,9 @@ impl Driver {
         match request.function {
             TaskFunction::AbortTask => self.abort_task(request),
             TaskFunction::AbortTaskSet => self.on_unit(nexus, |nexus| nexus.abort_task_set()),
-            TaskFunction::ClearTaskSet => self.on_unit(nexus, |nexus| {
-                Box::pin(async move { nexus.clear_task_set().await })
-            }),
+            TaskFunction::ClearTaskSet => self.on_unit(nexus, |nexus| nexus.clear_task_set()),
             TaskFunction::LogicalUnitReset => self.on_unit(nexus, |nexus| {
-                Box::pin(async move {
-                    let unit = nexus.unit();
-                    unit.shared()
-                        .reset(unit.core(), nexus.port(), UnitAttention::LogicalUnitReset)
-                        .await;
-                })
+                nexus.reset_unit(UnitAttention::LogicalUnitReset)
             }),
             TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => self.target_reset(),
             TaskFunction::ClearAca => now(TaskManagementAnswer::NotSupported),
@@ -51,6 +44,13 @@ impl Driver {
 
     fn abort_task(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
         let answer = match request.referenced {
+            // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
+            // informed: what it wants is done.
+            ReferencedTask::Here(itt) | ReferencedTask::Unknown(Some(itt))
+                if self.was_taken_away(itt) =>
+            {
+                TaskManagementAnswer::Complete
+            }
             // It may have ended since the request was read: then its response went before.
             ReferencedTask::Here(itt) if !self.has_command(itt) => TaskManagementAnswer::NoTask,
             ReferencedTask::Here(itt) => {
@@ -70,11 +70,6 @@ impl Driver {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
-            // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
-            // informed: what it wants is done.
-            ReferencedTask::Unknown(Some(itt)) if self.was_taken_away(itt) => {
-                TaskManagementAnswer::Complete
-            }
             ReferencedTask::None | ReferencedTask::Unknown(_) => TaskManagementAnswer::NoTask,
         };
         Box::pin(async move { answer })
@@ -114,13 +109,13 @@ impl Driver {
             .units()
             .map(|units| units.all())
             .unwrap_or_default();
+        let resets = nexuses
+            .iter()
+            .map(|it| it.reset_unit(UnitAttention::HardReset));
+        // They begin here, before anything that comes behind the function.
+        let resets = futures_util::future::join_all(resets);
         Box::pin(async move {
-            let resets = nexuses.iter().map(|nexus| {
-                let unit = nexus.unit();
-                unit.shared()
-                    .reset(unit.core(), nexus.port(), UnitAttention::HardReset)
-            });
-            futures_util::future::join_all(resets).await;
+            resets.await;
             TaskManagementAnswer::Complete
         })
     }

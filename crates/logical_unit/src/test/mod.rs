@@ -1,6 +1,7 @@
 //! The promises of the task set, on four cores, with a backend that hangs.
 
 mod aborted_by_others;
+mod behind_a_function;
 mod bench;
 mod stored;
 
