@@ -1,5 +1,6 @@
 //! The door: what every kind of backend can do, and what only pools can.
 
+use crate::pool::late;
 use ::sidecar::{Sidecar, SidecarKind};
 use env::CoreHandle;
 use manifest::facts::PoolFacts;
@@ -174,12 +175,30 @@ pub(crate) trait Pool: Backend {
     /// What stands of a LUN in it; `None`: it does not answer in time, which `soon` asks for.
     fn stands<'a>(&'a self, lun: &'a Lun, soon: bool) -> Doing<'a, Option<Stands>>;
 
-    /// Writes down what these LUNs are, with what is known to stand there; the NAA identifiers of
-    /// those that could not be written, with the reason.
+    /// Writes down in it what this LUN is, as `text`.
+    fn write_record<'a>(
+        &'a self,
+        record: &'a LunRecord,
+        text: Vec<u8>,
+    ) -> Doing<'a, Result<(), OpenError>>;
+
+    /// The same of many; the NAA identifiers of those that could not be written, with the reason.
+    /// A kind that can write them together does so.
     fn write_records<'a>(
         &'a self,
-        records: Vec<(LunRecord, Stands)>,
-    ) -> Doing<'a, Vec<(String, OpenError)>>;
+        records: &'a [LunRecord],
+    ) -> Doing<'a, Vec<(String, OpenError)>> {
+        Box::pin(async move {
+            let mut failed = Vec::new();
+            for record in records {
+                if let Err(error) = self.write_record(record, record.encode()).await {
+                    let why = late::of(format_args!("LUN {}", record.name), error);
+                    failed.push((record.lun.naa.clone(), why));
+                }
+            }
+            failed
+        })
+    }
 
     /// What nobody had, or no object named, is this LUN from now on, and says so.
     fn adopt<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {

@@ -453,28 +453,19 @@ impl Pool for Directory {
         })
     }
 
-    fn write_records<'a>(
+    fn write_record<'a>(
         &'a self,
-        records: Vec<(LunRecord, Stands)>,
-    ) -> Doing<'a, Vec<(String, OpenError)>> {
+        record: &'a LunRecord,
+        text: Vec<u8>,
+    ) -> Doing<'a, Result<(), OpenError>> {
         Box::pin(async move {
-            let (mut failed, node) = (Vec::new(), self.node());
-            for (record, stands) in records {
-                let (naa, text) = (record.lun.naa.clone(), record.encode());
-                if stands.text.is_some_and(|stands| stands == text) {
-                    continue;
-                }
-                let path = self.sidecar_path(&record.lun, RECORD);
-                let writing = write_record(node.core.files(), path, text);
-                let written = node.ask(format!("{naa}: record"), writing).await;
-                let why = match written {
-                    Some(Ok(())) => continue,
-                    Some(Err(error)) => late::not_taken(&error),
-                    None => late::silent("its pool"),
-                };
-                failed.push((naa, late::of(format_args!("LUN {}", record.name), why)));
+            let (node, path) = (self.node(), self.sidecar_path(&record.lun, RECORD));
+            let writing = write_record(node.core.files(), path, text);
+            let written = node.ask(format!("{}: record", record.lun.naa), writing);
+            match written.await {
+                Some(written) => written.map_err(|error| late::not_taken(&error)),
+                None => Err(late::silent("its pool")),
             }
-            failed
         })
     }
 

@@ -69,7 +69,12 @@ impl Inner {
             };
             let all = records.iter().map(|(record, _)| record.clone());
             wanted.extend(all.map(|record| (record.lun.naa.clone(), record)));
-            for (naa, why) in pool.write_records(records).await {
+            let new = |record: &LunRecord, stands: Stands| {
+                (stands.text).is_none_or(|text| text != record.encode())
+            };
+            let records = records.into_iter();
+            let records = records.filter_map(|(it, stands)| new(&it, stands).then_some(it));
+            for (naa, why) in pool.write_records(&records.collect::<Vec<_>>()).await {
                 wanted.remove(&naa);
                 kept = Err(why);
             }

@@ -21,7 +21,6 @@ use crate::in_time::in_time;
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
-use crate::pool::late;
 use crate::pool::orphan_record::{NoRecord, orphan_of};
 use crate::pool::space::state_of;
 use ::rbd::{
@@ -748,23 +747,15 @@ impl Pool for Rbd {
         done(Some(Stands { text, record }))
     }
 
-    fn write_records<'a>(
+    fn write_record<'a>(
         &'a self,
-        records: Vec<(LunRecord, Stands)>,
-    ) -> Doing<'a, Vec<(String, OpenError)>> {
+        record: &'a LunRecord,
+        text: Vec<u8>,
+    ) -> Doing<'a, Result<(), OpenError>> {
         Box::pin(async move {
-            let (mut failed, node) = (Vec::new(), self.node());
-            for (record, stands) in records {
-                let (naa, text) = (record.lun.naa.clone(), record.encode());
-                if stands.text.is_some_and(|stands| stands == text) {
-                    continue;
-                }
-                let text = String::from_utf8_lossy(&text).into_owned();
-                if let Err(error) = self.name_image(&node.core, &record.lun, text).await {
-                    failed.push((naa, late::of(format_args!("LUN {}", record.name), error)));
-                }
-            }
-            failed
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let core = &self.node().core;
+            self.name_image(core, &record.lun, text).await
         })
     }
 

@@ -245,21 +245,31 @@ impl Pool for Members {
         done(Some(Stands { text: None, record }))
     }
 
+    fn write_record<'a>(
+        &'a self,
+        record: &'a LunRecord,
+        text: Vec<u8>,
+    ) -> Doing<'a, Result<(), OpenError>> {
+        Box::pin(async move {
+            let (node, texts) = (self.node(), BTreeMap::from([(lun_id(&record.lun), text)]));
+            self.pool.keep_records(&node.core, texts).await
+        })
+    }
+
     fn write_records<'a>(
         &'a self,
-        records: Vec<(LunRecord, Stands)>,
+        records: &'a [LunRecord],
     ) -> Doing<'a, Vec<(String, OpenError)>> {
         Box::pin(async move {
-            let all = records.iter();
-            let texts = all.map(|(record, _)| (lun_id(&record.lun), record.encode()));
+            let texts = records.iter();
+            let texts = texts.map(|record| (lun_id(&record.lun), record.encode()));
             let (node, texts) = (self.node(), texts.collect());
-            let written = self.pool.keep_records(&node.core, texts).await;
-            let Err(error) = written else {
+            let Err(error) = self.pool.keep_records(&node.core, texts).await else {
                 return Vec::new();
             };
             let why = late::of(format_args!("pool {}", self.config.name), error);
-            let all = records.into_iter();
-            all.map(|(record, _)| (record.lun.naa, why.clone()))
+            let all = records.iter();
+            all.map(|record| (record.lun.naa.clone(), why.clone()))
                 .collect()
         })
     }
