@@ -5,11 +5,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::routing::{get, post};
+use controller::{Handle, How};
 use manifest::code::Code;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
 use manifest::view::{Kept, Outcome};
-use node::controller::{Handle, How};
 
 pub(super) fn paths() -> Router<Handle> {
     Router::new()

@@ -6,7 +6,7 @@
 //! documents with code, cause and hint.
 //!
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
-//! reaches the node through a [`Handle`](node::controller::Handle) only.
+//! reaches the node through a [`Handle`](controller::Handle) only.
 
 mod answer;
 mod auth;

@@ -21,9 +21,9 @@ mod sessions;
 
 pub use family::SERIES_MAX;
 
+use controller::Sample;
 use family::{Family, Text};
 use luns::Luns;
-use node::controller::Sample;
 
 const BUILD: Family<1> = Family::gauge(
     "causeway_build_info",

@@ -10,11 +10,11 @@ use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use controller::{Handle, How};
 use manifest::code::Code;
 use manifest::objects::{GrantSpec, HostSpec, LunSpec, ObjectSet, Patch, PatchOf, TargetSpec};
 use manifest::plan::{Edit, Section, Subject};
 use manifest::problem::Problem;
-use node::controller::{Handle, How};
 use serde::Deserialize;
 
 /// All paths, for requests that come through `transport`.
@@ -103,10 +103,9 @@ async fn edit(handle: &Handle, query: Option<&str>, edit: Result<Edit, Problem>)
             dry_run: switches.on("dry_run"),
         };
         let edit = edit?;
-        let work =
-            move |controller: std::rc::Rc<node::controller::Controller>| -> env::LocalFuture<_> {
-                Box::pin(async move { controller.edit(&edit, how).await })
-            };
+        let work = move |controller: std::rc::Rc<controller::Controller>| -> env::LocalFuture<_> {
+            Box::pin(async move { controller.edit(&edit, how).await })
+        };
         handle.call(work).await?
     };
     Answer(run.await)

@@ -1,6 +1,8 @@
 //! The API over real sockets, with an engine that only remembers.
 
 use super::*;
+use controller::test_support::{FakeEngine, Hold, config, lab, session};
+use controller::{Controller, Handle, How};
 use env::sim::{World, WorldConfig};
 use http_body_util::BodyExt;
 use hyper::{Request, StatusCode};
@@ -8,8 +10,6 @@ use hyper_util::rt::TokioIo;
 use manifest::config::ApiAddress;
 use manifest::plan::Edit;
 use manifest::secret::Secret;
-use node::controller::{Controller, Handle, How};
-use node::test_support::{FakeEngine, Hold, config, lab, session};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::rc::Rc;

@@ -23,6 +23,7 @@ mod detach;
 pub mod durable;
 pub mod file;
 mod future;
+mod in_time;
 mod locals;
 pub mod net;
 pub mod real;
@@ -39,6 +40,7 @@ pub use file::{
     FileFuture, FileKind, FileOp, Files, OpenHow, Space,
 };
 pub use future::LocalFuture;
+pub use in_time::in_time;
 pub use locals::Locals;
 pub use net::{
     DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,

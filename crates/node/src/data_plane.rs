@@ -11,9 +11,7 @@
 
 use crate::backend::kinds;
 use crate::backend::pools::Pools;
-use crate::engine::Engine;
 use crate::hardware;
-use crate::in_time::in_time;
 use crate::inner::Inner;
 use crate::journal::all;
 use crate::journal::pool_journal::PoolJournal;
@@ -34,7 +32,8 @@ use crate::pool::usage_known;
 use crate::pool::{unsaved, usage};
 use crate::scrub::schedule;
 use crate::scrub::scrubs;
-use env::{CoreHandle, LocalFuture};
+use engine::Engine;
+use env::{CoreHandle, LocalFuture, in_time};
 use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
 use manifest::config::{Config, Listen};

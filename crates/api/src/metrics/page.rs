@@ -1,14 +1,14 @@
 //! The tables of `docs/metrics.md`, and that the text has what they say.
 
 use super::*;
+use controller::test_support::{FakeEngine, config, lab, session};
+use controller::{Controller, How};
 use env::sim::{World, WorldConfig};
 use manifest::facts::{HealthFacts, LunFacts, OpFacts};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::objects::{CacheMode, ChecksumFacts, LayerFacts, Metric, WaitFacts, layer_metrics};
 use manifest::page::{MarkdownTable, with_block};
 use manifest::scrub::ScrubFacts;
-use node::controller::{Controller, How};
-use node::test_support::{FakeEngine, config, lab, session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;

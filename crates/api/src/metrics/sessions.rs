@@ -1,8 +1,8 @@
 //! What metrics report of sessions and logins.
 
 use super::family::{Family, Text};
+use controller::Sample;
 use manifest::facts::{DigestFacts, MoveFacts};
-use node::controller::Sample;
 use std::collections::BTreeMap;
 
 pub(super) const SESSIONS: Family<3> = Family::gauge(

@@ -1,11 +1,10 @@
 //! Files and devices: what a LUN has of them, and block devices that are a LUN's alone.
 
 use super::door::{Backend, Doing, Leaf, done};
-use crate::in_time::in_time;
 use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::block_size;
 use backends::DiskVolume;
-use env::CoreHandle;
+use env::{CoreHandle, in_time};
 use logical_unit::LogicalUnit;
 use manifest::code::Code;
 use manifest::objects::Lun;

@@ -2,13 +2,12 @@
 //! makes of them, on a simulated machine.
 
 use super::test::{apply, begin_with, edit};
-use crate::controller::Controller;
 use crate::data_plane::Node;
-use crate::engine::Engine;
 use crate::journal::journals::journals;
 use crate::journal::monitor_test::with_journal;
-use crate::state::record::{self, Matters};
-use crate::test_support::{config, lab};
+use controller::Controller;
+use controller::test_support::{config, lab};
+use engine::Engine;
 use env::durable::{read_file, replace_file};
 use env::sim::{Fault, FaultPlan, World, WorldConfig};
 use manifest::code::Code;
@@ -18,6 +17,7 @@ use manifest::journal::{JournalRequest, JournalState, JournalWish};
 use manifest::objects::LunSpec;
 use manifest::plan::{Edit, Section, Subject};
 use manifest::size::Size;
+use state::record::{self, Matters};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The controller with the real engine, on a simulated machine that loses its power.
 
 use super::*;
-use crate::controller::{Controller, How};
-use crate::test_support::{config, lab};
 use ::units::{BlockCount, Lba, LbaRange};
+use controller::test_support::{config, lab};
+use controller::{Controller, How};
 use env::sim::{World, WorldConfig};
 use manifest::objects::ObjectSet;
 use manifest::plan::{Edit, Section, Subject};

@@ -1,10 +1,10 @@
 //! What may happen to a pool's journal while a node serves, in any order, on a simulated machine:
 //! whatever state that leads to either serves or says why not, and what should bring it back does.
 
-use crate::controller::{Controller, How};
 use crate::data_plane::Node;
-use crate::engine::Engine;
-use crate::test_support::lab;
+use controller::test_support::lab;
+use controller::{Controller, How};
+use engine::Engine;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, World, WorldConfig};
 use manifest::config::{self, Config};

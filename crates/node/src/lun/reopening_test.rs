@@ -1,10 +1,10 @@
 //! LUNs of which a sync found no space.
 
-use crate::controller::Controller;
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
 use crate::pool::members::test as members;
-use crate::test_support::{config as plain, lab};
+use controller::Controller;
+use controller::test_support::{config as plain, lab};
 use env::Answer;
 use env::sim::{Fault, FaultPlan, World, WorldConfig};
 use logical_unit::{

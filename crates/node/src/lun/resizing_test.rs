@@ -1,12 +1,12 @@
 //! Changes of size on a disk that is full, where the LUN has checksums.
 
-use crate::controller::Controller;
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
-use crate::engine::Engine;
 use crate::journal::monitor_test::with_journal;
 use crate::journal::pool_journal::PoolJournal;
-use crate::test_support::lab;
+use controller::Controller;
+use controller::test_support::lab;
+use engine::Engine;
 use env::sim::{World, WorldConfig};
 use manifest::code::Code;
 use manifest::size::Size;

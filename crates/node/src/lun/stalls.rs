@@ -89,9 +89,9 @@ pub(crate) fn reported(node: &Inner) -> Vec<String> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::controller::{Controller, How};
     use crate::data_plane::Node;
-    use crate::test_support::{config, lab};
+    use controller::test_support::{config, lab};
+    use controller::{Controller, How};
     use env::sim::{World, WorldConfig};
     use layers::meter::Progress;
     use manifest::plan::Edit;

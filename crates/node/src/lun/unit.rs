@@ -6,7 +6,6 @@ mod size;
 use crate::backend::disk::OPEN_TIME_MAX;
 use crate::backend::door::Leaf;
 use crate::backend::pools::{self, Ground};
-use crate::in_time::in_time;
 use crate::journal::pool_journal::PoolJournal;
 use crate::lun::checksums::{self, Checksums};
 
@@ -19,7 +18,7 @@ use crate::lun::layers::{self, Layers};
 use crate::lun::sidecar;
 use ::layers::Meter;
 use ::layers::integrity::IntegrityLane;
-use env::{CoreHandle, CoreId};
+use env::{CoreHandle, CoreId, in_time};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
 use manifest::objects::{LayerFacts, Lun, Storage};

@@ -4,9 +4,8 @@
 //! each thing that it is asked, and no time as long as that question is unanswered; nothing is
 //! asked twice at once. What was begun goes on.
 
-use crate::in_time::in_time;
 use crate::inner::Inner;
-use env::detach;
+use env::{detach, in_time};
 use std::time::Duration;
 
 /// How long an answer is waited for.

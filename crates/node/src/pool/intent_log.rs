@@ -12,8 +12,6 @@
 
 use crate::inner::Inner;
 use crate::pool::intents::Finishing;
-use crate::state::record::{self, Matters};
-use crate::state::spare;
 use env::durable::{make_dir, remove_file};
 use manifest::code::Code;
 use manifest::document::{self, DocumentError};
@@ -21,6 +19,8 @@ use manifest::objects::{Lun, Objects};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use serde::{Deserialize, Serialize};
+use state::record::{self, Matters};
+use state::spare;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;

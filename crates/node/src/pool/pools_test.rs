@@ -2,9 +2,9 @@
 //! order, on a simulated machine: the model knows which LUNs there are, which pool has seen what,
 //! and what must be reported.
 
-use crate::controller::{Controller, How};
 use crate::data_plane::Node;
-use crate::engine::Engine;
+use controller::{Controller, How};
+use engine::Engine;
 use env::durable::{read_file, remove_file, replace_file};
 use env::sim::{World, WorldConfig};
 use manifest::code::Code;

@@ -17,7 +17,6 @@
 
 use crate::backend::disk::OPEN_TIME_MAX;
 use crate::backend::door::{Backend, Doing, Leaf, Pool, Promised, SavedText, Stands, done};
-use crate::in_time::in_time;
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
@@ -27,7 +26,7 @@ use ::rbd::{
     Cluster, ClusterSpec, Description, ErrorKind, Fullness, Health, Identity, Image, ImageSpec,
     RbdError, Severity,
 };
-use env::{CoreHandle, detach};
+use env::{CoreHandle, detach, in_time};
 use manifest::code::Code;
 use manifest::config::{self, RbdPlace};
 use manifest::facts::{HealthFacts, HealthSeverity, PoolFacts, PoolState};

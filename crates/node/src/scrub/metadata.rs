@@ -4,7 +4,6 @@
 use crate::inner::Inner;
 use crate::journal::pool_journal::PoolJournal;
 use crate::lun::layers::journal_id;
-use crate::state;
 use manifest::objects::Lun;
 use manifest::scrub::JournalScrub;
 use std::time::Duration;

@@ -15,6 +15,7 @@ use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::story::{Stage, Story};
 use super::worker::{Shift, Worker};
+use controller::{Controller, How};
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, Rng};
 use iscsi::bhs::Attribute;
@@ -24,7 +25,6 @@ use manifest::objects::{GrantSpec, HostSpec, Lun, LunSpec, ObjectSet, Objects, T
 use manifest::plan::{Edit, Section, Subject};
 use manifest::size::Size;
 use node::Node as Engine;
-use node::controller::{Controller, How};
 use scsi::{AdditionalSense, Command};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

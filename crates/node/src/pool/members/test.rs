@@ -2,10 +2,10 @@
 
 use super::{FULL, MemberPool};
 use crate::backend::door::{Pool, Promised};
-use crate::controller::Controller;
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
-use crate::test_support::lab;
+use controller::Controller;
+use controller::test_support::lab;
 use env::sim::{World, WorldConfig};
 use env::{Access, Create, FileOp, OpenHow};
 use manifest::config::{self, Config, Place};

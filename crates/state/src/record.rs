@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use volume::{OpenError, OpenErrorKind};
 
 /// What hangs on a record, in words for the operator.
-pub(crate) struct Matters<'a> {
+pub struct Matters<'a> {
     /// What happens without it.
-    pub(crate) lost: &'a str,
+    pub lost: &'a str,
     /// How one does without it all the same.
-    pub(crate) give_up: &'a str,
+    pub give_up: &'a str,
 }
 
 /// Where one is kept that is done without.
-pub(crate) fn aside(file: &Path) -> PathBuf {
+pub fn aside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".aside");
     PathBuf::from(name)
@@ -30,7 +30,7 @@ pub(crate) fn aside(file: &Path) -> PathBuf {
 ///
 /// # Errors
 /// It is there, and cannot be used now. It stays as it is.
-pub(crate) async fn read<T>(
+pub async fn read<T>(
     files: &dyn Files,
     (file, most): (&Path, u64),
     parse: impl FnOnce(&[u8]) -> Result<T, DocumentError>,

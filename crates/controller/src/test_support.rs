@@ -1,6 +1,6 @@
 //! An engine that only remembers, for tests of the controller and of those above it.
 
-use crate::engine::Engine;
+use engine::Engine;
 use env::LocalFuture;
 use manifest::code::Code;
 use manifest::config::{self, Config};

@@ -56,7 +56,7 @@ async fn length(files: &dyn Files, path: &Path) -> io::Result<u64> {
 ///
 /// # Errors
 /// There is no room, or what else the file system says. Some may be there.
-pub(super) async fn make(files: &dyn Files, dir: &Path, objects_bytes: usize) -> io::Result<()> {
+pub(crate) async fn make(files: &dyn Files, dir: &Path, objects_bytes: usize) -> io::Result<()> {
     let wanted = wanted(objects_bytes);
     for number in 1..=FILES {
         let path = path(dir, number);
@@ -82,7 +82,7 @@ pub(super) async fn make(files: &dyn Files, dir: &Path, objects_bytes: usize) ->
 /// # Errors
 /// There is no room, and no spare file left that holds so many bytes; or what else the file system
 /// says.
-pub(crate) async fn replace_file(
+pub async fn replace_file(
     files: &dyn Files,
     dir: &Path,
     to: &Path,

@@ -19,9 +19,7 @@
 //! made certain that the new one is gone, the store refuses further saves until a restart finds
 //! out.
 
-pub(crate) mod record;
-pub(crate) mod spare;
-
+use crate::spare;
 use env::{Access, CoreHandle, Create, File, Files, OpenHow, durable};
 use manifest::code::Code;
 use manifest::document::{self, Document, Secrets};
@@ -60,8 +58,9 @@ pub struct Store {
     objects_bytes: usize,
 }
 
-/// Reads again the objects that were stored last, and their secrets: what is wrong with them.
-pub(crate) async fn check(files: &dyn Files, dir: &Path) -> Option<String> {
+/// Reads again the objects that were stored last, and their secrets: what is wrong with them, in a
+/// sentence. `None`: nothing.
+pub async fn check(files: &dyn Files, dir: &Path) -> Option<String> {
     let entries = files.list(dir).await;
     let entries = match entries {
         Ok(entries) => entries,

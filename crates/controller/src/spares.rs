@@ -1,9 +1,9 @@
 //! The room that the state directory keeps for changes that make room, and which changes those are.
 
 use super::Controller;
-use crate::state::Store;
 use manifest::objects::{Lun, Objects};
 use manifest::plan::LunChanges;
+use state::Store;
 use std::rc::Weak;
 use std::time::Duration;
 

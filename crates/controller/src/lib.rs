@@ -1,5 +1,13 @@
 //! The one place that changes objects: plan, prepare, store, adopt.
 //!
+//! ```text
+//!   api --handle--> controller --Engine--> node
+//!                       |
+//!                     state
+//! ```
+//!
+//! It knows the data plane by its [`Engine`] only, and nothing of HTTP.
+//!
 //! It lives on core 0. The API's thread reaches it through a [`Handle`], which posts jobs; a job
 //! whose client has gone away still runs to its end.
 //!
@@ -11,11 +19,8 @@
 //! further change is taken until a restart, which reads the stored objects; what is exported goes
 //! on.
 
-use crate::engine::Engine;
-use crate::in_time::in_time;
-use crate::reached::Reached;
-use crate::state::Store;
-use env::{CoreHandle, LocalFuture, call_all};
+use engine::Engine;
+use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
 use manifest::config::{Config, Listen, Pool};
 use manifest::facts::PortalFacts;
@@ -23,6 +28,7 @@ use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use manifest::problem::Problem;
 use manifest::view::Outcome;
+use state::Store;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -408,11 +414,15 @@ impl Handle {
 mod activity;
 mod generations;
 mod orphans;
+mod reached;
 mod read;
 mod room;
 mod sample;
 mod spares;
+#[cfg(any(test, feature = "test_support"))]
+pub mod test_support;
 
+pub use reached::Reached;
 pub use sample::Sample;
 
 #[cfg(test)]
