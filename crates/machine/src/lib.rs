@@ -1,4 +1,5 @@
-//! What this host is: its NICs and the cards that they sit on, addresses, links and TCP settings.
+//! What this host is: its NICs and the cards that they sit on, addresses, links and TCP settings;
+//! the disks of its block devices, and its memory.
 //!
 //! ```text
 //!   netlink (links, addresses)   \
@@ -17,6 +18,8 @@
 
 mod card;
 mod changes;
+pub mod disk;
+pub mod memory;
 mod nic;
 mod ports;
 mod read;

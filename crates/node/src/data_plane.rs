@@ -21,7 +21,6 @@ use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{self, Unit};
 use crate::lun::{changing, export, facts, layers, reopening, resizing, stalls};
-use crate::memory;
 use crate::pool::facts as pool_facts;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -684,7 +683,9 @@ impl Engine for Node {
     }
 
     fn memory(&self) -> LocalFuture<Option<u64>> {
-        shared(self, |node| async move { memory::total(&node.core).await })
+        shared(self, |node| async move {
+            machine::memory::total(&node.core).await
+        })
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

@@ -12,8 +12,7 @@ mod hardware;
 mod inner;
 mod journal;
 mod lun;
-mod memory;
-pub mod pool;
+mod pool;
 mod scrub;
 
 pub use data_plane::Node;

@@ -5,7 +5,7 @@ use super::view::{LunView, MemberView, PoolView};
 use env::CoreHandle;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use node::pool::pool_file::{FILE, PoolFile};
+use state::pool_file::{FILE, PoolFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

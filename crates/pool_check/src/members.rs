@@ -5,13 +5,13 @@ use super::sidecar;
 use super::view::{LunView, MemberView, PoolView};
 use env::file::length;
 use env::{CoreHandle, File, OpenHow};
+use machine::disk;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use members::{
     AREA_BYTES, Assembly, Layout, LunId, MemberId, Refused, Seen, SidecarKind, State, assemble,
 };
-use node::pool::disk;
-use node::pool::remembered::{self, Remembered};
+use state::remembered::{self, Remembered};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

@@ -7,6 +7,7 @@ use manifest::facts::PoolFacts;
 use manifest::objects::Lun;
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::problem::Problem;
+use state::saved::SavedText;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -128,17 +129,6 @@ pub(crate) struct Promised {
     pub(crate) provisioned: u64,
     /// What they may still take of it, bytes.
     pub(crate) outstanding: u64,
-}
-
-/// The newest objects that were stored, as a pool keeps them.
-#[derive(Clone, Debug)]
-pub(crate) struct SavedText {
-    /// The node that stored them.
-    pub(crate) node_id: String,
-    /// Their generation.
-    pub(crate) generation: u64,
-    /// What is written down.
-    pub(crate) text: Vec<u8>,
 }
 
 /// A pool: a backend that has a name in node.toml and room that its LUNs share.

@@ -7,7 +7,7 @@
 
 use crate::backend::disk::DiskLeaf;
 use crate::backend::door::{
-    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, SavedText, Stands, done,
+    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stands, done,
 };
 use crate::inner::Inner;
 use crate::lun::failed::failed;
@@ -15,10 +15,7 @@ use crate::lun::geometry::{block_size, exponent, provisioning};
 use crate::lun::sidecar::{CHECKSUMS, RECORD, ending};
 use crate::pool::late;
 use crate::pool::orphan_record::{NoRecord, is_naa, orphan_of};
-use crate::pool::pool_file::{FILE, PoolFile};
 use crate::pool::questions;
-use crate::pool::remembered;
-use crate::pool::saved_record;
 use crate::pool::space::{self, Known};
 use ::sidecar::{Sidecar, SidecarKind};
 use backends::FileSpec;
@@ -31,6 +28,9 @@ use manifest::facts::PoolFacts;
 use manifest::objects::{Lun, Objects};
 use manifest::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
 use manifest::problem::Problem;
+use state::pool_file::{FILE, PoolFile};
+use state::remembered;
+use state::saved::{self, SavedText};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -507,7 +507,7 @@ impl Pool for Directory {
             if self.missing.borrow().is_some() {
                 return None;
             }
-            saved_record::read(&*self.node().core.files(), &self.path).await
+            saved::read(&*self.node().core.files(), &self.path).await
         })
     }
 
@@ -517,7 +517,7 @@ impl Pool for Directory {
                 return Ok(());
             }
             let (node, name) = (self.node(), &self.pool.name);
-            let writing = saved_record::keep(node.core.files(), self.path.clone(), saved);
+            let writing = saved::keep(node.core.files(), self.path.clone(), saved);
             match node.ask(format!("{name}: saved"), writing).await {
                 Some(Ok(())) => Ok(()),
                 Some(Err(error)) => {

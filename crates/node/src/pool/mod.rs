@@ -2,7 +2,6 @@
 
 pub(crate) mod asks;
 pub(crate) mod directory;
-pub mod disk;
 pub(crate) mod facts;
 pub(crate) mod fill;
 pub(crate) mod intent_log;
@@ -12,13 +11,10 @@ pub(crate) mod members;
 pub(crate) mod orphan_record;
 pub(crate) mod orphans;
 pub(crate) mod orphans_seen;
-pub mod pool_file;
 pub(crate) mod presence;
 pub(crate) mod questions;
 pub(crate) mod rbd;
-pub mod remembered;
 pub(crate) mod saved;
-pub(crate) mod saved_record;
 pub(crate) mod space;
 pub(crate) mod unsaved;
 pub(crate) mod usage;

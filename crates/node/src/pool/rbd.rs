@@ -16,7 +16,7 @@
 //! are given up in time, changes are refused or end later by themselves.
 
 use crate::backend::disk::OPEN_TIME_MAX;
-use crate::backend::door::{Backend, Doing, Leaf, Pool, Promised, SavedText, Stands, done};
+use crate::backend::door::{Backend, Doing, Leaf, Pool, Promised, Stands, done};
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
@@ -34,6 +34,7 @@ use manifest::objects::Lun;
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::local_naa;
 use manifest::problem::Problem;
+use state::saved::SavedText;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};

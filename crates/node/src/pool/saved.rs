@@ -1,10 +1,9 @@
 //! What each pool says of the newest objects that were stored: a state directory that was restored
 //! from an older copy is known by it.
 
-use crate::backend::door::SavedText;
 use crate::inner::Inner;
 use crate::pool::late;
-use crate::pool::saved_record::parse;
+use state::saved::{SavedText, parse};
 
 impl Inner {
     /// The newest generation of this node's objects that a pool has seen, and the pool.

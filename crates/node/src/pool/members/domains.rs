@@ -1,7 +1,7 @@
 //! Which members of a pool fail together.
 
-use crate::pool::disk::disk_of;
 use env::CoreHandle;
+use machine::disk::disk_of;
 use std::path::{Path, PathBuf};
 
 /// What fails with the member at `path`: its disk with the card that it hangs on, or its file

@@ -2,7 +2,7 @@
 
 use super::{MemberLeaf, MemberPool, MemberPoolFacts, layout_name, lun_id};
 use crate::backend::door::{
-    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, SavedText, Stands, done,
+    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stands, done,
 };
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
@@ -10,8 +10,6 @@ use crate::lun::geometry::{block_size, provisioning};
 use crate::lun::sidecar::{CHECKSUMS, ending, remove};
 use crate::pool::late;
 use crate::pool::orphan_record::{NoRecord, orphan_of};
-use crate::pool::remembered;
-use crate::pool::saved_record::parse;
 use crate::pool::space::state_of;
 use ::members::{LunId, SidecarKind};
 use ::sidecar::{self, Sidecar};
@@ -23,6 +21,8 @@ use manifest::facts::{PoolFacts, PoolState};
 use manifest::objects::{Lun, Objects};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::problem::Problem;
+use state::remembered;
+use state::saved::{SavedText, parse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};

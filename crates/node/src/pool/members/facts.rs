@@ -3,11 +3,11 @@
 use super::domains;
 use super::{Assembled, MemberPool, There};
 use crate::pool::late;
-use crate::pool::remembered::{self, Remembered};
 use env::CoreHandle;
 use manifest::config::Layout;
 use manifest::facts::MemberFacts;
 use members::State;
+use state::remembered::{self, Remembered};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! What stands on the members, read and written.
 
-use crate::pool::disk;
 use env::file::{length, read};
 use env::{Access, CoreHandle, Create, Durable, File, FileKind, FileOp, OpenHow};
+use machine::disk;
 use members::{AREA_BYTES, DATA_OFFSET, Seen, Superblock, find, offset_of};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,6 @@ pub(crate) use door::open;
 pub(crate) use facts::{MemberPoolFacts, layout_name};
 pub(crate) use leaf::MemberLeaf;
 
-use crate::pool::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
 use inspect::{Inspected, Print, Unwritten};
 use manifest::config::{Layout, Pool};
@@ -34,6 +33,7 @@ use manifest::objects::Lun;
 use members::{
     Assembly, Extent, LunId, RECORD_BYTES_MAX, Refused, Seen, State, Superblock, assemble,
 };
+use state::remembered::{self, Remembered};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

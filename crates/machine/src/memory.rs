@@ -5,7 +5,7 @@ use env::CoreHandle;
 use std::path::Path;
 
 /// Bytes, where that is known.
-pub(crate) async fn total(core: &CoreHandle) -> Option<u64> {
+pub async fn total(core: &CoreHandle) -> Option<u64> {
     let files = core.files();
     let read = |path: String| {
         let files = core.files();

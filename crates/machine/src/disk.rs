@@ -17,8 +17,9 @@ async fn facts_of(core: &CoreHandle, path: &Path) -> Option<PathBuf> {
         .ok()
 }
 
-/// The same of the disk that a partition is a part of.
-pub(crate) async fn disk_of(core: &CoreHandle, path: &Path) -> Option<PathBuf> {
+/// The directory in which the system shows the disk of a block device: of a partition, the one that
+/// it is a part of. `None`: at `path` is no block device.
+pub async fn disk_of(core: &CoreHandle, path: &Path) -> Option<PathBuf> {
     let facts = facts_of(core, path).await?;
     let is_part = core
         .files()
