@@ -3,7 +3,8 @@
 //!
 //! For tests of the whole program. A killed process leaves its page cache behind, so `kill -9`
 //! proves nothing of syncs; with this store everything that is written and not synced lives in this
-//! process only.
+//! process only. It is part of every build and not behind a feature, so that the program that is
+//! killed in tests is the one that is given away (docs/adr/0021-disks-for-tests.md).
 //!
 //! **Contract.** Reads see all. A sync puts down all completed operations of that file; a durable
 //! write puts down its own bytes; the directory's sync puts down names: those of that directory,

@@ -1,4 +1,6 @@
-//! A disk whose flushes take long, for benches on machines whose disk has fast ones.
+//! A disk whose flushes take long, for benches on machines whose disk has fast ones. It is part of
+//! every build, so that the program that is measured is the one that is given away
+//! (docs/adr/0021-disks-for-tests.md).
 //!
 //! **Contract.** Each stable write and each sync of the runtime's files, when it is done, waits for
 //! a flush of the disk, which does one at a time and joins none with another. What is written
