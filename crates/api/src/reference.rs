@@ -1,8 +1,8 @@
 //! The page of the REST paths, `docs/reference/rest.md`: what each does, and that none is left out.
 
+use manifest::golden;
 use manifest::page::{MarkdownTable, paragraph};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// A path with a method, and what it does.
 type Route = (&'static str, &'static str, &'static str);
@@ -207,13 +207,5 @@ fn every_path_that_is_served_is_on_the_page_and_no_other() {
 
 #[test]
 fn the_page_of_the_paths_is_this() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rest.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, page()).unwrap();
-    }
-    let on_disk = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        on_disk == page(),
-        "docs/reference/rest.md differs from the code: run the tests with UPDATE_GOLDEN=1 and commit"
-    );
+    golden::assert_page("docs/reference/rest.md", &page());
 }

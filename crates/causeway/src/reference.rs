@@ -3,9 +3,9 @@
 
 use crate::cli::Cli;
 use clap::{Arg, Command, CommandFactory};
+use manifest::golden;
 use manifest::page::{MarkdownTable, paragraph};
 use std::fmt::Write as _;
-use std::path::Path;
 
 const BEGIN: &str = "# Command line\n\n\
     Made from the program; a test keeps both equal. `causeway help COMMAND` prints the same, and `causeway man DIR` writes\n\
@@ -143,13 +143,5 @@ fn meaning_of(arg: &Arg) -> String {
 
 #[test]
 fn the_page_of_the_command_line_is_what_the_program_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command-line.md");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, page()).unwrap();
-    }
-    let on_disk = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        on_disk == page(),
-        "docs/reference/command-line.md differs from the program: run the tests with UPDATE_GOLDEN=1 and commit"
-    );
+    golden::assert_page("docs/reference/command-line.md", &page());
 }

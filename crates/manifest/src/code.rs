@@ -370,19 +370,10 @@ pub fn document() -> String {
 #[cfg(test)]
 mod test {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn the_document_of_error_codes_is_what_the_catalogue_says() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, document()).unwrap();
-        }
-        let on_disk = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            on_disk == document(),
-            "docs/errors.md differs from the catalogue: run the tests with UPDATE_GOLDEN=1 and commit"
-        );
+        crate::golden::assert_page("docs/errors.md", &document());
     }
 
     #[test]

@@ -315,6 +315,7 @@ pub fn object_table() -> String {
 mod test {
     use super::*;
     use crate::config::{self, SessionTimes};
+    use crate::golden;
     use crate::objects;
     use crate::page::with_block;
     use std::collections::BTreeSet;
@@ -427,16 +428,9 @@ mod test {
 
     #[test]
     fn the_tables_of_the_interface_are_these() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interface.md");
-        let on_disk = std::fs::read_to_string(&path).unwrap();
-        let page = with_block(&on_disk, "node.toml", &node_table()).expect("a place for the keys");
+        let page = golden::on_disk("docs/interface.md");
+        let page = with_block(&page, "node.toml", &node_table()).expect("a place for the keys");
         let page = with_block(&page, "objects", &object_table()).expect("a place for the fields");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, &page).unwrap();
-        }
-        assert!(
-            page == std::fs::read_to_string(&path).unwrap(),
-            "docs/interface.md differs from the fields: run the tests with UPDATE_GOLDEN=1 and commit"
-        );
+        golden::assert_page("docs/interface.md", &page);
     }
 }

@@ -15,6 +15,8 @@ pub mod field;
 pub mod fields;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+#[cfg(any(test, feature = "test_support"))]
+pub mod golden;
 pub mod journal;
 pub mod latency;
 pub mod name;

@@ -5,12 +5,12 @@ use controller::test_support::{FakeEngine, config, lab, session};
 use controller::{Controller, How};
 use env::sim::{World, WorldConfig};
 use manifest::facts::{HealthFacts, LunFacts, OpFacts};
+use manifest::golden;
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::objects::{CacheMode, ChecksumFacts, LayerFacts, Metric, WaitFacts, layer_metrics};
 use manifest::page::{MarkdownTable, with_block};
 use manifest::scrub::ScrubFacts;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -107,19 +107,12 @@ fn table(rows: &[Row]) -> String {
 
 #[test]
 fn the_tables_of_the_metrics_are_these() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
-    let mut page = std::fs::read_to_string(&path).unwrap();
+    let mut page = golden::on_disk("docs/metrics.md");
     for (of, rows) in tables() {
         let name = format!("metrics of {of}");
         page = with_block(&page, &name, &table(&rows)).expect("a place for the table");
     }
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    assert!(
-        page == std::fs::read_to_string(&path).unwrap(),
-        "docs/metrics.md differs from the code: run the tests with UPDATE_GOLDEN=1 and commit"
-    );
+    golden::assert_page("docs/metrics.md", &page);
 }
 
 /// One of everything that metrics report.

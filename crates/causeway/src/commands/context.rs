@@ -1,7 +1,8 @@
 //! What every command of the daemon's has at hand, and how changes are asked for and reported.
 
 use super::confirm;
-use crate::args::{Common, Deleted, Renamed};
+use crate::args::{Assigned, Common, Deleted, Renamed};
+use crate::assign::{Keys, assignments};
 use crate::client::{Client, segment};
 use crate::output::Output;
 use hyper::Method;
@@ -14,6 +15,10 @@ use serde_json::{Value, json};
 /// What of an object shall change, as the API takes it: only what was asked for, so that what
 /// others change meanwhile stays.
 pub(crate) type Patch = serde_json::Map<String, Value>;
+
+/// What keys and values that were assigned change, and the new name, where there is one among them.
+pub(crate) type PatchOf =
+    for<'a> fn(&[(&'a str, &'a str)]) -> Result<(Patch, Option<&'a str>), Problem>;
 
 /// What every command has at hand.
 pub(crate) struct Context<'a> {
@@ -137,6 +142,18 @@ impl Context<'_> {
         let tolerate = Tolerate::when(deleted.if_exists, Code::NotFound);
         let path = object_path(noun, &deleted.name);
         self.change(tolerate, &Step::new(Method::DELETE, path, &()))
+    }
+
+    /// Changes what was assigned to an object that has these keys, as `patch_of` reads it.
+    pub(crate) fn assign(
+        &self,
+        noun: &str,
+        assigned: &Assigned,
+        keys: &Keys,
+        patch_of: PatchOf,
+    ) -> Result<(), Problem> {
+        let (patch, new_name) = patch_of(&assignments(&assigned.values, keys)?)?;
+        self.patch(noun, &assigned.name, &patch, new_name)
     }
 
     /// Changes what `patch` says of the object `name`, then its name.

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
-use crate::assign::{Keys, assignments, limit, usage};
+use crate::assign::{Keys, limit, usage};
 use crate::completion::{Kind, Place};
 use crate::output::{most, properties, table};
 use clap::{Args, Subcommand};
@@ -143,7 +143,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem>
             context.output.show(&host, page);
             Ok(())
         }
-        HostVerb::Set(assigned) => set(context, assigned),
+        HostVerb::Set(assigned) => context.assign(NOUN, assigned, &KEYS, patch),
         HostVerb::Rename(renamed) => context.rename(NOUN, renamed),
         HostVerb::Delete(deleted) => context.delete(NOUN, deleted),
     }
@@ -174,12 +174,6 @@ fn read_secret(file: &Path) -> Result<SecretSpec, Problem> {
         return Err(usage(format!("{} is not UTF-8 text", file.display())));
     }
     Ok(SecretSpec::Value(secret))
-}
-
-fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
-    let given = assignments(&assigned.values, &KEYS)?;
-    let (patch, new_name) = patch(&given)?;
-    context.patch(NOUN, &assigned.name, &patch, new_name)
 }
 
 /// What was assigned, and only that, as the API takes it; and the new name.

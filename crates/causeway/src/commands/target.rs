@@ -2,7 +2,7 @@
 
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
-use crate::assign::{Keys, assignments, boolean, number, usage};
+use crate::assign::{Keys, boolean, number, usage};
 use crate::completion::{Kind, Place};
 use crate::output::{properties, table};
 use clap::Subcommand;
@@ -115,16 +115,10 @@ pub(crate) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Proble
             context.output.show(&target, page);
             Ok(())
         }
-        TargetVerb::Set(assigned) => set(context, assigned),
+        TargetVerb::Set(assigned) => context.assign(NOUN, assigned, &KEYS, patch),
         TargetVerb::Rename(renamed) => context.rename(NOUN, renamed),
         TargetVerb::Delete(deleted) => context.delete(NOUN, deleted),
     }
-}
-
-fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
-    let given = assignments(&assigned.values, &KEYS)?;
-    let (patch, new_name) = patch(&given)?;
-    context.patch(NOUN, &assigned.name, &patch, new_name)
 }
 
 /// What was assigned, and only that, as the API takes it; and the new name.
