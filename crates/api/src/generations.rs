@@ -7,6 +7,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::routing::{get, post};
 use controller::{Handle, How};
 use manifest::code::Code;
+use manifest::objects::ObjectSet;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
 use manifest::view::{Kept, Outcome};
@@ -17,6 +18,7 @@ pub(super) fn paths() -> Router<Handle> {
         .route("/api/v1/orphans/adopt", post(adopt))
         .route("/api/v1/generations", get(generations))
         .route("/api/v1/generations/accept", post(accept))
+        .route("/api/v1/generations/{number}", get(generation))
         .route("/api/v1/generations/{number}/rollback", post(roll_back))
 }
 
@@ -53,6 +55,22 @@ async fn generations(State(handle): State<Handle>) -> Answer<Vec<Kept>> {
     Answer(asked.await.and_then(|kept| kept))
 }
 
+/// The number of a generation, as it stands in a path.
+fn numbered(text: &str) -> Result<u64, Problem> {
+    text.parse()
+        .map_err(|_| Problem::new(Code::BadRequest, "a generation is named by its number"))
+}
+
+async fn generation(State(handle): State<Handle>, Path(number): Path<String>) -> Answer<ObjectSet> {
+    let run = async {
+        let number = numbered(&number)?;
+        let asked = handle
+            .call(move |controller| Box::pin(async move { controller.objects_of(number).await }));
+        asked.await?
+    };
+    Answer(run.await)
+}
+
 async fn accept(State(handle): State<Handle>, RawQuery(query): RawQuery) -> Answer<Outcome> {
     let run = async {
         let how = how(query.as_deref())?;
@@ -70,9 +88,7 @@ async fn roll_back(
 ) -> Answer<Outcome> {
     let run = async {
         let how = how(query.as_deref())?;
-        let number = number.parse::<u64>();
-        let number = number
-            .map_err(|_| Problem::new(Code::BadRequest, "a generation is named by its number"))?;
+        let number = numbered(&number)?;
         let done = handle.call(move |controller| {
             Box::pin(async move { controller.roll_back(number, how).await })
         });

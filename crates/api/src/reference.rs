@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A path with a method, and what it does.
 type Route = (&'static str, &'static str, &'static str);
 
-const ROUTES: [Route; 51] = [
+const ROUTES: [Route; 52] = [
     ("GET", "/healthz", "`ok`, where the process lives"),
     ("GET", "/readyz", "200 where it serves, 503 where not yet"),
     (
@@ -141,6 +141,11 @@ const ROUTES: [Route; 51] = [
         "POST",
         "/api/v1/generations/accept",
         "the older objects are meant: `state accept`",
+    ),
+    (
+        "GET",
+        "/api/v1/generations/{number}",
+        "the objects of one, as `export` has them: `state show`",
     ),
     (
         "POST",

@@ -1,9 +1,8 @@
-//! The generations of the objects that are kept: reported, gone back to, and held against what the
-//! pools have seen.
+//! The kept generations of the objects: shown, gone back to, and compared with what pools saw.
 
 use super::{Controller, How};
 use manifest::code::Code;
-use manifest::objects::{Lun, Objects};
+use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::orphan::LunRecord;
 use manifest::plan::{Action, CONFIRM_MANY, Class, Edit, Section, Verb};
 use manifest::problem::Problem;
@@ -42,6 +41,15 @@ impl Controller {
         self.store.lock().await.kept().await
     }
 
+    /// The objects of a kept generation, in the form of an export, which has no secrets.
+    ///
+    /// # Errors
+    /// It is not kept, or cannot be read.
+    pub async fn objects_of(&self, generation: u64) -> Result<ObjectSet, Problem> {
+        let then = self.store.lock().await.objects_of(generation).await?;
+        Ok(export(&then))
+    }
+
     /// Goes back to the objects of a kept generation, without losing data.
     ///
     /// # Errors
@@ -53,9 +61,8 @@ impl Controller {
 
     /// Whether the pools have seen newer objects than these; if not, they record these.
     pub(super) async fn compare_with_pools(&self) {
-        let newest = self.engine.newest_saved(&self.node_id).await;
         let generation = self.generation.get();
-        match newest {
+        match self.engine.newest_saved(&self.node_id).await {
             Some((newest, pool)) if newest > generation => {
                 let older = Older { newest, pool };
                 let problem = older.problem(generation);
@@ -86,8 +93,7 @@ impl Controller {
     /// Why changes wait for somebody to say that older objects are meant.
     pub(super) fn older(&self) -> Option<Problem> {
         let older = self.older.borrow();
-        let older = older.as_ref();
-        older.map(|older| older.problem(self.generation.get()))
+        Some(older.as_ref()?.problem(self.generation.get()))
     }
 
     /// LUNs that are served smaller than their pools have seen them, for `status`.
@@ -113,15 +119,11 @@ impl Controller {
     /// stored.
     pub async fn accept(&self, how: How) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
-        let older = self.older.borrow().clone();
         let mut outcome = Outcome {
-            changed: false,
             generation: self.generation.get(),
-            actions: Vec::new(),
-            notices: Vec::new(),
-            refusal: None,
+            ..Outcome::default()
         };
-        let Some(older) = older else {
+        let Some(older) = self.older.borrow().clone() else {
             return Ok(outcome);
         };
         self.report_given_up(&older, &mut outcome).await;

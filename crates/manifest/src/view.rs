@@ -308,7 +308,7 @@ pub struct GrantView {
 }
 
 /// What a change did, or would do.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct Outcome {
     /// It was done; `false` for a dry run, and where nothing had to change.
     pub changed: bool,

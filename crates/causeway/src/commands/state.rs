@@ -1,21 +1,30 @@
-//! `causeway state ls|rollback|accept`: the kept generations of the objects.
+//! `causeway state ls|show|rollback|accept`: the kept generations of the objects.
 
 use super::context::{Context, Step, Tolerate};
 use crate::completion::{Kind, Place};
 use crate::output::{print, table};
 use clap::Subcommand;
 use hyper::Method;
+use manifest::objects::{ObjectSet, to_toml};
 use manifest::problem::Problem;
 use manifest::view::Kept;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[(&["state", "rollback"], "generation", Kind::Generation)];
+pub(crate) const PLACES: &[Place] = &[
+    (&["state", "show"], "generation", Kind::Generation),
+    (&["state", "rollback"], "generation", Kind::Generation),
+];
 
 /// What to do with the kept generations of the objects.
 #[derive(Subcommand, Debug)]
 pub(crate) enum StateVerb {
     /// List the generations of the objects that are kept, newest first
     Ls,
+    /// Print the objects of a kept generation in the form that `export` has, without secrets
+    Show {
+        /// Its number, as `state ls` shows it
+        generation: u64,
+    },
     /// Go back to the objects of a kept generation; no data is lost: LUNs that were not there then
     /// are deleted and keep it
     Rollback {
@@ -36,6 +45,12 @@ pub(crate) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem
         StateVerb::Ls => {
             let kept: Vec<Kept> = context.client.get("/api/v1/generations")?;
             context.output.show(&kept, |kept| list(kept));
+            Ok(())
+        }
+        StateVerb::Show { generation } => {
+            let path = format!("/api/v1/generations/{generation}");
+            let set: ObjectSet = context.client.get(&path)?;
+            context.output.show(&set, to_toml);
             Ok(())
         }
         StateVerb::Rollback { generation } => {

@@ -271,7 +271,14 @@ fn a_kept_generation_comes_back_without_losing_data() {
         "{kept}"
     );
     assert_eq!(kept[0]["in_force"], true);
-    place.run(3, "state rollback 9999");
+    for verb in ["show", "rollback"] {
+        place.run(3, &format!("state {verb} 9999"));
+    }
+    assert_eq!(place.run(0, &format!("state show {then}")), wanted);
+    let in_force = place.json("status")["generation"].as_u64().unwrap();
+    let newest = place.run(0, &format!("state show {in_force}"));
+    assert_eq!(newest, place.run(0, "export"));
+    assert_ne!(newest, wanted);
     let plan = place.run(0, &format!("state rollback {then} --dry-run"));
     assert!(plan.contains("LUN gone does not come back"), "{plan}");
     let output = place.run(0, &format!("state rollback {then}"));

@@ -125,6 +125,10 @@ fn apply_export_and_a_restart_keep_everything_and_show_no_secret() {
     ] {
         seen.push_str(&place.run(0, command));
     }
+    let generation = &place.json("status")["generation"];
+    let kept = place.run(0, &format!("state show {generation} -o json"));
+    assert!(kept.contains("\"name\": \"esx01\""), "{kept}");
+    seen.push_str(&kept);
     seen.push_str(&daemon.stop());
     let daemon = place.start();
     let after = place.json("lun show vm01");

@@ -205,7 +205,9 @@ fn completions_know_the_names_of_objects_and_do_without_a_daemon() {
     assert_eq!(of("grant create --lun-id 5 everyone", "o"), ["other"]);
     assert_eq!(of("grant delete everyone", "vm"), ["vm01", "vm02"]);
     assert_eq!(of("grant delete", ""), ["everyone", "everyone:vm01:vm01"]);
-    assert_eq!(of("state rollback", ""), ["4", "3", "2", "1"]);
+    for verb in ["show", "rollback"] {
+        assert_eq!(of(&format!("state {verb}"), ""), ["4", "3", "2", "1"]);
+    }
     assert_eq!(of("target create t --portal-group", ""), ["default"]);
     assert_eq!(of("target set t", "portal_group=d"), ["default"]);
     for make in ["lun create n --size 1M", "share create n --size 1M --for h"] {
