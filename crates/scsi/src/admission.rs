@@ -216,6 +216,7 @@ fn lengths(
         | Command::ReportTargetPortGroups { .. }
         | Command::StartStopUnit(_)
         | Command::PreventAllowMediumRemoval { .. }
+        | Command::ReceiveDiagnosticResults { .. }
         | Command::SendDiagnostic { .. }
         | Command::PersistentReserveIn { .. }
         | Command::PersistentReserveOut(_)

@@ -10,7 +10,7 @@ use scsi::description::{TargetDescription, TargetPort};
 use scsi::inquiry::Peripheral;
 use scsi::lun::request_sense_format;
 use scsi::opcode::{Attention, report_supported_operation_codes};
-use scsi::reports::{defect_data_10, defect_data_12, task_management_functions};
+use scsi::reports::{defect_data_10, defect_data_12, diagnostic_page, task_management_functions};
 use scsi::unit_attention::Meeting;
 use scsi::{AdditionalSense, CdbError, Command, Sense, capacity, inquiry, log, vpd};
 use units::Buf;
@@ -86,6 +86,13 @@ impl Task {
             } => (
                 Ok(alua::report(&[self.port_group()], *extended, 0)),
                 *allocation_length,
+            ),
+            Command::ReceiveDiagnosticResults {
+                page,
+                allocation_length,
+            } => (
+                reported(diagnostic_page(*page)),
+                u32::from(*allocation_length),
             ),
             Command::ReadDefectData10(list) => (Ok(defect_data_10(list)), list.allocation_length),
             Command::ReadDefectData12(list) => (Ok(defect_data_12(list)), list.allocation_length),

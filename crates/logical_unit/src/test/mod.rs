@@ -553,11 +553,12 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_reports_who_it_is() {
     let reported = run(&[0x03, 0, 0, 0, 252, 0], 4);
     assert_eq!(reported.status, Status::Good);
     not_ready(&reported.data_in.to_vec());
-    // INQUIRY, page 83h, MODE SENSE.
+    // INQUIRY, page 83h, MODE SENSE, RECEIVE DIAGNOSTIC RESULTS.
     let asked = [
         [0x12, 0, 0, 0, 36, 0],
         [0x12, 1, 0x83, 0, 255, 0],
         [0x1a, 8, 0x3f, 0, 255, 0],
+        [0x1c, 1, 0, 0, 255, 0],
     ];
     for (tag, cdb) in (5..).zip(asked) {
         assert_eq!(run(&cdb, tag).status, Status::Good, "{cdb:?}");
@@ -569,6 +570,30 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_reports_who_it_is() {
         Sense::parse(&reported.data_in.to_vec()).unwrap().key,
         SenseKey::NoSense
     );
+}
+
+// spec: SPC-4 6.28 "RECEIVE DIAGNOSTIC RESULTS command".
+#[test]
+fn the_list_of_diagnostic_pages_is_cut_to_its_allocation_and_no_other_page_is_given() {
+    let bench = Bench::new(14);
+    let host = bench.nexus(0, "a");
+    let run = |cdb: [u8; 6], tag| {
+        let slot = bench.start(&host, &cdb, Attribute::Simple, tag, &[]);
+        bench.settle(SOON);
+        slot.response()
+    };
+    let list = [0, 0, 0, 1, 0];
+    for (tag, allocation) in (1..).zip([255, 5, 4, 0]) {
+        let response = run([0x1c, 1, 0, 0, allocation, 0], tag);
+        assert_eq!(response.status, Status::Good);
+        let most = list.len().min(allocation.into());
+        assert_eq!(response.data_in.to_vec(), list[..most]);
+    }
+    assert_eq!(run([0x1c, 0, 0, 0, 255, 0], 9).data_in.to_vec(), list);
+    let refused = run([0x1c, 1, 0x40, 0, 255, 0], 10);
+    assert_eq!(refused.status, Status::CheckCondition);
+    let sense = Sense::parse(&refused.sense.unwrap().to_vec()).unwrap();
+    assert_eq!(sense, Sense::invalid_field_in_cdb(2, None));
 }
 
 #[test]

@@ -52,8 +52,9 @@ pub(crate) use reservation::{
 };
 pub(crate) use unit::{
     get_lba_status, pre_fetch_10, pre_fetch_16, prevent_allow_medium_removal, read_capacity_10,
-    read_capacity_16, read_defect_data_10, read_defect_data_12, send_diagnostic, start_stop_unit,
-    synchronize_cache_10, synchronize_cache_16, test_unit_ready, unmap,
+    read_capacity_16, read_defect_data_10, read_defect_data_12, receive_diagnostic_results,
+    send_diagnostic, start_stop_unit, synchronize_cache_10, synchronize_cache_16, test_unit_ready,
+    unmap,
 };
 pub(crate) use verify::{
     verify_10, verify_12, verify_16, write_and_verify_10, write_and_verify_12, write_and_verify_16,
@@ -254,6 +255,13 @@ pub enum Command {
     PreventAllowMediumRemoval {
         /// PREVENT is not zero.
         prevent: bool,
+    },
+    /// RECEIVE DIAGNOSTIC RESULTS.
+    ReceiveDiagnosticResults {
+        /// PAGE CODE, where PCV says that it counts.
+        page: Option<u8>,
+        /// ALLOCATION LENGTH in bytes.
+        allocation_length: u16,
     },
     /// SEND DIAGNOSTIC.
     SendDiagnostic {

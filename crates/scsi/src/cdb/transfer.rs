@@ -64,6 +64,7 @@ impl Command {
             | Self::ReportTargetPortGroups { .. }
             | Self::StartStopUnit(_)
             | Self::PreventAllowMediumRemoval { .. }
+            | Self::ReceiveDiagnosticResults { .. }
             | Self::SendDiagnostic { .. }
             | Self::PersistentReserveIn { .. }
             | Self::PersistentReserveOut(_)
@@ -105,18 +106,52 @@ impl Command {
             | Self::Reserve
             | Self::Release => Transfer::None,
             Self::ReadCapacity10 => up_to(8u8),
+            Self::RequestSense { .. }
+            | Self::Inquiry { .. }
+            | Self::ReceiveDiagnosticResults { .. }
+            | Self::PersistentReserveIn { .. }
+            | Self::ReportLuns { .. }
+            | Self::GetLbaStatus { .. }
+            | Self::ReadCapacity16 { .. }
+            | Self::ReceiveCopyResults { .. }
+            | Self::ReportSupportedOperationCodes { .. }
+            | Self::ReportSupportedTaskManagementFunctions { .. }
+            | Self::ReportTargetPortGroups { .. }
+            | Self::ReadDefectData10(_)
+            | Self::ReadDefectData12(_)
+            | Self::ModeSense(_)
+            | Self::LogSense(_) => up_to(self.allocation_length()),
+            Self::Unmap { .. }
+            | Self::SendDiagnostic { .. }
+            | Self::ModeSelect(_)
+            | Self::ExtendedCopy { .. }
+            | Self::PersistentReserveOut(_) => out(self.parameter_list_length().into()),
+        })
+    }
+
+    /// ALLOCATION LENGTH in bytes; zero for commands that have none.
+    fn allocation_length(&self) -> u32 {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "transfer() lists every command and sends only these here"
+        )]
+        match self {
             Self::RequestSense {
                 allocation_length: limit,
                 ..
-            } => up_to(*limit),
+            } => u32::from(*limit),
             Self::Inquiry {
+                allocation_length: limit,
+                ..
+            }
+            | Self::ReceiveDiagnosticResults {
                 allocation_length: limit,
                 ..
             }
             | Self::PersistentReserveIn {
                 allocation_length: limit,
                 ..
-            } => up_to(*limit),
+            } => u32::from(*limit),
             Self::ReportLuns {
                 allocation_length: limit,
                 ..
@@ -143,18 +178,12 @@ impl Command {
             | Self::ReportTargetPortGroups {
                 allocation_length: limit,
                 ..
-            } => up_to(*limit),
-            Self::ReadDefectData10(list) | Self::ReadDefectData12(list) => {
-                up_to(list.allocation_length)
-            }
-            Self::ModeSense(sense) => up_to(sense.allocation_length),
-            Self::LogSense(sense) => up_to(sense.allocation_length),
-            Self::Unmap { .. }
-            | Self::SendDiagnostic { .. }
-            | Self::ModeSelect(_)
-            | Self::ExtendedCopy { .. }
-            | Self::PersistentReserveOut(_) => out(self.parameter_list_length().into()),
-        })
+            } => *limit,
+            Self::ReadDefectData10(list) | Self::ReadDefectData12(list) => list.allocation_length,
+            Self::ModeSense(sense) => sense.allocation_length.into(),
+            Self::LogSense(sense) => sense.allocation_length.into(),
+            _ => 0,
+        }
     }
 
     /// PARAMETER LIST LENGTH in bytes; zero for commands that have none.

@@ -2,8 +2,8 @@
 //!
 //! Spec: SBC-3 5.5 "GET LBA STATUS", 5.7 and 5.8 "PRE-FETCH", 5.13 "PREVENT ALLOW MEDIUM REMOVAL",
 //! 5.15 and 5.16 "READ CAPACITY", 5.17 and 5.18 "READ DEFECT DATA", 5.24 "START STOP UNIT", 5.25
-//! and 5.26 "SYNCHRONIZE CACHE", 5.27 "UNMAP"; SPC-4 6.47 "TEST UNIT READY", 6.42 "SEND
-//! DIAGNOSTIC".
+//! and 5.26 "SYNCHRONIZE CACHE", 5.27 "UNMAP"; SPC-4 6.47 "TEST UNIT READY", 6.28 "RECEIVE
+//! DIAGNOSTIC RESULTS", 6.42 "SEND DIAGNOSTIC".
 
 use super::raw::{Raw6, Raw10, Raw12, Raw16, view};
 use super::{BlockRange, CdbError, Command};
@@ -75,6 +75,15 @@ pub(crate) fn prevent_allow_medium_removal(cdb: &[u8]) -> Result<Command, CdbErr
         // 10b and 11b are obsolete.
         _ => Err(CdbError::field(4, 1)),
     }
+}
+
+pub(crate) fn receive_diagnostic_results(cdb: &[u8]) -> Result<Command, CdbError> {
+    let raw: &Raw6 = view(cdb)?;
+    let page_code_valid = is_set(raw.byte1, 0);
+    Ok(Command::ReceiveDiagnosticResults {
+        page: page_code_valid.then_some(raw.byte2),
+        allocation_length: u16::from_be_bytes([raw.byte3, raw.byte4]),
+    })
 }
 
 /// Only the default self-test: no pages, no background tests.

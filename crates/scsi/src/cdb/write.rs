@@ -23,6 +23,7 @@ impl Command {
             | Self::Inquiry { .. }
             | Self::StartStopUnit(_)
             | Self::PreventAllowMediumRemoval { .. }
+            | Self::ReceiveDiagnosticResults { .. }
             | Self::SendDiagnostic { .. } => short(self)?,
             Self::Reserve => ten(0x56, 0, [0; 5], 0),
             Self::Release => ten(0x57, 0, [0; 5], 0),
@@ -150,6 +151,14 @@ fn short(command: &Command) -> Option<Bytes> {
         }
         Command::StartStopUnit(start) => start_stop(start),
         Command::PreventAllowMediumRemoval { prevent } => six(0x1e, [0, 0, 0, flag(*prevent, 0)]),
+        Command::ReceiveDiagnosticResults {
+            page,
+            allocation_length,
+        } => {
+            let [high, low] = allocation_length.to_be_bytes();
+            let page_code_valid = flag(page.is_some(), 0);
+            six(0x1c, [page_code_valid, page.unwrap_or(0), high, low])
+        }
         Command::SendDiagnostic {
             self_test,
             parameter_list_length,

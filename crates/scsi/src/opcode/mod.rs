@@ -229,6 +229,7 @@ impl Command {
             | Self::ReportSupportedOperationCodes { .. }
             | Self::ReportSupportedTaskManagementFunctions { .. }
             | Self::ReportTargetPortGroups { .. }
+            | Self::ReceiveDiagnosticResults { .. }
             | Self::SendDiagnostic { .. }
             | Self::PersistentReserveIn { .. }
             | Self::PersistentReserveOut(_)

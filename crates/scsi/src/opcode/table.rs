@@ -120,7 +120,7 @@ impl Opcode {
 pub static TABLE: &[Opcode] = &ROWS;
 
 #[rustfmt::skip]
-const ROWS: [Opcode; 65] = [
+const ROWS: [Opcode; 66] = [
     row("TEST UNIT READY", u6(0x00, [0, 0, 0, 0]), cdb::test_unit_ready)
         .conflict_class(Conflict::OnlySpc2),
     row("REQUEST SENSE", u6(0x03, [0x01, 0, 0, 0xff]), cdb::request_sense)
@@ -138,6 +138,7 @@ const ROWS: [Opcode; 65] = [
     row("MODE SENSE (6)", u6(0x1a, [0x08, 0xff, 0xff, 0xff]), cdb::mode_sense_6).standby(),
     row("START STOP UNIT", u6(0x1b, [0x01, 0, 0, 0xf7]), cdb::start_stop_unit)
         .conflict_class(Conflict::Writes).unready().seconds(60),
+    row("RECEIVE DIAGNOSTIC RESULTS", u6(0x1c, [0x01, 0xff, 0xff, 0xff]), cdb::receive_diagnostic_results).standby(),
     row("SEND DIAGNOSTIC", u6(0x1d, [0x04, 0, 0xff, 0xff]), cdb::send_diagnostic)
         .conflict_class(Conflict::Writes).standby(),
     row("PREVENT ALLOW MEDIUM REMOVAL", u6(0x1e, [0, 0, 0, 0x03]), cdb::prevent_allow_medium_removal)

@@ -72,7 +72,7 @@ fn with_company(row: &Opcode, mut cdb: [u8; 16], byte: usize) -> [u8; 16] {
     match row.name {
         "WRITE SAME (10)" | "WRITE SAME (16)" => cdb[1] |= 0x08,
         "REPORT SUPPORTED OPERATION CODES" if byte > 2 => cdb[2] |= 0x03,
-        "INQUIRY" if byte > 1 => cdb[1] |= 0x01,
+        "INQUIRY" | "RECEIVE DIAGNOSTIC RESULTS" if byte > 1 => cdb[1] |= 0x01,
         "MODE SELECT (6)" | "MODE SELECT (10)" if byte == 1 => cdb[4] |= 0x01,
         _ => {}
     }
