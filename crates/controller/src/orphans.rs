@@ -2,7 +2,7 @@
 
 use super::{Controller, How};
 use manifest::code::Code;
-use manifest::objects::{Backing, CacheMode, Lun, Objects, Storage};
+use manifest::objects::{Adoption, Backing, Lun, Objects, PoolBrief, Storage};
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::plan::{Adopted, Edit};
 use manifest::problem::Problem;
@@ -99,23 +99,16 @@ impl Controller {
         lun.backing = Backing::Pool(orphan.pool.clone());
         let pools = &self.config.pools;
         let pool = pools.iter().find(|pool| pool.name == orphan.pool);
-        let journal = pool.is_some_and(|pool| pool.journal.is_some());
-        if lun.storage.is_checked() && !(journal && orphan.has_checksums) {
-            lun.storage.integrity = None;
-            notices.push(format!(
-                "LUN {name} is no longer checked: its checksums are not there, or the pool has no journal; causeway lun set {name} integrity=true begins anew"
-            ));
-        }
-        if !journal && lun.storage.cache == Some(CacheMode::WriteBack) {
-            lun.storage.cache = Some(CacheMode::WriteThrough);
-            notices.push(format!(
-                "LUN {name} is write-through: pool {} has no journal",
-                orphan.pool
-            ));
-        }
-        if lun.storage.cache.is_none() && pool.is_some_and(|pool| pool.place.is_stable()) {
-            lun.storage.cache = Some(CacheMode::WriteThrough);
-        }
+        let pool = PoolBrief {
+            name: &orphan.pool,
+            has_journal: pool.is_some_and(|pool| pool.journal.is_some()),
+            is_stable: pool.is_some_and(|pool| pool.place.is_stable()),
+        };
+        notices.extend(lun.storage.adopt(&Adoption {
+            name: &name,
+            has_checksums: orphan.has_checksums,
+            pool,
+        }));
         if known.is_some_and(|record| record.removed) {
             notices.push(format!(
                 "LUN {name} had been deleted, and waited for `lun purge`"

@@ -7,8 +7,7 @@ use manifest::facts::{
 };
 use manifest::journal::{JournalOutcome, JournalRequest, LunJournal};
 use manifest::objects::{
-    GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
-    VOLATILE_RISK,
+    GrantKey, Lun, Objects, Risk, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
 use manifest::plan::leads_back;
 use manifest::problem::Problem;
@@ -380,7 +379,7 @@ fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<Str
             .chain(super::room::given_away(pool))
             .collect::<Vec<String>>()
     };
-    let all = volatile(objects).into_iter().chain(memory.note());
+    let all = risky(objects).into_iter().chain(memory.note());
     all.chain(pools.iter().flat_map(of_pool)).collect()
 }
 
@@ -400,36 +399,37 @@ fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String>
     luns.flat_map(problems).collect()
 }
 
-/// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is
-/// lost in any mode.
-fn volatile(objects: &Objects) -> Vec<String> {
-    let note = |wished: bool, how: &str| {
-        let luns = objects.luns.iter();
-        let these =
-            luns.filter(|(_, lun)| lun.is_volatile() && lun.storage.cache.is_some() == wished);
-        named(these.map(|(name, _)| name.as_str()), how)
-    };
-    let by_default = note(false, "by default (there was no journal)");
-    by_default
-        .into_iter()
-        .chain(note(true, "as asked for"))
-        .collect()
+/// The LUNs that risk something by how they keep their writes, by default or as somebody wished.
+fn risky(objects: &Objects) -> Vec<String> {
+    let mut by_risk: BTreeMap<Risk, Vec<&str>> = BTreeMap::new();
+    for (name, lun) in &objects.luns {
+        for risk in lun.risks() {
+            by_risk.entry(risk).or_default().push(name);
+        }
+    }
+    let all = by_risk.iter();
+    all.map(|(risk, names)| named(risk, names)).collect()
 }
 
-fn named<'a>(mut names: impl Iterator<Item = &'a str>, how: &str) -> Option<String> {
+fn named(risk: &Risk, names: &[&str]) -> String {
     const NAMED_MAX: usize = 5;
-    let first: Vec<&str> = names.by_ref().take(NAMED_MAX).collect();
-    if first.is_empty() {
-        return None;
-    }
-    let more = match names.count() {
+    let first: Vec<&str> = names.iter().copied().take(NAMED_MAX).collect();
+    let more = match names.len() - first.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let names = first.join(", ");
-    Some(format!(
-        "cache = \"volatile\" {how} in LUN {names}{more}: {VOLATILE_RISK}"
-    ))
+    let how = if risk.is_chosen {
+        "as asked for".to_owned()
+    } else {
+        format!("by default ({})", risk.by_default)
+    };
+    format!(
+        "{} = \"{}\" {how} in LUN {}{more}: {}",
+        risk.field,
+        risk.value,
+        first.join(", "),
+        risk.detail
+    )
 }
 
 /// Operations as a list of LUNs shows them: the buckets are many, and `top` has them.

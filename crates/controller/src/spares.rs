@@ -16,10 +16,10 @@ pub(super) fn makes_room(current: &Objects, changes: &LunChanges) -> bool {
     let shrinks = |is: &Lun| was(is).is_some_and(|was| is.size < was.size);
     let less = !changes.retired.is_empty()
         || !changes.purged.is_empty()
-        || !changes.unchecked.is_empty()
+        || !changes.switched_off.is_empty()
         || changes.resized.iter().any(shrinks);
     let more = !changes.created.is_empty()
-        || !changes.checked.is_empty()
+        || !changes.switched_on.is_empty()
         || changes.resized.iter().any(|is| !shrinks(is));
     less && !more
 }

@@ -83,13 +83,13 @@ impl MemoryView {
             all.fold(0_u64, u64::saturating_add)
         };
         let in_memory = |lun: &Lun| lun.backing.is_memory().then(|| lun.size.bytes());
-        let cache = |lun: &Lun| lun.storage.read_cache.map(|bytes| bytes.bytes());
+        let in_layers = |lun: &Lun| Some(lun.storage.memory());
         let served: Vec<&Lun> = objects.luns.values().collect();
         let all = objects.luns.values().chain(objects.removed.values());
         Self {
             total_bytes,
             lun_bytes: sum(&in_memory, all.collect()),
-            read_cache_bytes: sum(&cache, served),
+            read_cache_bytes: sum(&in_layers, served),
         }
     }
 

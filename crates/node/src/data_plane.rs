@@ -290,7 +290,7 @@ impl Inner {
     async fn are_there(&self, changes: &LunChanges) -> Result<(), Problem> {
         let all = changes.created.iter().chain(&changes.restored);
         let all = all.chain(&changes.resized).chain(&changes.purged);
-        let all = all.chain(&changes.checked);
+        let all = all.chain(changes.switched_on.iter().map(|(_, lun)| lun));
         let needed: BTreeSet<&str> = all.filter_map(|lun| lun.backing.pool()).collect();
         let pools = self.pools();
         for pool in needed.iter().filter_map(|pool| pools.get(*pool)) {
@@ -340,10 +340,10 @@ impl Inner {
                 grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
             }
         }
-        for lun in &changes.checked {
-            let checked = self.check(lun).await;
+        for (switched, lun) in &changes.switched_on {
+            let done = self.check(lun).await;
             self.note_offline(lun).await;
-            checked.map_err(|problem| of_lun(&problem, lun, "integrity"))?;
+            done.map_err(|problem| of_lun(&problem, lun, switched.field))?;
         }
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Inner {
     pub(crate) async fn abandon(self: &Rc<Self>, changes: &LunChanges) {
         let _turn = self.turn.lock().await;
         self.changing.end();
-        for lun in &changes.checked {
+        for (_, lun) in &changes.switched_on {
             self.stop_checking_again(lun).await;
         }
         for lun in changes.created.iter().chain(&changes.restored) {
@@ -418,12 +418,10 @@ impl Inner {
                 failed.push(format!("LUN {}: {error}", self.name_of(lun)));
             }
         }
-        for lun in &changes.unchecked {
+        for (switched, lun) in &changes.switched_off {
             if let Err(error) = self.stop_checking(lun).await {
-                let name = self.name_of(lun);
-                failed.push(format!(
-                    "LUN {name} is still checked, until a restart: {error}"
-                ));
+                let (name, still) = (self.name_of(lun), switched.still);
+                failed.push(format!("LUN {name} is {still}, until a restart: {error}"));
             }
         }
         for (name, lun) in &objects.luns {

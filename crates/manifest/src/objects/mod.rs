@@ -35,6 +35,8 @@ pub use patch::{GrantPatch, HostPatch, LunPatch, Patch, PatchOf, TargetPatch};
 pub use sections::{SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
 pub use spec::{ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec};
 
+#[cfg(test)]
+pub(crate) use storage::VOLATILE_RISK;
 pub(crate) use storage::check_place;
 pub(crate) use storage::read_among_others;
 // All that fields and layers have of their own: a new one needs no line here.

@@ -1,7 +1,7 @@
 //! What is stored: every property of every object.
 
 use super::backing::Backing;
-use super::storage::{CacheMode, Storage};
+use super::storage::{FIELDS, Risk, Storage};
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -105,11 +105,16 @@ pub struct Lun {
 }
 
 impl Lun {
-    /// What was acknowledged and not flushed is lost when power fails. Memory is lost
-    /// in any mode, and not meant.
+    /// What is risked by how it keeps its writes. Memory is lost in any case, and not meant.
+    pub fn risks(&self) -> impl Iterator<Item = Risk> {
+        let fields = FIELDS.into_iter().filter(|_| !self.backing.is_memory());
+        fields.filter_map(|field| field.risk(&self.storage))
+    }
+
+    /// Something that was acknowledged may be lost when power fails.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
-        !self.backing.is_memory() && self.storage.cache_mode() == CacheMode::Volatile
+        self.risks().next().is_some()
     }
 }
 

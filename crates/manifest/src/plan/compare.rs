@@ -3,8 +3,8 @@
 use super::{Action, Class, Section, SessionBrief, Surroundings, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
-    CacheMode, FIELDS, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
-    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, VOLATILE_RISK,
+    FIELDS, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, Risk, SECTION_GRANT, SECTION_HOST,
+    SECTION_LUN, SECTION_TARGET, Storage, Switched, Target,
 };
 use crate::problem::Fault;
 use crate::size::Size;
@@ -20,10 +20,10 @@ pub struct LunChanges {
     pub restored: Vec<Lun>,
     /// Those whose size changes, as they will be.
     pub resized: Vec<Lun>,
-    /// Those that get checksums although they have contents, as they will be.
-    pub checked: Vec<Lun>,
-    /// Those whose checksums are given up, as they will be.
-    pub unchecked: Vec<Lun>,
+    /// Those that get a layer between although they have contents, as they will be.
+    pub switched_on: Vec<(Switched, Lun)>,
+    /// Those that a layer is taken from, as they will be.
+    pub switched_off: Vec<(Switched, Lun)>,
     /// Those that go out of service and keep their data.
     pub retired: Vec<Lun>,
     /// Those whose data is destroyed.
@@ -36,10 +36,14 @@ impl LunChanges {
         if was.size != is.size {
             self.resized.push(is.clone());
         }
-        match (was.storage.is_checked(), is.storage.is_checked()) {
-            (false, true) => self.checked.push(is.clone()),
-            (true, false) => self.unchecked.push(is.clone()),
-            (true, true) | (false, false) => {}
+        for field in FIELDS {
+            if let Some(switched) = field.switched(&was.storage, &is.storage) {
+                let luns = match switched.is_on {
+                    true => &mut self.switched_on,
+                    false => &mut self.switched_off,
+                };
+                luns.push((switched, is.clone()));
+            }
         }
     }
 }
@@ -221,12 +225,14 @@ impl Steps<'_> {
     /// chose, nothing was promised: the LUN is what its pool has without a journal.
     fn new_lun(&mut self, name: &str, lun: &Lun) {
         let mut detail = describe_lun(lun);
-        let volatile = lun.storage.cache == Some(CacheMode::Volatile);
-        if volatile {
-            detail.push_str(&format!(", cache {}: {VOLATILE_RISK}", CacheMode::Volatile));
+        let risks = FIELDS.iter().filter_map(|field| field.risk(&lun.storage));
+        let chosen: Vec<Risk> = risks.filter(|risk| risk.is_chosen).collect();
+        for risk in &chosen {
+            let words = format!(", {} {}: {}", risk.field, risk.value, risk.detail);
+            detail.push_str(&words);
         }
         let mut action = live(Verb::Create, Section::Lun, name, detail);
-        action.risks_data = volatile;
+        action.risks_data = !chosen.is_empty();
         self.made.push(action);
     }
 

@@ -18,7 +18,7 @@ mod single;
 mod wanted;
 
 use crate::code::Code;
-use crate::objects::{CacheMode, ObjectSet, Objects, Patch, Redirect};
+use crate::objects::{ObjectSet, Objects, Patch, PoolBrief, Redirect};
 use crate::problem::Problem;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -133,18 +133,13 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// The pool has a journal.
-    pub(crate) fn has_journal(&self, pool: &str) -> bool {
-        self.journals.iter().any(|it| it == pool)
-    }
-
-    /// How a new LUN of this pool keeps its writes, where nobody says.
-    pub(crate) fn cache_of(&self, pool: &str) -> Option<CacheMode> {
-        if self.has_journal(pool) {
-            return Some(CacheMode::WriteBack);
+    /// What storage fields need to know of the pool of this name.
+    pub(crate) fn pool<'a>(&self, name: &'a str) -> PoolBrief<'a> {
+        PoolBrief {
+            name,
+            has_journal: self.journals.iter().any(|it| it == name),
+            is_stable: self.stable.iter().any(|it| it == name),
         }
-        let is_stable = self.stable.iter().any(|it| it == pool);
-        is_stable.then_some(CacheMode::WriteThrough)
     }
 }
 

@@ -104,8 +104,7 @@ pub(super) fn check(
             faults.push(Fault::new(SECTION_LUN, name, "pool", rule));
             continue;
         }
-        let place = Some((pool, around.has_journal(pool)));
-        let broken = check_place(&lun.storage, place).into_iter();
+        let broken = check_place(&lun.storage, Some(around.pool(pool))).into_iter();
         faults.extend(broken.map(|(key, rule)| Fault::new(SECTION_LUN, name, key, rule)));
     }
     if faults.is_empty() {

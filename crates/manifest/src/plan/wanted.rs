@@ -224,10 +224,8 @@ impl<'a> Wanted<'a> {
                 return Ok(());
             };
             let mut storage = spec.storage.over(Storage::default());
-            if let Some(mode) = backing.pool().and_then(|pool| self.around.cache_of(pool)) {
-                // Written down, so that the LUN is not served without its journal should the pool
-                // lose it.
-                storage.cache.get_or_insert(mode);
+            if let Some(pool) = backing.pool() {
+                storage.default_in(self.around.pool(pool));
             }
             let (naa, serial) = new_identity(random);
             let block_size = spec.block_size.unwrap_or(512);
@@ -248,7 +246,7 @@ impl<'a> Wanted<'a> {
             self.fault(SECTION_LUN, &spec.name, "physical_block_size", rule);
         }
         let pool = lun.backing.pool();
-        let pool = pool.map(|pool| (pool, self.around.has_journal(pool)));
+        let pool = pool.map(|pool| self.around.pool(pool));
         for (key, rule) in check_place(&lun.storage, pool) {
             self.fault(SECTION_LUN, &spec.name, key, rule);
         }

@@ -20,7 +20,8 @@ impl Changing {
     /// A change is prepared.
     pub(crate) fn begin(&self, changes: &LunChanges) {
         let all = changes.restored.iter().chain(&changes.resized);
-        let all = all.chain(&changes.checked).chain(&changes.unchecked);
+        let switched = changes.switched_on.iter().chain(&changes.switched_off);
+        let all = all.chain(switched.map(|(_, lun)| lun));
         let all = all.chain(&changes.retired).chain(&changes.purged);
         *self.luns.borrow_mut() = all.map(|lun| lun.naa.clone()).collect();
     }

@@ -34,8 +34,10 @@ impl Inner {
 
     /// What [`Inner::check`] did is not wanted after all.
     pub(crate) async fn stop_checking_again(self: &Rc<Self>, lun: &Lun) {
-        let mut unwanted = lun.clone();
-        unwanted.storage.integrity = None;
+        let unwanted = Lun {
+            storage: lun.storage.without("integrity"),
+            ..lun.clone()
+        };
         if let Err(error) = self.stop_checking(&unwanted).await {
             let lun = self.name_of(lun);
             tracing::warn!(lun, "it is still checked, until a restart: {error}");

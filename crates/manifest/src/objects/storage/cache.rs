@@ -2,7 +2,8 @@
 
 use super::Storage;
 use super::facts::{Figure, Metric, Shown};
-use super::field::{Changed, OneField, Part, one_of};
+use super::field::{Changed, OneField, Part, Risk, one_of};
+use super::place::{Adoption, PoolBrief, needs_journal};
 use crate::field::{Field, live};
 use crate::toml_table::Table;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What a volatile LUN risks, in one sentence.
-pub const VOLATILE_RISK: &str =
+pub(crate) const VOLATILE_RISK: &str =
     "writes that were acknowledged and not flushed are lost when power or kernel fail";
 
 /// What an acknowledged write has behind it.
@@ -120,6 +121,48 @@ impl OneField for Cache {
 
     fn in_force(is: Option<CacheMode>) -> Option<CacheMode> {
         Some(is.unwrap_or(CacheMode::Volatile))
+    }
+
+    fn fits(value: CacheMode, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        match value {
+            CacheMode::WriteBack => needs_journal(pool),
+            CacheMode::WriteThrough | CacheMode::Volatile => Ok(()),
+        }
+    }
+
+    fn default_in(pool: PoolBrief<'_>) -> Option<CacheMode> {
+        if pool.has_journal {
+            return Some(CacheMode::WriteBack);
+        }
+        pool.is_stable.then_some(CacheMode::WriteThrough)
+    }
+
+    fn adopted(
+        is: Option<CacheMode>,
+        Adoption { name, pool, .. }: &Adoption<'_>,
+    ) -> (Option<CacheMode>, Option<String>) {
+        match is {
+            Some(CacheMode::WriteBack) if !pool.has_journal => {
+                let notice = format!(
+                    "LUN {name} is write-through: pool {} has no journal",
+                    pool.name
+                );
+                (Some(CacheMode::WriteThrough), Some(notice))
+            }
+            None if pool.is_stable => (Some(CacheMode::WriteThrough), None),
+            _ => (is, None),
+        }
+    }
+
+    fn risk(is: Option<CacheMode>) -> Option<Risk> {
+        let mode = is.unwrap_or(CacheMode::Volatile);
+        (mode == CacheMode::Volatile).then(|| Risk {
+            field: "cache",
+            value: mode.name(),
+            is_chosen: is.is_some(),
+            by_default: "there was no journal",
+            detail: VOLATILE_RISK,
+        })
     }
 
     fn changed(was: Option<CacheMode>, is: Option<CacheMode>) -> Changed {

@@ -4,6 +4,7 @@
 
 use super::Storage;
 use super::facts::{Metric, Shown};
+use super::place::{Adoption, PoolBrief};
 use crate::field::Field;
 use crate::toml_table::Table;
 use serde::de::DeserializeOwned;
@@ -26,6 +27,41 @@ impl From<String> for Changed {
             risks_data: false,
         }
     }
+}
+
+/// What is risked by what holds of a field.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Risk {
+    /// The field's name.
+    pub field: &'static str,
+    /// The word of it that risks something.
+    pub value: &'static str,
+    /// Somebody chose it; else it is what holds where nobody said anything.
+    pub is_chosen: bool,
+    /// Why it holds where nobody said anything.
+    pub by_default: &'static str,
+    /// What may be lost, and when, in one sentence.
+    pub detail: &'static str,
+}
+
+/// How a layer that comes between and goes while hosts work is switched by its field.
+pub(super) struct Switch<V> {
+    /// The LUN has the layer.
+    pub(super) is_on: fn(Option<V>) -> bool,
+    /// What a LUN is that it could not be taken from, such as `still checked`.
+    pub(super) still: &'static str,
+}
+
+/// A layer of a LUN comes between or goes while hosts work. What it keeps beside the LUN is made or
+/// removed with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switched {
+    /// The name of the field that says it.
+    pub field: &'static str,
+    /// It comes.
+    pub is_on: bool,
+    /// What the LUN is where it could not be taken out, such as `still checked`.
+    pub still: &'static str,
 }
 
 /// What is said in one word: an option of the commands that make a LUN, and a key of `lun set`.
@@ -104,6 +140,41 @@ pub(super) trait OneField: Sync {
     /// The rules that hold whatever else exists: `wrong` gets key and rule.
     fn check(_value: Self::Value, _wrong: &mut dyn FnMut(&str, String)) {}
 
+    /// Whether it goes with what holds the LUN; `None`: no pool does.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    fn fits(_value: Self::Value, _pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What a new LUN of this pool has where nobody said anything. It is written down, so that the
+    /// LUN stays what it is when its pool becomes another.
+    fn default_in(_pool: PoolBrief<'_>) -> Option<Self::Value> {
+        None
+    }
+
+    /// What a LUN has of it that is adopted, and what is to be known of that.
+    fn adopted(
+        is: Option<Self::Value>,
+        _from: &Adoption<'_>,
+    ) -> (Option<Self::Value>, Option<String>) {
+        (is, None)
+    }
+
+    /// The most memory that its layer takes for blocks, in bytes.
+    fn memory(_value: Self::Value) -> u64 {
+        0
+    }
+
+    /// What is risked by what holds.
+    fn risk(_is: Option<Self::Value>) -> Option<Risk> {
+        None
+    }
+
+    /// How its layer is switched, where that comes between and goes while hosts work.
+    const SWITCH: Option<Switch<Self::Value>> = None;
+
     /// What a change of it does.
     fn changed(was: Option<Self::Value>, is: Option<Self::Value>) -> Changed;
 
@@ -153,6 +224,23 @@ pub trait StorageField: Sync {
     fn resolve(&self, into: &mut Storage);
     /// The rules that hold whatever else exists: `wrong` gets key and rule.
     fn check(&self, wanted: &Storage, wrong: &mut dyn FnMut(&str, String));
+    /// Whether it goes with what holds the LUN; `None`: no pool does.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    fn fits(&self, wanted: &Storage, pool: Option<PoolBrief<'_>>) -> Result<(), String>;
+    /// Fills in what a new LUN of this pool has where nobody said anything.
+    fn default_in(&self, pool: PoolBrief<'_>, into: &mut Storage);
+    /// Makes it what a LUN has that is adopted; what is to be known of that.
+    fn adopted(&self, from: &Adoption<'_>, into: &mut Storage) -> Option<String>;
+    /// The most memory that its layer takes for blocks, in bytes.
+    fn memory(&self, is: &Storage) -> u64;
+    /// What is risked by what holds.
+    fn risk(&self, is: &Storage) -> Option<Risk>;
+    /// Its layer comes between, or goes, while hosts work.
+    fn switched(&self, was: &Storage, is: &Storage) -> Option<Switched>;
+    /// Forgets what was said.
+    fn clear(&self, into: &mut Storage);
     /// What a change of it does; `None`: it is what it was.
     fn changed(&self, was: &Storage, is: &Storage) -> Option<Changed>;
     /// Its line of `lun show`: title and text.
@@ -231,6 +319,44 @@ impl<F: OneField> StorageField for F {
         if let Some(value) = of::<F>(wanted) {
             F::check(value, wrong);
         }
+    }
+
+    fn fits(&self, wanted: &Storage, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        of::<F>(wanted).map_or(Ok(()), |value| F::fits(value, pool))
+    }
+
+    fn default_in(&self, pool: PoolBrief<'_>, into: &mut Storage) {
+        let slot = F::slot(into);
+        *slot = slot.or_else(|| F::default_in(pool));
+    }
+
+    fn adopted(&self, from: &Adoption<'_>, into: &mut Storage) -> Option<String> {
+        let slot = F::slot(into);
+        let (is, notice) = F::adopted(*slot, from);
+        *slot = is;
+        notice
+    }
+
+    fn memory(&self, is: &Storage) -> u64 {
+        of::<F>(is).map_or(0, F::memory)
+    }
+
+    fn risk(&self, is: &Storage) -> Option<Risk> {
+        F::risk(of::<F>(is))
+    }
+
+    fn switched(&self, was: &Storage, is: &Storage) -> Option<Switched> {
+        let Switch { is_on, still } = F::SWITCH?;
+        let (was, is) = (is_on(of::<F>(was)), is_on(of::<F>(is)));
+        (was != is).then(|| Switched {
+            field: self.name(),
+            is_on: is,
+            still,
+        })
+    }
+
+    fn clear(&self, into: &mut Storage) {
+        *F::slot(into) = None;
     }
 
     fn changed(&self, was: &Storage, is: &Storage) -> Option<Changed> {

@@ -2,7 +2,8 @@
 
 use super::Storage;
 use super::facts::{Figure, Metric, Shown};
-use super::field::{Changed, OneField, Part};
+use super::field::{Changed, OneField, Part, Switch};
+use super::place::{Adoption, PoolBrief, needs_journal};
 use crate::code::Code;
 use crate::field::{Field, live};
 use crate::scrub::BadBlocks;
@@ -226,6 +227,26 @@ impl OneField for Integrity {
     fn in_force(is: Option<bool>) -> Option<bool> {
         Some(is.unwrap_or(false))
     }
+
+    fn fits(value: bool, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        if value { needs_journal(pool) } else { Ok(()) }
+    }
+
+    fn adopted(is: Option<bool>, from: &Adoption<'_>) -> (Option<bool>, Option<String>) {
+        if is != Some(true) || (from.pool.has_journal && from.has_checksums) {
+            return (is, None);
+        }
+        let name = from.name;
+        let notice = format!(
+            "LUN {name} is no longer checked: its checksums are not there, or the pool has no journal; causeway lun set {name} integrity=true begins anew"
+        );
+        (None, Some(notice))
+    }
+
+    const SWITCH: Option<Switch<bool>> = Some(Switch {
+        is_on: |is| is == Some(true),
+        still: "still checked",
+    });
 
     fn changed(_: Option<bool>, is: Option<bool>) -> Changed {
         let detail = if is == Some(true) {

@@ -14,12 +14,15 @@ mod serial;
 mod shares;
 mod task_aborted;
 
-pub use cache::{CacheMode, VOLATILE_RISK};
+pub use cache::CacheMode;
+#[cfg(test)]
+pub(crate) use cache::VOLATILE_RISK;
 pub use facts::{Figure, Metric, Shown, WaitFacts};
-pub use field::{Changed, Part, StorageField};
+pub use field::{Changed, Part, Risk, StorageField, Switched};
 pub use integrity::ChecksumFacts;
 pub use limit::{BURST_SECONDS_MAX, LIMIT_IOPS_MAX, Limit};
 pub(crate) use place::check_place;
+pub use place::{Adoption, PoolBrief};
 pub use read_cache::ReadCacheFacts;
 pub use serial::StoragePatch;
 pub(crate) use serial::read_among_others;
@@ -100,6 +103,36 @@ impl Storage {
     #[must_use]
     pub fn task_aborted_fixed(&self) -> Option<bool> {
         self.task_aborted_status.unwrap_or_default().fixed()
+    }
+
+    /// Fills in what a new LUN of this pool has where nobody said anything.
+    pub(crate) fn default_in(&mut self, pool: PoolBrief<'_>) {
+        for field in FIELDS {
+            field.default_in(pool, self);
+        }
+    }
+
+    /// Makes it what a LUN has that is adopted; what is to be known of that, a sentence each.
+    pub fn adopt(&mut self, from: &Adoption<'_>) -> Vec<String> {
+        let notices = FIELDS.iter().map(|field| field.adopted(from, self));
+        notices.flatten().collect()
+    }
+
+    /// The most memory that its layers take for blocks, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let all = FIELDS.iter().map(|field| field.memory(self));
+        all.fold(0, u64::saturating_add)
+    }
+
+    /// The same without what one field says.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut out = *self;
+        for field in FIELDS.iter().filter(|field| field.name() == name) {
+            field.clear(&mut out);
+        }
+        out
     }
 
     /// `known` as this wish has it.

@@ -81,6 +81,10 @@ impl OneField for ReadCache {
         value.bytes() == 0
     }
 
+    fn memory(value: Size) -> u64 {
+        value.bytes()
+    }
+
     fn changed(_: Option<Size>, is: Option<Size>) -> Changed {
         let detail = is.map_or_else(
             || "no read cache".to_owned(),

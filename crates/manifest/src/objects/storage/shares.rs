@@ -3,6 +3,7 @@
 use super::Storage;
 use super::facts::{Figure, Metric, Shown};
 use super::field::{Changed, OneField, Part};
+use super::place::PoolBrief;
 use crate::field::{Field, live};
 use crate::toml_table::Table;
 
@@ -72,6 +73,11 @@ impl OneField for Shares {
         if value > SHARES_MAX {
             wrong("shares", format!("{value} is outside 1 to {SHARES_MAX}"));
         }
+    }
+
+    fn fits(_: u32, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        let why = "shares are of what the LUNs of a pool have in common, and no pool holds this one; leave it out";
+        pool.map(|_| ()).ok_or_else(|| why.to_owned())
     }
 
     fn changed(_: Option<u32>, is: Option<u32>) -> Changed {

@@ -59,6 +59,119 @@ fn limits_that_would_stop_a_lun_or_mean_nothing_are_refused() {
     }
 }
 
+fn pool(has_journal: bool, is_stable: bool) -> PoolBrief<'static> {
+    PoolBrief {
+        name: "p",
+        has_journal,
+        is_stable,
+    }
+}
+
+#[test]
+fn a_new_lun_is_kept_as_its_pool_can_unless_somebody_said_how() {
+    let mode = |said, pool| {
+        let mut storage = Storage {
+            cache: said,
+            ..Storage::default()
+        };
+        storage.default_in(pool);
+        let rest = Storage {
+            cache: None,
+            ..storage
+        };
+        assert!(rest.is_default(), "{rest:?}");
+        storage.cache
+    };
+    assert_eq!(mode(None, pool(true, false)), Some(CacheMode::WriteBack));
+    assert_eq!(mode(None, pool(false, true)), Some(CacheMode::WriteThrough));
+    assert_eq!(mode(None, pool(false, false)), None);
+    let said = Some(CacheMode::Volatile);
+    assert_eq!(mode(said, pool(true, false)), said);
+}
+
+#[test]
+fn an_adopted_lun_loses_what_its_pool_does_not_have_and_somebody_learns_of_it() {
+    let checked = Storage {
+        cache: Some(CacheMode::WriteBack),
+        integrity: Some(true),
+        shares: Some(7),
+        ..Storage::default()
+    };
+    let adopted = |mut storage: Storage, has_checksums, pool| {
+        let notices = storage.adopt(&Adoption {
+            name: "a",
+            has_checksums,
+            pool,
+        });
+        (storage, notices)
+    };
+    let (is, notices) = adopted(checked, true, pool(true, false));
+    assert_eq!((is, notices.len()), (checked, 0));
+    let (is, notices) = adopted(checked, false, pool(true, false));
+    assert_eq!(is, checked.without("integrity"));
+    assert!(
+        matches!(notices.as_slice(), [one] if one.contains("LUN a is no longer checked")),
+        "{notices:?}"
+    );
+    let (is, notices) = adopted(checked, true, pool(false, false));
+    let through = Some(CacheMode::WriteThrough);
+    assert_eq!(
+        (is.cache, is.integrity, is.shares),
+        (through, None, Some(7))
+    );
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    let (is, notices) = adopted(Storage::default(), false, pool(false, true));
+    assert_eq!((is.cache, notices.len()), (through, 0));
+}
+
+#[test]
+fn only_what_may_lose_acknowledged_writes_is_a_risk_and_it_says_who_chose_it() {
+    let risks = |cache| {
+        let storage = Storage {
+            cache,
+            ..Storage::default()
+        };
+        let risks = FIELDS.iter().filter_map(|field| field.risk(&storage));
+        risks
+            .map(|risk| (risk.field, risk.value, risk.is_chosen))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(risks(None), [("cache", "volatile", false)]);
+    let volatile = risks(Some(CacheMode::Volatile));
+    assert_eq!(volatile, [("cache", "volatile", true)]);
+    assert_eq!(risks(Some(CacheMode::WriteBack)), []);
+    assert_eq!(risks(Some(CacheMode::WriteThrough)), []);
+}
+
+#[test]
+fn memory_is_what_the_read_cache_may_hold() {
+    let storage = Storage {
+        read_cache: Size::from_bytes(5 << 20),
+        shares: Some(7),
+        ..Storage::default()
+    };
+    assert_eq!(storage.memory(), 5 << 20);
+    assert_eq!(Storage::default().memory(), 0);
+}
+
+#[test]
+fn checksums_are_switched_where_a_lun_gets_or_loses_them_and_by_nothing_else() {
+    let with = |integrity, shares| Storage {
+        integrity,
+        shares,
+        ..Storage::default()
+    };
+    let switched = |was: Storage, is: Storage| {
+        let all = FIELDS.iter().filter_map(|it| it.switched(&was, &is));
+        all.map(|it| (it.field, it.is_on)).collect::<Vec<_>>()
+    };
+    let (without, checked) = (with(None, None), with(Some(true), None));
+    assert_eq!(switched(without, checked), [("integrity", true)]);
+    assert_eq!(switched(checked, without), [("integrity", false)]);
+    assert_eq!(switched(checked, with(Some(true), Some(3))), []);
+    assert_eq!(switched(without, with(Some(false), None)), []);
+}
+
 #[test]
 fn what_needs_a_journal_is_refused_where_there_is_none() {
     let wants = |cache, integrity: bool| Storage {
@@ -67,8 +180,8 @@ fn what_needs_a_journal_is_refused_where_there_is_none() {
         ..Storage::default()
     };
     let write_back = wants(Some(CacheMode::WriteBack), true);
-    assert_eq!(check_place(&write_back, Some(("p", true))), []);
-    let reported = check_place(&write_back, Some(("p", false)));
+    assert_eq!(check_place(&write_back, Some(pool(true, false))), []);
+    let reported = check_place(&write_back, Some(pool(false, false)));
     assert_eq!(
         reported.iter().map(|(key, _)| *key).collect::<Vec<_>>(),
         ["cache", "integrity"]
@@ -94,7 +207,7 @@ fn shares_are_of_a_pool() {
         shares: Some(200),
         ..Storage::default()
     };
-    assert_eq!(check_place(&has, Some(("p", false))), []);
+    assert_eq!(check_place(&has, Some(pool(false, false))), []);
     let reported = check_place(&has, None);
     assert_eq!(reported[0].0, "shares");
     assert!(
