@@ -8,9 +8,8 @@ use crate::error::{ErrorKind, Holder, RbdError, blocklisted, of_call, unreachabl
 use crate::ffi::{Api, ConnectError, Connection, EXCLUSIVE_LOCK, Errno, Facts, ImageHandle, Step};
 use crate::health::{self, Health};
 use crate::identity::Identity;
-use crate::within::within;
-use env::CoreHandle;
 use env::real::Threads;
+use env::{CoreHandle, in_time};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +110,7 @@ impl Cluster {
         let (asked, of_connection) = (spec.clone(), threads.clone());
         let connecting = threads.call(move || open(&asked, of_connection));
         // The library gives up by itself, each step for itself; this is for one that does not.
-        let opened = within(core, spec.patience * 3 + Duration::from_secs(1), connecting).await;
+        let opened = in_time(core, spec.patience * 3 + Duration::from_secs(1), connecting).await;
         let Some(opened) = opened else {
             let what = format!("pool {}", spec.pool);
             return Err(unreachable("connecting to", &what, spec.patience.as_secs()));
@@ -184,7 +183,7 @@ impl Cluster {
         }
         let connection = Arc::clone(&self.connection);
         let answer = self.connection.threads.call(move || question(&connection));
-        match within(core, self.spec.patience, answer).await {
+        match in_time(core, self.spec.patience, answer).await {
             Some(answer) => answer.map_err(|errno| self.error(doing, what, errno)),
             None => Err(unreachable(doing, what, self.spec.patience.as_secs())),
         }

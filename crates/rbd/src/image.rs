@@ -16,8 +16,7 @@ use crate::facts::{broken_promise, shape};
 use crate::ffi::{self, Connection, EXCLUSIVE_LOCK, Errno, Facts};
 use crate::identity::Identity;
 use crate::lock::{self, Refusal};
-use crate::within::within;
-use env::CoreHandle;
+use env::{CoreHandle, in_time};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -417,7 +416,7 @@ async fn locked(
     let taking = threads.call(move || lock::take(&taken));
     let patience = cluster.spec().patience;
     // A lock that comes later goes with the image, which nobody has then.
-    match within(core, patience, taking).await {
+    match in_time(core, patience, taking).await {
         None => Err(unreachable("locking", what, patience.as_secs())),
         Some(Ok(())) => Ok(image),
         Some(Err(Refusal::Failed(errno))) => Err(cluster.error("locking", what, errno)),

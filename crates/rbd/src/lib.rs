@@ -1,6 +1,7 @@
 //! Ceph RBD images as volumes.
 //!
 //! ```text
+//!   ImagePool (a pool as a place for LUNs)        whose images are, health, what they take
 //!   Cluster (one connection: pool, conf, user)   health, images: make, adopt, describe,
 //!         remove, take a lock away
 //!      Image (open, with its exclusive lock)     a Volume: resize, allocated, whose it is
@@ -22,13 +23,16 @@ mod ffi;
 mod health;
 mod identity;
 mod image;
+mod in_time;
 mod lane;
 mod lock;
 mod outcome;
-mod within;
+mod owner;
+mod pool;
 
 pub use cluster::{Cluster, ClusterSpec, Description};
 pub use error::{ErrorKind, Holder, RbdError};
 pub use health::{Check, Fullness, Health, Severity};
 pub use identity::Identity;
 pub use image::{Image, ImageSpec};
+pub use pool::{ImagePool, ImageShape, PoolImage, PoolSpec, PoolStatus, Turn};
