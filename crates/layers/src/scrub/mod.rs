@@ -16,9 +16,11 @@
 //! the reason; what was checked stays checked.
 
 mod machine;
+mod map;
 mod task;
 #[cfg(test)]
 mod test;
 
 pub use machine::{Bad, BadKind, Machine, ScrubProgress, ScrubReport};
+pub use map::{Answered, ScrubbedMap};
 pub use task::{Count, End, Job, Keep};

@@ -1,7 +1,7 @@
 //! The task that does what the machine says.
 
 use super::machine::{Machine, ScrubProgress, ScrubReport};
-use crate::integrity::IntegrityLane;
+use super::map::ScrubbedMap;
 use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,7 +37,7 @@ pub struct Job {
     /// What is read.
     pub lane: Rc<dyn Lane>,
     /// The same, where it has checksums, for a look at their map.
-    pub map: Option<Rc<IntegrityLane>>,
+    pub map: Option<Rc<dyn ScrubbedMap>>,
     /// Blocks that may be read at once.
     pub most: BlockCount,
     /// What hosts have done.
@@ -56,7 +56,7 @@ impl Job {
     pub fn new(
         machine: Machine,
         (lane, most): (Rc<dyn Lane>, BlockCount),
-        map: Option<Rc<IntegrityLane>>,
+        map: Option<Rc<dyn ScrubbedMap>>,
         count: Count,
         keep: Keep,
     ) -> Rc<Self> {
@@ -135,9 +135,9 @@ impl Job {
     async fn keep_checksums(&self, counted: bool) {
         let Some(map) = &self.map else { return };
         // A map that cannot be written says so by itself.
-        let _ = map.keep_checksums().await;
+        let _ = map.keep().await;
         if counted {
-            let _ = map.cover().await;
+            let _ = map.count_uncovered().await;
         }
     }
 
@@ -153,7 +153,7 @@ impl Job {
             && map.begins_a_page(range)
         {
             self.map_seen.set(range.end());
-            let damaged = map.check_map(range).await?;
+            let damaged = map.check_pages(range).await?;
             self.machine.borrow_mut().map_damaged(damaged);
         }
         let read = Op::Read { range, into: None };

@@ -18,6 +18,7 @@ use crate::lun::layers::{self, Layers};
 use crate::lun::sidecar;
 use ::layers::Meter;
 use ::layers::integrity::IntegrityLane;
+use ::layers::scrub::ScrubbedMap;
 use env::{CoreHandle, CoreId, in_time};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
@@ -145,8 +146,8 @@ pub(crate) async fn grow_sidecars(
 pub(crate) struct Base {
     pub(crate) shape: Shape,
     pub(crate) lane: Rc<dyn Lane>,
-    /// The same, where it has checksums.
-    pub(crate) map: Option<Rc<IntegrityLane>>,
+    /// The map of its checksums, where it has some.
+    pub(crate) map: Option<Rc<dyn ScrubbedMap>>,
 }
 
 /// A LUN in service.
