@@ -334,7 +334,7 @@ impl Inner {
             if let Some(unit) = self.unit(&lun.naa) {
                 let (pools, journal) = (self.pools(), self.journal_of(lun));
                 let ground = (&self.config, &*pools);
-                let sidecar = unit::grow_sidecars(&self.core, ground, lun, &journal).await;
+                let sidecar = layers::sidecars::grow(&self.core, ground, lun, &journal).await;
                 sidecar.map_err(|problem| of_lun(&problem, lun, "size"))?;
                 let grown = unit.grow(&self.core, lun.size).await;
                 grown.map_err(|problem| of_lun(&problem, lun, "size"))?;

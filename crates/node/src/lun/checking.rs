@@ -7,19 +7,22 @@
 
 use crate::inner::Inner;
 use crate::journal::pool_journal::PoolJournal;
-use crate::lun::checksums;
 use crate::lun::failed::backing_failed;
+use crate::lun::layers::sidecars;
 use manifest::objects::Lun;
 use manifest::problem::Problem;
 use std::rc::Rc;
 use volume::OpenError;
+
+/// The field that its layer follows.
+const FIELD: &str = "integrity";
 
 impl Inner {
     /// Has a LUN checked from now on; one that is offline, when it comes online.
     pub(crate) async fn check(self: &Rc<Self>, lun: &Lun) -> Result<(), Problem> {
         let pools = self.pools();
         let ground = (&self.config, &*pools);
-        checksums::create_later(&self.core, ground, lun).await?;
+        sidecars::create_later(FIELD, &self.core, ground, lun).await?;
         let Some(unit) = self.unit(&lun.naa) else {
             return Ok(());
         };
@@ -35,7 +38,7 @@ impl Inner {
     /// What [`Inner::check`] did is not wanted after all.
     pub(crate) async fn stop_checking_again(self: &Rc<Self>, lun: &Lun) {
         let unwanted = Lun {
-            storage: lun.storage.without("integrity"),
+            storage: lun.storage.without(FIELD),
             ..lun.clone()
         };
         if let Err(error) = self.stop_checking(&unwanted).await {
@@ -58,7 +61,7 @@ impl Inner {
             stopped?;
         }
         let pools = self.pools();
-        checksums::retire(&self.core, (&self.config, &pools), lun).await?;
+        sidecars::retire(FIELD, &self.core, (&self.config, &pools), lun).await?;
         let journal = self.journal_of(lun);
         if online.is_none() && matches!(journal, PoolJournal::Open(_)) {
             self.renew(lun, &journal).await;

@@ -7,14 +7,13 @@ use crate::backend::disk::OPEN_TIME_MAX;
 use crate::backend::door::Leaf;
 use crate::backend::pools::{self, Ground};
 use crate::journal::pool_journal::PoolJournal;
-use crate::lun::checksums::{self, Checksums};
-
-use crate::lun::failed::{backing_failed, failed, of_pool};
+use crate::lun::checksums::Checksums;
+use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
 use crate::lun::layers::clip::Clip;
 use crate::lun::layers::door::Opening;
 use crate::lun::layers::handles::{Handles, UnitParts};
-use crate::lun::layers::{self, Layers};
+use crate::lun::layers::{Layers, sidecars};
 use crate::lun::sidecar;
 use ::layers::Meter;
 use ::layers::integrity::IntegrityLane;
@@ -125,21 +124,6 @@ impl Stack {
             next_step: "look at its disk and the kernel's log".to_owned(),
         })
     }
-}
-
-/// What stands beside a LUN has room for one as large as this says.
-pub(crate) async fn grow_sidecars(
-    core: &CoreHandle,
-    ground: Ground<'_>,
-    lun: &Lun,
-    journal: &PoolJournal,
-) -> Result<(), Problem> {
-    checksums::grow(core, ground, lun).await?;
-    let PoolJournal::Open(journal) = journal else {
-        return Ok(());
-    };
-    let grown = layers::grow_history(ground, lun, journal).await;
-    grown.map_err(|error| of_pool(&error))
 }
 
 /// A LUN's backing volume.
@@ -618,10 +602,7 @@ pub(crate) async fn create(
     let backend = pools::of(ground.1, &lun.backing);
     let backend = backend.map_err(|error| backing_failed(&error))?;
     backend.create(core, lun).await?;
-    if lun.backing.pool().is_some() && lun.storage.is_checked() {
-        checksums::create(core, ground, lun).await?;
-    }
-    Ok(())
+    sidecars::create(core, ground, lun).await
 }
 
 /// Destroys what a LUN has: its blocks, where they are its alone, and its reservations.

@@ -3,14 +3,18 @@
 //! In a pool with a journal all modes stand over the journal, so that a change of mode leaves
 //! nothing behind.
 
-use super::door::{Layer, LayerKind, Opening, Over, put};
+use super::door::{KeepsSidecar, Layer, LayerKind, Opening, Over, put};
 use super::handles::Handles;
+use crate::backend::door::{Doing, done};
 use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
+use crate::lun::failed::of_pool;
 use crate::lun::sidecar;
 use ::sidecar::{Sidecar, SidecarKind};
+use env::CoreHandle;
 use layers::WriteThrough;
 use manifest::objects::{CacheMode, Lun, Storage};
+use manifest::problem::Problem;
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{OpenError, Volume};
@@ -25,7 +29,11 @@ pub(crate) const KIND: LayerKind = LayerKind {
             handles: Rc::clone(handles),
         }))
     }),
+    sidecar: Some(&History),
 };
+
+/// The history of a LUN's changes, which the journal keeps beside it.
+struct History;
 
 struct Cache {
     /// Where there is no journal.
@@ -117,15 +125,21 @@ async fn history(ground: Ground<'_>, lun: &Lun, journal: &Journal) -> Option<Sid
     sidecar::stand(ground, (lun, SidecarKind::Changes), bytes, true).await
 }
 
-/// The history has room for a LUN as large as this says.
-///
-/// # Errors
-/// There is none.
-pub(crate) async fn grow_history(
-    ground: Ground<'_>,
-    lun: &Lun,
-    journal: &Journal,
-) -> Result<(), OpenError> {
-    let bytes = history_bytes(lun, journal);
-    sidecar::grow(ground, (lun, SidecarKind::Changes), bytes).await
+impl KeepsSidecar for History {
+    fn grow<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+        journal: &'a PoolJournal,
+    ) -> Doing<'a, Result<(), Problem>> {
+        let PoolJournal::Open(journal) = journal else {
+            return done(Ok(()));
+        };
+        let bytes = history_bytes(lun, journal);
+        Box::pin(async move {
+            let grown = sidecar::grow(ground, (lun, SidecarKind::Changes), bytes).await;
+            grown.map_err(|error| of_pool(&error))
+        })
+    }
 }

@@ -12,8 +12,8 @@ use volume::{Lane, Shape, Wrap};
 
 pub(crate) const KIND: LayerKind = LayerKind {
     name: "Clip",
-    fields: &[],
     make: Some(|_, _, handles| Some(Box::new(Plain(Clip(Arc::clone(&handles.parts.blocks)))))),
+    ..LayerKind::BLANK
 };
 
 /// Shows so many blocks of the volume below, from its start.

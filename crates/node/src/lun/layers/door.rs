@@ -6,6 +6,7 @@ use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
 use manifest::objects::{LayerFacts, Lun, Storage};
+use manifest::problem::Problem;
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{Copies, OpenError, Volume, Wrap, over};
@@ -54,6 +55,49 @@ pub(crate) trait Layer {
     }
 }
 
+/// What a kind of layer keeps beside a LUN's blocks: its sidecar. Each LUN comes with the storage
+/// fields of the kind alone.
+pub(crate) trait KeepsSidecar: Sync {
+    /// Makes it for a LUN that was just made and reads as zeroes, where the LUN is to have one.
+    fn create<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: Ground<'a>,
+        _: &'a Lun,
+    ) -> Doing<'a, Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    /// Makes it for a LUN that has contents, in place of any that it had.
+    fn create_later<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: Ground<'a>,
+        _: &'a Lun,
+    ) -> Doing<'a, Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    /// Removes it where there is one: it is never trusted again.
+    fn retire<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: Ground<'a>,
+        _: &'a Lun,
+    ) -> Doing<'a, Result<(), OpenError>> {
+        done(Ok(()))
+    }
+
+    /// Has room for a LUN that becomes as large as this one says.
+    fn grow<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+        journal: &'a PoolJournal,
+    ) -> Doing<'a, Result<(), Problem>>;
+}
+
 /// A layer that only has to be put over what is below.
 pub(crate) struct Plain<W>(pub(crate) W);
 
@@ -79,9 +123,19 @@ pub(crate) struct LayerKind {
     pub(crate) fields: &'static [&'static str],
     /// `None`: it is an end of the stack and no layer.
     pub(crate) make: Option<Make>,
+    /// What it keeps beside a LUN's blocks, where it keeps something.
+    pub(crate) sidecar: Option<&'static dyn KeepsSidecar>,
 }
 
 impl LayerKind {
+    /// A row that says nothing: what the others leave out is as here.
+    pub(crate) const BLANK: Self = Self {
+        name: "",
+        fields: &[],
+        make: None,
+        sidecar: None,
+    };
+
     /// What the layer sees of these fields.
     pub(crate) fn of(&self, storage: &Storage) -> Storage {
         storage.only(self.fields)

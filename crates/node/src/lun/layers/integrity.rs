@@ -1,11 +1,15 @@
 //! The LUN's checksums, between its backing volume and what keeps its writes.
 
 use super::cache::journal_id;
-use super::door::{Layer, LayerKind, Opening, Over};
+use super::door::{KeepsSidecar, Layer, LayerKind, Opening, Over};
 use super::handles::Handles;
+use crate::backend::door::{Doing, done};
+use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use crate::lun::checksums::{self, Checksums};
-use manifest::objects::LayerFacts;
+use env::CoreHandle;
+use manifest::objects::{LayerFacts, Lun};
+use manifest::problem::Problem;
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{OpenError, OpenErrorKind, Volume};
@@ -14,7 +18,11 @@ pub(crate) const KIND: LayerKind = LayerKind {
     name: "Integrity",
     fields: &["integrity"],
     make: Some(|_, _, handles| Some(Box::new(Checking(Rc::clone(handles))))),
+    sidecar: Some(&Map),
 };
+
+/// The map of a LUN's checksums.
+struct Map;
 
 /// Every LUN has the layer: its checksums come between, and go, while hosts work.
 struct Checking(Rc<Handles>);
@@ -60,5 +68,47 @@ impl Layer for Checking {
 
     fn report(&self, facts: &mut LayerFacts) {
         facts.checksums = self.0.checksums().as_ref().map(Checksums::facts);
+    }
+}
+
+impl KeepsSidecar for Map {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+    ) -> Doing<'a, Result<(), Problem>> {
+        if lun.backing.pool().is_none() || !lun.storage.is_checked() {
+            return done(Ok(()));
+        }
+        Box::pin(checksums::create(core, ground, lun))
+    }
+
+    fn create_later<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+    ) -> Doing<'a, Result<(), Problem>> {
+        Box::pin(checksums::create_later(core, ground, lun))
+    }
+
+    fn retire<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+    ) -> Doing<'a, Result<(), OpenError>> {
+        Box::pin(checksums::retire(core, ground, lun))
+    }
+
+    fn grow<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        ground: Ground<'a>,
+        lun: &'a Lun,
+        _: &'a PoolJournal,
+    ) -> Doing<'a, Result<(), Problem>> {
+        Box::pin(checksums::grow(core, ground, lun))
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const KIND: LayerKind = LayerKind {
     name: "Limit",
     fields: &["limit"],
     make: Some(|_, _, _| Some(Box::new(Limited(Limit::new())))),
+    ..LayerKind::BLANK
 };
 
 struct Limited(Limit);

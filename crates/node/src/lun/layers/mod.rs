@@ -13,8 +13,9 @@ mod limit;
 mod plain;
 mod read_cache;
 mod shares;
+pub(crate) mod sidecars;
 
-pub(crate) use cache::{grow_history, journal_id};
+pub(crate) use cache::journal_id;
 
 use door::{Layer, LayerKind, Opening};
 use env::CoreHandle;
@@ -29,7 +30,7 @@ pub(crate) static STACK: [LayerKind; 12] = [
     LayerKind {
         name: "LogicalUnit",
         fields: &["task_aborted_status"],
-        make: None,
+        ..LayerKind::BLANK
     },
     plain::CHECKED,
     plain::METER,
@@ -43,10 +44,15 @@ pub(crate) static STACK: [LayerKind; 12] = [
     clip::KIND,
     LayerKind {
         name: "leaf",
-        fields: &[],
-        make: None,
+        ..LayerKind::BLANK
     },
 ];
+
+/// The row that follows this field.
+fn kind_of(field: &str) -> &'static LayerKind {
+    let kind = STACK.iter().find(|kind| kind.fields.contains(&field));
+    kind.expect("each storage field belongs to a row")
+}
 
 /// The layers of one LUN.
 pub(crate) struct Layers {

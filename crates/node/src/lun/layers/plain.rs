@@ -6,24 +6,24 @@ use volume::Checked;
 
 pub(crate) const CHECKED: LayerKind = LayerKind {
     name: "Checked",
-    fields: &[],
     make: Some(|_, _, _| Some(Box::new(Plain(Checked)))),
+    ..LayerKind::BLANK
 };
 
 pub(crate) const METER: LayerKind = LayerKind {
     name: "Meter",
-    fields: &[],
     make: Some(|_, _, handles| Some(Box::new(Plain(handles.parts.meter)))),
+    ..LayerKind::BLANK
 };
 
 pub(crate) const STABLE_WRITE: LayerKind = LayerKind {
     name: "StableWrite",
-    fields: &[],
     make: Some(|_, _, _| Some(Box::new(Plain(StableWrite)))),
+    ..LayerKind::BLANK
 };
 
 pub(crate) const EMULATE: LayerKind = LayerKind {
     name: "Emulate",
-    fields: &[],
     make: Some(|_, _, _| Some(Box::new(Plain(Emulate)))),
+    ..LayerKind::BLANK
 };

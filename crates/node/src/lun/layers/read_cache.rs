@@ -15,6 +15,7 @@ pub(crate) const KIND: LayerKind = LayerKind {
         let cache = ReadCache::new(bytes(&lun.storage), block_size(lun));
         Some(Box::new(Cached(cache)))
     }),
+    ..LayerKind::BLANK
 };
 
 fn bytes(storage: &Storage) -> u64 {

@@ -17,6 +17,7 @@ pub(crate) const KIND: LayerKind = LayerKind {
     name: "Share",
     fields: &["shares"],
     make: Some(join),
+    ..LayerKind::BLANK
 };
 
 /// What the LUNs of each pool have in common, by the pool's name.
