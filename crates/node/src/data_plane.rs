@@ -341,7 +341,7 @@ impl Inner {
             }
         }
         for (switched, lun) in &changes.switched_on {
-            let done = self.check(lun).await;
+            let done = self.switch_on(switched, lun).await;
             self.note_offline(lun).await;
             done.map_err(|problem| of_lun(&problem, lun, switched.field))?;
         }
@@ -359,8 +359,8 @@ impl Inner {
     pub(crate) async fn abandon(self: &Rc<Self>, changes: &LunChanges) {
         let _turn = self.turn.lock().await;
         self.changing.end();
-        for (_, lun) in &changes.switched_on {
-            self.stop_checking_again(lun).await;
+        for (switched, lun) in &changes.switched_on {
+            self.switch_off_again(switched, lun).await;
         }
         for lun in changes.created.iter().chain(&changes.restored) {
             self.take_down(lun).await;
@@ -397,8 +397,8 @@ impl Inner {
                 self.retired.borrow_mut().insert(lun.naa.clone(), kept);
             }
             unit.stop(&self.core).await;
-            unit.leave_journal(&self.core).await;
-            unit.close_checksums(&self.core).await;
+            unit.release(&self.core).await;
+            unit.close_sidecars(&self.core).await;
             unit.close_leaf(&self.core).await;
         }
     }
@@ -419,7 +419,7 @@ impl Inner {
             }
         }
         for (switched, lun) in &changes.switched_off {
-            if let Err(error) = self.stop_checking(lun).await {
+            if let Err(error) = self.switch_off(switched, lun).await {
                 let (name, still) = (self.name_of(lun), switched.still);
                 failed.push(format!("LUN {name} is {still}, until a restart: {error}"));
             }
@@ -481,7 +481,7 @@ impl Inner {
             opening::close(self, &pool, &journal, until).await;
         }
         for unit in &units {
-            unit.close_checksums(&self.core).await;
+            unit.close_sidecars(&self.core).await;
             unit.close_leaf(&self.core).await;
         }
     }

@@ -31,7 +31,7 @@ pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
     let figures = logical_unit::figures(&node.core).await;
     let mut out = BTreeMap::new();
     for (naa, unit) in units {
-        let counters = unit.meter().read(&node.core).await;
+        let counters = unit.parts().meter.read(&node.core).await;
         let mut facts = lun(&unit, &counters, figures.get(&unit.id));
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);

@@ -1,8 +1,6 @@
 //! One LUN: what stands under it, what stands beside it, and what becomes of it while it serves.
 
 pub(crate) mod changing;
-pub(crate) mod checking;
-pub(crate) mod checksums;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod failed;
@@ -14,6 +12,7 @@ pub(crate) mod sidecar;
 pub(crate) mod sizes;
 pub(crate) mod stalled;
 pub(crate) mod stalls;
+pub(crate) mod switching;
 pub(crate) mod unit;
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) async fn watch(core: CoreHandle, node: Weak<Inner>) {
 
 async fn inspect(core: &CoreHandle, node: &Inner) {
     let units = node.units.borrow().clone();
-    let meters: Vec<_> = units.values().map(|unit| unit.meter()).collect();
+    let meters: Vec<_> = units.values().map(|unit| unit.parts().meter).collect();
     let all = layers::Meter::progress(core, meters).await;
     let now = core.now();
     let mut stalls = node.stalls.0.borrow_mut();

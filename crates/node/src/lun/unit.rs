@@ -7,17 +7,11 @@ use crate::backend::disk::OPEN_TIME_MAX;
 use crate::backend::door::Leaf;
 use crate::backend::pools::{self, Ground};
 use crate::journal::pool_journal::PoolJournal;
-use crate::lun::checksums::Checksums;
 use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
-use crate::lun::layers::clip::Clip;
-use crate::lun::layers::door::Opening;
-use crate::lun::layers::handles::{Handles, UnitParts};
-use crate::lun::layers::{Layers, sidecars};
+use crate::lun::layers::door::{Base, Opening};
+use crate::lun::layers::{Layers, UnitParts, sidecars};
 use crate::lun::sidecar;
-use ::layers::Meter;
-use ::layers::integrity::IntegrityLane;
-use ::layers::scrub::ScrubbedMap;
 use env::{CoreHandle, CoreId, in_time};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
@@ -31,17 +25,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Duration;
 use units::Now;
-use volume::{
-    Fences, Io, Lane, Op, OpenError, OpenErrorKind, Origin, Shape, UnverifiedBlocks, Volume, over,
-};
-
-/// How long what is under way in the backing volume may take to end, for checksums
-/// to come between or to go.
-const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);
+use volume::{Fences, Io, Op, OpenError, OpenErrorKind, Origin, Volume};
 
 /// What is opened for a LUN: the file or device of its blocks, and what may stand beside it.
 pub(crate) fn files_of(ground: Ground<'_>, lun: &Lun) -> (Option<PathBuf>, Vec<PathBuf>) {
@@ -94,13 +81,6 @@ impl Stack {
         }
     }
 
-    /// What the unit reaches of its layers.
-    fn handles(&self) -> &Handles {
-        self.layers.handles()
-    }
-}
-
-impl Stack {
     /// Makes stable what hosts wrote before it was opened: nobody else knows any more that it has
     /// to be flushed.
     async fn settle(&self, core: &CoreHandle) -> Result<(), OpenError> {
@@ -124,14 +104,6 @@ impl Stack {
             next_step: "look at its disk and the kernel's log".to_owned(),
         })
     }
-}
-
-/// A LUN's backing volume.
-pub(crate) struct Base {
-    pub(crate) shape: Shape,
-    pub(crate) lane: Rc<dyn Lane>,
-    /// The map of its checksums, where it has some.
-    pub(crate) map: Option<Rc<dyn ScrubbedMap>>,
 }
 
 /// A LUN in service.
@@ -166,11 +138,8 @@ impl Unit {
     ) -> Self {
         let id = UnitId(number);
         let kept_fences = kept.as_ref().map(|kept| kept.fences.clone());
-        let parts = UnitParts {
-            meter: Meter::new(),
-            fences: kept_fences.unwrap_or_else(LogicalUnit::fences_for),
-            blocks: Arc::new(AtomicU64::new(block_count(lun))),
-        };
+        let fences = kept_fences.unwrap_or_else(LogicalUnit::fences_for);
+        let parts = UnitParts::new(lun, fences);
         let opening = Opening {
             core,
             ground,
@@ -210,10 +179,7 @@ impl Unit {
     pub(crate) async fn suspend(&self, core: &CoreHandle, lun: &Lun, why: &OpenError) -> Self {
         self.unit.suspend(core, why.clone()).await;
         self.close_leaf(core).await;
-        let layers = Layers::new(core, lun, &self.parts).await;
-        // Until what the journal has was destaged as far as it can be.
-        let checksums = self.stack.handles().checksums();
-        layers.handles().set_checksums(checksums);
+        let layers = Layers::suspended(core, lun, &self.parts, &self.stack.layers).await;
         let stack = Stack {
             leaf: self.keep_leaf().map(|kept| kept.leaf),
             layers,
@@ -230,9 +196,7 @@ impl Unit {
         lun: &Lun,
         why: &OpenError,
     ) -> Self {
-        if let Some(journaled) = self.stack.handles().journaled() {
-            journaled.leave(core).await;
-        }
+        self.stack.layers.leave(core).await;
         self.suspend(core, lun, why).await
     }
 
@@ -261,7 +225,7 @@ impl Unit {
         // It may have got another size meanwhile.
         let size = block_count(lun);
         self.parts.blocks.store(size, Ordering::Release);
-        self.close_checksums(core).await;
+        self.close_sidecars(core).await;
         self.close_leaf(core).await;
         let opening = Opening {
             core,
@@ -288,9 +252,9 @@ impl Unit {
         self.over(stack, resumed.err())
     }
 
-    /// Counts what hosts do.
-    pub(crate) fn meter(&self) -> Meter {
-        self.parts.meter
+    /// What outlives its layers.
+    pub(crate) fn parts(&self) -> &UnitParts {
+        &self.parts
     }
 
     /// What hosts write to, below the logical unit.
@@ -340,9 +304,7 @@ impl Unit {
     pub(crate) fn rename(&self, name: &str) {
         if *self.name() != *name {
             self.unit.rename(name);
-            if let Some(checksums) = self.stack.handles().checksums() {
-                checksums.rename(name);
-            }
+            self.stack.layers.rename(name);
         }
     }
 
@@ -371,10 +333,8 @@ impl Unit {
 
     /// Destages what the journal has of it, as far as that can be done, and has the journal
     /// forget where it is.
-    pub(crate) async fn leave_journal(&self, core: &CoreHandle) {
-        if let Some(journaled) = self.stack.handles().journaled() {
-            journaled.release(core).await;
-        }
+    pub(crate) async fn release(&self, core: &CoreHandle) {
+        self.stack.layers.release(core).await;
     }
 
     /// Lets go of what holds its blocks, where that does not outlive its service: nobody uses it
@@ -386,67 +346,41 @@ impl Unit {
         }
     }
 
-    /// Writes all of its checksums, and that it is all: nobody uses it any more.
-    pub(crate) async fn close_checksums(&self, core: &CoreHandle) {
-        if let Some(checksums) = self.stack.handles().checksums() {
-            checksums.close(core).await;
-        }
+    /// Writes all of its sidecars, and that it is all: nobody uses it any more.
+    pub(crate) async fn close_sidecars(&self, core: &CoreHandle) {
+        self.stack.layers.close(core).await;
     }
 
-    /// Has its blocks checked from now on, by the map that was made for it, while hosts work.
+    /// The layer that follows a field comes between from now on, with the sidecar that was made for
+    /// it, while hosts work.
     ///
     /// # Errors
     /// Why that cannot be done now; nothing has changed then.
-    pub(crate) async fn check(
+    pub(crate) async fn switch_on(
         &self,
+        field: &str,
         core: &CoreHandle,
         ground: Ground<'_>,
         lun: &Lun,
     ) -> Result<(), OpenError> {
-        let handles = self.stack.handles();
-        let (Some(bare), Some(journaled)) = (handles.unchecked(), handles.journaled()) else {
-            return Err(not_journaled());
-        };
         let name = self.name();
-        let named = (&*name, lun);
-        // It is new: no block of it is unverified.
-        let opened = Checksums::open(
-            core,
-            ground,
-            named,
-            Arc::clone(bare),
-            UnverifiedBlocks::default,
-        );
-        let checksums = opened.await?;
-        let until = core.now().after(EXCHANGE_TIME_MAX);
-        let exchanged = journaled.exchange(core, checksums.volume(), true, until);
-        if let Err(error) = exchanged.await {
-            checksums.give_up();
-            return Err(error);
-        }
-        handles.set_checksums(Some(checksums));
+        let layers = &self.stack.layers;
+        layers.switch_on(field, core, ground, (&name, lun)).await?;
         self.unit.adopt_cache(core).await
     }
 
-    /// Has its blocks no longer checked, while hosts work. Its map is worth nothing from then on.
+    /// The layer that follows a field goes, while hosts work. Its sidecar is worth nothing from
+    /// then on.
     ///
     /// # Errors
     /// Why that cannot be done now; nothing has changed then.
-    pub(crate) async fn stop_checking(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let Some(checksums) = self.stack.handles().checksums() else {
+    pub(crate) async fn switch_off(&self, field: &str, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(rest) = self.stack.layers.switch_off(field, core).await? else {
             return Ok(());
         };
-        let handles = self.stack.handles();
-        let (Some(bare), Some(journaled)) = (handles.unchecked(), handles.journaled()) else {
-            return Err(not_journaled());
-        };
-        let until = core.now().after(EXCHANGE_TIME_MAX);
-        let exchanged = journaled.exchange(core, Arc::clone(bare), false, until);
-        exchanged.await?;
-        handles.set_checksums(None);
         let adopted = self.unit.adopt_cache(core).await;
-        // Only now does nobody use them any more.
-        checksums.give_up();
+        // Only now does nobody use it any more.
+        rest();
         adopted
     }
 
@@ -486,18 +420,7 @@ impl Unit {
         let Some(leaf) = &self.stack.leaf else {
             return Ok(None);
         };
-        if let Some(checksums) = self.stack.handles().checksums() {
-            let lane = checksums.lane(core).await?;
-            return Ok(Some(Base {
-                shape: checksums.volume().shape(),
-                lane: Rc::<IntegrityLane>::clone(&lane),
-                map: Some(lane),
-            }));
-        }
-        let base = over(Clip(Arc::clone(&self.parts.blocks)), leaf.volume());
-        let (shape, lane) = (base.shape(), base.open(core).await?);
-        let map = None;
-        Ok(Some(Base { shape, lane, map }))
+        self.stack.layers.base(core, &leaf.volume()).await
     }
 
     /// Bytes that the leaf takes, where it knows without asking a disk.
@@ -560,14 +483,6 @@ impl Unit {
     /// Takes it down on every core.
     pub(crate) async fn stop(&self, core: &CoreHandle) {
         self.unit.stop(core).await;
-    }
-}
-
-fn not_journaled() -> OpenError {
-    OpenError {
-        kind: OpenErrorKind::Refused,
-        cause: "checksums need the pool's journal, and it is not in use for this LUN".to_owned(),
-        next_step: "causeway pool show shows how the journal is".to_owned(),
     }
 }
 

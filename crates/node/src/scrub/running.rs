@@ -5,7 +5,8 @@
 //! stopped goes on when it is started.
 
 use crate::inner::Inner;
-use crate::lun::unit::{Base, Unit};
+use crate::lun::layers::door::Base;
+use crate::lun::unit::Unit;
 use crate::pool::late;
 use crate::scrub::due::most_due;
 use crate::scrub::scrubs::Entry;
@@ -293,7 +294,7 @@ fn count(node: Weak<Inner>) -> layers::scrub::Count {
             let units: Vec<Rc<Unit>> = node.units.borrow().values().cloned().collect();
             let mut operations = 0;
             for unit in units {
-                let counters = unit.meter().read(&node.core).await;
+                let counters = unit.parts().meter.read(&node.core).await;
                 operations += OpKind::ALL
                     .iter()
                     .map(|kind| counters.of(*kind).started)

@@ -92,6 +92,27 @@ impl Layer for Cache {
             }
         }
     }
+
+    fn destage<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+        match self.handles.journaled() {
+            Some(volume) => Box::pin(volume.destage(core)),
+            None => done(()),
+        }
+    }
+
+    fn release<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+        match self.handles.journaled() {
+            Some(volume) => Box::pin(volume.release(core)),
+            None => done(()),
+        }
+    }
+
+    fn leave<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+        match self.handles.journaled() {
+            Some(volume) => Box::pin(volume.leave(core)),
+            None => done(()),
+        }
+    }
 }
 
 /// How the layer says it.

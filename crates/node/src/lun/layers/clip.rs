@@ -2,23 +2,43 @@
 //! exactly, a file is longer for a moment while the LUN grows, or for good where objects of an
 //! older copy make the LUN smaller.
 
-use super::door::{LayerKind, Plain};
+use super::door::{Base, Layer, LayerKind, Opening, Over, put};
+use crate::backend::door::Doing;
 use env::CoreHandle;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::BlockCount;
-use volume::{Lane, Shape, Wrap};
+use volume::{Lane, OpenError, Shape, Volume, Wrap, over};
 
 pub(crate) const KIND: LayerKind = LayerKind {
     name: "Clip",
-    make: Some(|_, _, handles| Some(Box::new(Plain(Clip(Arc::clone(&handles.parts.blocks)))))),
+    make: Some(|_, _, handles| Some(Box::new(Clip(Arc::clone(&handles.parts.blocks))))),
     ..LayerKind::BLANK
 };
 
 /// Shows so many blocks of the volume below, from its start.
 #[derive(Clone)]
-pub(crate) struct Clip(pub(crate) Arc<AtomicU64>);
+struct Clip(Arc<AtomicU64>);
+
+impl Layer for Clip {
+    fn over<'a>(&'a self, below: Arc<dyn Volume>, _: &'a Opening<'a>) -> Over<'a> {
+        put(self, below)
+    }
+
+    fn base<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        leaf: &Arc<dyn Volume>,
+    ) -> Option<Doing<'a, Result<Base, OpenError>>> {
+        let base = over(self.clone(), Arc::clone(leaf));
+        Some(Box::pin(async move {
+            let (shape, lane) = (base.shape(), base.open(core).await?);
+            let map = None;
+            Ok(Base { shape, lane, map })
+        }))
+    }
+}
 
 impl Wrap for Clip {
     fn shape(&self, below: Shape) -> Shape {

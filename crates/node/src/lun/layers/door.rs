@@ -5,11 +5,13 @@ use crate::backend::door::{Doing, done};
 use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
+use layers::scrub::ScrubbedMap;
 use manifest::objects::{LayerFacts, Lun, Storage};
 use manifest::problem::Problem;
 use std::rc::Rc;
 use std::sync::Arc;
-use volume::{Copies, OpenError, Volume, Wrap, over};
+use units::BlockCount;
+use volume::{Copies, Lane, OpenError, OpenErrorKind, Shape, Volume, Wrap, over};
 
 /// What a LUN is opened with.
 #[derive(Clone, Copy)]
@@ -26,7 +28,19 @@ pub(crate) struct Opening<'a> {
 /// The volume that a layer makes.
 pub(crate) type Over<'a> = Doing<'a, Result<Arc<dyn Volume>, OpenError>>;
 
-/// A layer of one LUN. What a layer does not say is so: it has nothing to switch and to report.
+/// A LUN's backing volume, below everything that keeps some of its blocks elsewhere.
+pub(crate) struct Base {
+    pub(crate) shape: Shape,
+    pub(crate) lane: Rc<dyn Lane>,
+    /// The map of its checksums, where it has some.
+    pub(crate) map: Option<Rc<dyn ScrubbedMap>>,
+}
+
+/// What is left to do when nobody uses a layer any more that was taken out.
+pub(crate) type Rest = Box<dyn FnOnce()>;
+
+/// A layer of one LUN. What a layer does not say is so: it has nothing to switch and to report, and
+/// keeps nothing of the LUN elsewhere.
 pub(crate) trait Layer {
     /// Puts it over a volume.
     fn over<'a>(&'a self, below: Arc<dyn Volume>, opening: &'a Opening<'a>) -> Over<'a>;
@@ -52,6 +66,74 @@ pub(crate) trait Layer {
     /// Operations that it makes wait now, for a reason of its own.
     fn waiting(&self) -> u64 {
         0
+    }
+
+    /// The LUN has another name, as logs say it.
+    fn rename(&self, _: &str) {}
+
+    /// Whether it can stand over so many blocks.
+    fn reaches(&self, _: BlockCount) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    /// What is below has more or fewer blocks now.
+    fn reshape<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, Result<(), OpenError>> {
+        done(Ok(()))
+    }
+
+    /// Destages what it has of the LUN, as far as that can be done.
+    fn destage<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+        done(())
+    }
+
+    /// The same, and forgets where the LUN is.
+    fn release<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+        done(())
+    }
+
+    /// What is below is gone: it keeps what it has of the LUN until that is back.
+    fn leave<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+        done(())
+    }
+
+    /// Writes all of its sidecar, and that it is all: nobody uses it any more.
+    fn close<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+        done(())
+    }
+
+    /// The LUN's blocks without the layers above it, where it stands below everything that keeps
+    /// some of them elsewhere.
+    fn base<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _leaf: &Arc<dyn Volume>,
+    ) -> Option<Doing<'a, Result<Base, OpenError>>> {
+        None
+    }
+
+    /// Comes between while hosts work, with the sidecar that was made for it. On an error nothing
+    /// has changed.
+    fn switch_on<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: Ground<'a>,
+        _named: (&'a str, &'a Lun),
+    ) -> Doing<'a, Result<(), OpenError>> {
+        done(Err(not_live()))
+    }
+
+    /// Goes while hosts work; `None`: it was not there. On an error nothing has changed.
+    fn switch_off<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, Result<Option<Rest>, OpenError>> {
+        done(Err(not_live()))
+    }
+}
+
+/// Why a layer cannot be switched that has not said how.
+fn not_live() -> OpenError {
+    OpenError {
+        kind: OpenErrorKind::Refused,
+        cause: "this cannot be changed while hosts work".to_owned(),
+        next_step: "restart the daemon".to_owned(),
     }
 }
 
@@ -113,7 +195,7 @@ pub(crate) fn put<'a>(wrap: &(impl Wrap + Clone), below: Arc<dyn Volume>) -> Ove
 }
 
 /// Makes a layer as a stored LUN says; `None`: this LUN has none.
-type Make = fn(&CoreHandle, &Lun, &Rc<Handles>) -> Option<Box<dyn Layer>>;
+pub(super) type Make = fn(&CoreHandle, &Lun, &Rc<Handles>) -> Option<Box<dyn Layer>>;
 
 /// A kind of layer, as the table of them has it.
 pub(crate) struct LayerKind {
@@ -122,7 +204,7 @@ pub(crate) struct LayerKind {
     /// The storage fields of a LUN that it follows. It sees no other.
     pub(crate) fields: &'static [&'static str],
     /// `None`: it is an end of the stack and no layer.
-    pub(crate) make: Option<Make>,
+    pub(super) make: Option<Make>,
     /// What it keeps beside a LUN's blocks, where it keeps something.
     pub(crate) sidecar: Option<&'static dyn KeepsSidecar>,
 }

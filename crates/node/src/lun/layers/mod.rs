@@ -4,22 +4,25 @@
 //! A new layer is a file here, and a line in [`STACK`].
 
 mod cache;
-pub(crate) mod clip;
+mod checksums;
+mod clip;
 mod deferred;
 pub(crate) mod door;
-pub(crate) mod handles;
+mod handles;
 mod integrity;
 mod limit;
+mod live;
 mod plain;
 mod read_cache;
 mod shares;
 pub(crate) mod sidecars;
 
 pub(crate) use cache::journal_id;
+pub(crate) use handles::UnitParts;
 
 use door::{Layer, LayerKind, Opening};
 use env::CoreHandle;
-use handles::{Handles, UnitParts};
+use handles::Handles;
 use manifest::objects::{LayerFacts, Lun, Storage};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -75,9 +78,17 @@ impl Layers {
         layers
     }
 
-    /// What the unit reaches of them.
-    pub(crate) fn handles(&self) -> &Handles {
-        &self.handles
+    /// Layers of a LUN whose storage goes away. What those `before` have beside it is theirs as
+    /// well, until what the journal has was destaged as far as it can be.
+    pub(crate) async fn suspended(
+        core: &CoreHandle,
+        lun: &Lun,
+        parts: &UnitParts,
+        before: &Self,
+    ) -> Self {
+        let layers = Self::new(core, lun, parts).await;
+        layers.handles.set_checksums(before.handles.checksums());
+        layers
     }
 
     /// The layers over a leaf, which they are put over once.

@@ -18,10 +18,9 @@ impl Unit {
 
     /// Makes room for a larger size. Hosts see nothing of it yet.
     pub(crate) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
-        if let Some(checksums) = self.stack.handles().checksums() {
-            let reaches = checksums.reaches(BlockCount(size.bytes() / self.block_bytes));
-            reaches.map_err(|error| backing_failed(&error))?;
-        }
+        let blocks = BlockCount(size.bytes() / self.block_bytes);
+        let reaches = self.stack.layers.reaches(blocks);
+        reaches.map_err(|error| backing_failed(&error))?;
         let Some(leaf) = &self.stack.leaf else {
             return Ok(());
         };
@@ -45,33 +44,24 @@ impl Unit {
         leaf.extend(wanted);
         let before = self.parts.blocks.swap(wanted.0, Ordering::AcqRel);
         let grows = wanted.0 > before;
-        if grows && let Err(error) = self.reshape_checksums(core).await {
+        if grows && let Err(error) = self.stack.layers.reshape(core).await {
             // Nothing has changed, so that all of it can be done again.
             self.parts.blocks.store(before, Ordering::Release);
             return Err(error);
         }
         self.unit.reshape(core).await?;
-        if let Some(journaled) = self.stack.handles().journaled() {
-            // What is cut off must not come back from the journal when the LUN grows again.
-            journaled.destage(core).await;
-        }
+        // What is cut off must not come back from the journal when the LUN grows again.
+        self.stack.layers.destage(core).await;
         let mut followed = Ok(());
         if !grows {
-            followed = self.reshape_checksums(core).await;
+            followed = self.stack.layers.reshape(core).await;
         }
         let kept = size.max(kept).bytes();
         leaf.shrink(core, kept).await?;
         if followed.is_err() {
             // What was cut off may be the room that was lacking.
-            return self.reshape_checksums(core).await;
+            return self.stack.layers.reshape(core).await;
         }
         Ok(())
-    }
-
-    async fn reshape_checksums(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let Some(checksums) = self.stack.handles().checksums() else {
-            return Ok(());
-        };
-        checksums.reshape(core).await
     }
 }

@@ -43,7 +43,7 @@ fn no_pool() -> OpenError {
 }
 
 /// Makes the map of a LUN whose file was just made, and reads as zeroes.
-pub(crate) async fn create(
+pub(super) async fn create(
     core: &CoreHandle,
     ground: Ground<'_>,
     lun: &Lun,
@@ -52,7 +52,7 @@ pub(crate) async fn create(
 }
 
 /// Makes the map of a LUN that has contents, in place of any that it had.
-pub(crate) async fn create_later(
+pub(super) async fn create_later(
     core: &CoreHandle,
     ground: Ground<'_>,
     lun: &Lun,
@@ -64,7 +64,7 @@ pub(crate) async fn create_later(
 
 /// Removes the map of a LUN that has no checksums, or is to have none, where there is one: it is
 /// never trusted again.
-pub(crate) async fn retire(
+pub(super) async fn retire(
     core: &CoreHandle,
     ground: Ground<'_>,
     lun: &Lun,
@@ -99,7 +99,7 @@ fn map_bytes(lun: &Lun) -> u64 {
 }
 
 /// Has room for a LUN that becomes as large as this one says.
-pub(crate) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Result<(), Problem> {
+pub(super) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Result<(), Problem> {
     let bytes = map_bytes(lun);
     let grown = sidecar::grow(ground, (lun, SidecarKind::Checksums), bytes).await;
     grown.map_err(|error| crate::lun::failed::of_pool(&error))?;
@@ -170,7 +170,7 @@ async fn make(
 
 /// The checksums of a LUN in service.
 #[derive(Clone)]
-pub(crate) struct Checksums {
+pub(super) struct Checksums {
     integrity: Arc<Integrity>,
     found: Arc<Found>,
 }
@@ -181,7 +181,7 @@ impl Checksums {
     ///
     /// # Errors
     /// What the operator must mend.
-    pub(crate) async fn open(
+    pub(super) async fn open(
         core: &CoreHandle,
         ground: Ground<'_>,
         (name, lun): (&str, &Lun),
@@ -206,32 +206,32 @@ impl Checksums {
     }
 
     /// The blocks, checked.
-    pub(crate) fn volume(&self) -> Arc<dyn Volume> {
+    pub(super) fn volume(&self) -> Arc<dyn Volume> {
         Arc::<Integrity>::clone(&self.integrity)
     }
 
     /// A handle on blocks and map.
-    pub(crate) async fn lane(&self, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
+    pub(super) async fn lane(&self, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
         self.integrity.lane(core).await
     }
 
     /// The LUN has another name.
-    pub(crate) fn rename(&self, name: &str) {
+    pub(super) fn rename(&self, name: &str) {
         self.found.lock().name = name.into();
     }
 
     /// Whether so many blocks can have checksums.
-    pub(crate) fn reaches(&self, blocks: BlockCount) -> Result<(), OpenError> {
+    pub(super) fn reaches(&self, blocks: BlockCount) -> Result<(), OpenError> {
         self.integrity.reaches(blocks)
     }
 
     /// The backing volume has more or fewer blocks now.
-    pub(crate) async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
+    pub(super) async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
         self.integrity.reshape(core).await
     }
 
     /// Writes all of the map, and that it is all. Nothing is written through it any more.
-    pub(crate) async fn close(&self, core: &CoreHandle) {
+    pub(super) async fn close(&self, core: &CoreHandle) {
         if let Err(error) = self.integrity.close(core).await {
             let lun = self.found.lock().name.clone();
             tracing::warn!(
@@ -242,12 +242,12 @@ impl Checksums {
     }
 
     /// Nothing is written through them any more, and they are not used again.
-    pub(crate) fn give_up(&self) {
+    pub(super) fn give_up(&self) {
         self.integrity.give_up();
     }
 
     /// How they are.
-    pub(crate) fn facts(&self) -> ChecksumFacts {
+    pub(super) fn facts(&self) -> ChecksumFacts {
         let (counts, bad) = (self.integrity.counts(), self.integrity.bad());
         let (broken, full) = {
             let found = self.found.lock();
