@@ -9,14 +9,13 @@ use engine::Engine;
 use env::CoreId;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use manifest::code::{Code, Exit};
-use manifest::config::{self, Config, Cores, Driver, Layout, Place, Store};
+use manifest::config::{self, Config, Cores, Driver, Store};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use node::Node;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use sd_notify::NotifyState;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,46 +65,12 @@ fn read(file: &Path) -> Result<Config, Problem> {
         )
     })?;
     let text = config::text(file, bytes)?;
-    let mut config = config::parse(file, &text).map_err(|mistakes| {
+    let config = config::parse(file, &text).map_err(|mistakes| {
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         Problem::new(config::code_of(&mistakes), lines.join("\n  "))
     })?;
-    check_pools(&mut config)?;
     check_cores(&config)?;
     Ok(config)
-}
-
-/// A pool's path is a directory, which is made where it is missing, or a block device, which is a
-/// pool of one member.
-fn check_pools(config: &mut Config) -> Result<(), Problem> {
-    for index in 0..config.pools.len() {
-        let place = config.place(&format!("pool[{index}].path"));
-        let Some(pool) = config.pools.get_mut(index) else {
-            continue;
-        };
-        let Place::Path(path) = &pool.place else {
-            continue;
-        };
-        let Ok(found) = std::fs::metadata(path) else {
-            continue;
-        };
-        if found.file_type().is_block_device() {
-            pool.place = Place::Members {
-                members: vec![path.clone()],
-                layout: Layout::Span,
-            };
-            continue;
-        }
-        if !found.is_dir() {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            let detail = format!("{place}: {} is not a directory", path.display());
-            return Err(Problem::new(Code::ConfigEnvironment, detail).hint(
-                "a pool's path is a directory that this user may write, made where it is missing, or a block device; files \
-                 are members: members = [\"PATH\"] with layout = \"span\"",
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// A processor that is not there would leave its core to share another one, unseen.

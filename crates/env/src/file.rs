@@ -49,6 +49,9 @@ pub trait Files {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
 
+    /// What stands at `path`, when all symbolic links are followed. Nothing is opened for it.
+    fn kind(&self, path: &Path) -> LocalFuture<io::Result<PathKind>>;
+
     /// Where `path` leads when all symbolic links are followed.
     ///
     /// Answers `Unsupported` where the environment has no links.
@@ -207,6 +210,19 @@ pub struct Space {
     /// What is in use. With `available` it may be less than `total`: some is kept for root, or for
     /// the system's own needs.
     pub used: u64,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathKind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    Regular,
+    /// A block device.
+    Block,
+    /// Something else, such as a socket.
+    Other,
 }
 
 /// What kind of file it is.

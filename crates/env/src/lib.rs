@@ -37,7 +37,7 @@ pub use call::{call, call_all};
 pub use detach::detach;
 pub use file::{
     Access, Create, DirEntry, DiskEngine, Durable, EngineKind, Extent, File, FileDone, FileFacts,
-    FileFuture, FileKind, FileOp, Files, OpenHow, Space,
+    FileFuture, FileKind, FileOp, Files, OpenHow, PathKind, Space,
 };
 pub use future::LocalFuture;
 pub use in_time::in_time;

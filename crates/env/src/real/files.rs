@@ -11,12 +11,13 @@ use super::slow_flush::SlowFlush;
 use super::transfer::{Memory, Transfer};
 use crate::file::{
     DirEntry, DiskEngine, Durable, EngineKind, File, FileDone, FileFacts, FileFuture, FileOp,
-    Files, OpenHow, Space,
+    Files, OpenHow, PathKind, Space,
 };
 use crate::{Answer, LocalFuture};
 use std::cell::OnceCell;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -151,6 +152,10 @@ impl Files for RealFiles {
         self.on_names(path, read_fact, |_, path| read_fact(path))
     }
 
+    fn kind(&self, path: &Path) -> LocalFuture<io::Result<PathKind>> {
+        self.on_names(path, path_kind, |_, path| path_kind(path))
+    }
+
     fn resolve(&self, path: &Path) -> LocalFuture<io::Result<PathBuf>> {
         self.on_names(
             path,
@@ -158,6 +163,19 @@ impl Files for RealFiles {
             |_, path| fs::canonicalize(path),
         )
     }
+}
+
+fn path_kind(path: &Path) -> io::Result<PathKind> {
+    let kind = fs::metadata(path)?.file_type();
+    Ok(if kind.is_dir() {
+        PathKind::Directory
+    } else if kind.is_file() {
+        PathKind::Regular
+    } else if kind.is_block_device() {
+        PathKind::Block
+    } else {
+        PathKind::Other
+    })
 }
 
 /// Such a file has no length before it is read.

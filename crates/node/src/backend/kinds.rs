@@ -5,7 +5,7 @@ use super::door::{Backend, Doing, Pool};
 use super::memory::Memory;
 use super::pools::Pools;
 use crate::inner::Inner;
-use crate::pool::{directory, members, rbd};
+use crate::pool::{members, path, rbd};
 use manifest::config::{self, Place};
 use manifest::objects::{Backing, Objects};
 use manifest::problem::Problem;
@@ -20,7 +20,7 @@ fn open<'a>(
     objects: &'a Rc<Objects>,
 ) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
     match &pool.place {
-        Place::Path(path) => directory::open(node, (index, pool), path, objects),
+        Place::Path(at) => path::open(node, (index, pool), at, objects),
         Place::Members { members, layout } => {
             members::open(node, pool, (members, *layout), objects)
         }

@@ -11,6 +11,7 @@ pub(crate) mod members;
 pub(crate) mod orphan_record;
 pub(crate) mod orphans;
 pub(crate) mod orphans_seen;
+pub(crate) mod path;
 pub(crate) mod presence;
 pub(crate) mod questions;
 pub(crate) mod rbd;
@@ -20,5 +21,7 @@ pub(crate) mod unsaved;
 pub(crate) mod usage;
 pub(crate) mod usage_known;
 
+#[cfg(test)]
+mod path_test;
 #[cfg(test)]
 mod pools_test;

@@ -10,7 +10,7 @@ use super::inode::{Change, Inode};
 use super::names::{Entry, normal};
 use crate::{
     Access, Answer, Create, DirEntry, Durable, File, FileFacts, FileFuture, FileKind, FileOp,
-    Files, LocalFuture, OpenHow, Space,
+    Files, LocalFuture, OpenHow, PathKind, Space,
 };
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -253,6 +253,24 @@ impl Files for SimFiles {
         Box::pin(async move {
             this.pause(&path).await?;
             this.name_event(5, 0, this.list_now(&path))
+        })
+    }
+
+    fn kind(&self, path: &Path) -> LocalFuture<io::Result<PathKind>> {
+        let (this, path) = (self.clone(), normal(path));
+        Box::pin(async move {
+            this.pause(&path).await?;
+            this.inner.with_disk(this.life.node, |disk| {
+                let number = match disk.names.get(&path) {
+                    None => return Err(ErrorKind::NotFound.into()),
+                    Some(Entry::Directory) => return Ok(PathKind::Directory),
+                    Some(Entry::File(number)) => number,
+                };
+                Ok(match disk.inode(number).kind {
+                    FileKind::Regular => PathKind::Regular,
+                    FileKind::Block => PathKind::Block,
+                })
+            })
         })
     }
 
