@@ -3,6 +3,7 @@
 //! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
 //! mistake is reported with file, line and key.
 
+pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};
 
 use crate::code::Code;

@@ -15,6 +15,15 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
+impl Field {
+    /// Its name in its section.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let key = self.key;
+        key.rsplit_once('.').map_or(key, |(_, name)| name)
+    }
+}
+
 /// One that takes effect at the next start, or stays for ever.
 pub(crate) const fn node(
     key: &'static str,

@@ -1,12 +1,13 @@
 //! What `node.toml` and the objects may say: every key with its values, default and meaning, for
 //! people. The tables of `docs/interface.md` are made from it.
 
+use crate::config::pool_fields;
 use crate::field::{Field, live, node};
 use crate::objects::{FIELDS, StorageField};
 use crate::page::MarkdownTable;
 
-/// The keys of `node.toml`.
-pub const NODE: [Field; 26] = [
+/// The keys of `node.toml` up to those that say what holds a pool's LUNs.
+const NODE_BEFORE: [Field; 8] = [
     node("schema", "`1`", "required", "the form of the file"),
     node(
         "node.name",
@@ -46,30 +47,10 @@ pub const NODE: [Field; 26] = [
          ls` shows them",
     ),
     node("pool.name", "name", "required", "by which LUNs name it"),
-    node(
-        "pool.path",
-        "path",
-        "this or `members`",
-        "a directory, made where it is missing; or a block device",
-    ),
-    node(
-        "pool.members",
-        "list of paths",
-        "this or `path`",
-        "files or block devices; see [Pools](operate/pools.md)",
-    ),
-    node(
-        "pool.rbd",
-        "`{ pool, conf, user }`",
-        "this or `path`",
-        "a pool of a Ceph cluster; without `conf` where Ceph itself looks, without `user` as `admin`",
-    ),
-    node(
-        "pool.layout",
-        "`\"span\"`, `\"stripe\"`",
-        "with `members`",
-        "how LUNs lie on the members",
-    ),
+];
+
+/// The keys of `node.toml` behind those that say what holds a pool's LUNs.
+const NODE_AFTER: [Field; 14] = [
     node(
         "pool.journal",
         "path",
@@ -159,6 +140,13 @@ pub const NODE: [Field; 26] = [
         "how log lines look",
     ),
 ];
+
+/// The keys of `node.toml`. What holds a pool's LUNs is said by the fields of its kind.
+#[must_use]
+pub fn node_fields() -> Vec<Field> {
+    let before = NODE_BEFORE.into_iter().chain(pool_fields());
+    before.chain(NODE_AFTER).collect()
+}
 
 /// The fields of objects but for the storage fields of LUNs.
 const OBJECTS: [Field; 23] = [
@@ -282,7 +270,7 @@ const OBJECTS: [Field; 23] = [
 #[must_use]
 pub fn node_table() -> String {
     let mut table = MarkdownTable::new(&["Key", "Values", "Default", "Meaning"]);
-    for field in NODE {
+    for field in node_fields() {
         let key = format!("`{}`", field.key);
         table.row(&[&key, field.values, field.default, field.meaning]);
     }
@@ -365,7 +353,7 @@ mod test {
         }
         // For tests and benches only.
         assert!(read.remove("testing"));
-        assert_eq!(read, of(&NODE));
+        assert_eq!(read, of(&node_fields()));
     }
 
     #[test]
@@ -384,7 +372,8 @@ mod test {
                     [api]\nlisten = [\"unix:s\"]\n";
         let config = config::parse(Path::new("node.toml"), text).unwrap();
         let default = |key: &str| {
-            let field = NODE.iter().find(|field| field.key == key);
+            let fields = node_fields();
+            let field = fields.iter().find(|field| field.key == key);
             field
                 .expect("it is there")
                 .default

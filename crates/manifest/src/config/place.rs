@@ -1,15 +1,17 @@
 //! What holds a pool's LUNs: the kinds of pools, each with the fields of `[[pool]]` that say it.
 //!
-//! A new kind is a line in [`KINDS`], a variant of [`Place`], and a line in the node's table of
-//! kinds, which opens it.
+//! A new kind is a variant of [`Place`], a row of [`KINDS`] with all that depends on which it is,
+//! its fields in the reference included, and a line in the node's table of kinds, which opens it:
+//! this crate does not see what opens pools.
 
+use crate::field::{Field, node};
 use crate::toml_table::Table;
 use std::path::{Path, PathBuf};
 
 /// What holds a pool's LUNs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// A directory: a file for each LUN.
+    /// A directory, with a file for each LUN; or a block device, as one member.
     Path(PathBuf),
     /// Files or block devices, of each of which a LUN has a part.
     Members {
@@ -42,63 +44,124 @@ pub enum Layout {
     Stripe,
 }
 
-/// Reads the fields of a kind; paths begin at the second.
-type Read = fn(&Table<'_, '_>, &Path) -> Option<Place>;
+/// A kind of pool: the fields of `[[pool]]` that are its own, for reader and reference, and all
+/// that depends on which it is.
+struct PlaceKind {
+    /// The field that says it.
+    field: Field,
+    /// What else it has.
+    more: &'static [Field],
+    /// Reads them; paths begin at the second.
+    read: fn(&Table<'_, '_>, &Path) -> Option<Place>,
+    /// As [`Place::paths`].
+    paths: fn(&Place) -> &[PathBuf],
+    /// As [`Place::is_stable`].
+    is_stable: bool,
+}
 
-/// The kinds, by the field that says which it is. The first is the one that is missed where there
-/// is none.
-const KINDS: [(&str, Read); 3] = [
-    ("path", read_path),
-    ("members", read_members),
-    ("rbd", read_rbd),
-];
+/// The kinds. The first is the one that is missed where there is none.
+static KINDS: [&PlaceKind; 3] = [&PATH, &MEMBERS, &RBD];
+
+static PATH: PlaceKind = PlaceKind {
+    field: node(
+        "pool.path",
+        "path",
+        "this or `members`",
+        "a directory, made where it is missing; or a block device",
+    ),
+    more: &[],
+    read: read_path,
+    paths: |place| match place {
+        Place::Path(path) => std::slice::from_ref(path),
+        Place::Members { .. } | Place::Rbd(_) => &[],
+    },
+    is_stable: false,
+};
+
+static MEMBERS: PlaceKind = PlaceKind {
+    field: node(
+        "pool.members",
+        "list of paths",
+        "this or `path`",
+        "files or block devices; see [Pools](operate/pools.md)",
+    ),
+    more: &[node(
+        "pool.layout",
+        "`\"span\"`, `\"stripe\"`",
+        "with `members`",
+        "how LUNs lie on the members",
+    )],
+    read: read_members,
+    paths: |place| match place {
+        Place::Members { members, .. } => members,
+        Place::Path(_) | Place::Rbd(_) => &[],
+    },
+    is_stable: false,
+};
+
+static RBD: PlaceKind = PlaceKind {
+    field: node(
+        "pool.rbd",
+        "`{ pool, conf, user }`",
+        "this or `path`",
+        "a pool of a Ceph cluster; without `conf` where Ceph itself looks, without `user` as `admin`",
+    ),
+    more: &[],
+    read: read_rbd,
+    paths: |_| &[],
+    is_stable: true,
+};
+
+/// The fields of `[[pool]]` that say what holds its LUNs: first those of which it has one.
+pub(crate) fn pool_fields() -> impl Iterator<Item = Field> {
+    let which = KINDS.iter().map(|kind| kind.field);
+    let more = KINDS.iter().flat_map(|kind| kind.more).copied();
+    which.chain(more)
+}
 
 impl Place {
+    fn kind(&self) -> &'static PlaceKind {
+        match self {
+            Self::Path(_) => &PATH,
+            Self::Members { .. } => &MEMBERS,
+            Self::Rbd(_) => &RBD,
+        }
+    }
+
     /// The field that says it.
     pub(crate) fn key(&self) -> &'static str {
-        match self {
-            Self::Path(_) => "path",
-            Self::Members { .. } => "members",
-            Self::Rbd(_) => "rbd",
-        }
+        self.kind().field.name()
     }
 
     /// The files, devices and directories that are its alone, in the order of node.toml.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
-        match self {
-            Self::Path(path) => std::slice::from_ref(path),
-            Self::Members { members, .. } => members,
-            Self::Rbd(_) => &[],
-        }
+        (self.kind().paths)(self)
     }
 
     /// It makes stable whatever it acknowledges. So it has no journal: there is nothing to gain,
     /// and one of a node would not move with what lies elsewhere.
     #[must_use]
     pub fn is_stable(&self) -> bool {
-        match self {
-            Self::Path(_) | Self::Members { .. } => false,
-            Self::Rbd(_) => true,
-        }
+        self.kind().is_stable
     }
 
     /// Reads it from a `[[pool]]`; `base`: where its paths begin.
     pub(crate) fn read(table: &Table<'_, '_>, base: &Path) -> Option<Self> {
         // All of them are known fields, whichever kind it is.
-        for key in KINDS.iter().map(|(key, _)| *key).chain(["layout"]) {
-            let _known = table.value(key);
+        for field in pool_fields() {
+            let _known = table.value(field.name());
         }
         let has = |wanted: &str| table.keys().any(|key| key == wanted);
-        let mut named = KINDS.iter().filter(|(key, _)| has(key));
-        let (_, read) = named.next().unwrap_or(&KINDS[0]);
-        let others: Vec<&str> = named.map(|(key, _)| *key).collect();
-        if let Some(other) = others.first() {
-            let all: Vec<&str> = KINDS.iter().map(|(key, _)| *key).collect();
-            table.wrong(other, format!("write either {}", all.join(" or ")));
+        let mut named = KINDS.iter().filter(|kind| has(kind.field.name()));
+        let kind = named.next().unwrap_or(&KINDS[0]);
+        if let Some(other) = named.next() {
+            let all: Vec<&str> = KINDS.iter().map(|kind| kind.field.name()).collect();
+            let rule = format!("write either {}", all.join(" or "));
+            table.wrong(other.field.name(), rule);
             return None;
         }
-        read(table, base)
+        (kind.read)(table, base)
     }
 }
 

@@ -11,15 +11,14 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Backing {
-    /// Memory: gone when the daemon ends.
-    Memory,
     /// A pool, which knows the LUN by its NAA identifier.
     Pool(String),
-    /// A block device.
-    Block(PathBuf),
+    /// What the LUN names itself instead.
+    #[serde(untagged)]
+    Own(BackendSpec),
 }
 
-/// What holds a LUN's blocks instead of a pool.
+/// What holds a LUN's blocks instead of a pool: the kinds that a LUN names itself.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendSpec {
@@ -35,65 +34,59 @@ impl Backing {
     pub fn pool(&self) -> Option<&str> {
         match self {
             Self::Pool(pool) => Some(pool),
-            Self::Memory | Self::Block(_) => None,
+            Self::Own(_) => None,
+        }
+    }
+
+    /// What there is instead of a pool.
+    fn own(&self) -> Option<&BackendSpec> {
+        match self {
+            Self::Pool(_) => None,
+            Self::Own(own) => Some(own),
         }
     }
 
     /// The device that is named, which no other LUN may have.
     #[must_use]
     pub fn device(&self) -> Option<&Path> {
-        match self {
-            Self::Block(path) => Some(path),
-            Self::Memory | Self::Pool(_) => None,
-        }
+        self.own().and_then(BackendSpec::device)
     }
 
     /// They are gone when the daemon ends, and take memory until then.
     #[must_use]
     pub fn is_memory(&self) -> bool {
-        match self {
-            Self::Memory => true,
-            Self::Pool(_) | Self::Block(_) => false,
-        }
+        self.own().is_some_and(BackendSpec::is_memory)
     }
 
     /// The field of a LUN that says it: `pool` or `backend`.
     #[must_use]
     pub fn key(&self) -> &'static str {
-        if self.pool().is_some() {
-            "pool"
-        } else {
-            "backend"
+        match self {
+            Self::Pool(_) => "pool",
+            Self::Own(_) => "backend",
         }
     }
 
     /// As a wish: the pool, or what there is instead.
     #[must_use]
     pub fn to_spec(&self) -> (Option<String>, Option<BackendSpec>) {
-        match self {
-            Self::Memory => (None, Some(BackendSpec::Memory)),
-            Self::Pool(pool) => (Some(pool.clone()), None),
-            Self::Block(path) => (None, Some(BackendSpec::Block(path.clone()))),
-        }
+        (self.pool().map(str::to_owned), self.own().cloned())
     }
 }
 
 impl fmt::Display for Backing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory => f.write_str("memory"),
             Self::Pool(pool) => write!(f, "pool {pool}"),
-            Self::Block(path) => write!(f, "block {}", path.display()),
+            Self::Own(BackendSpec::Memory) => f.write_str("memory"),
+            Self::Own(BackendSpec::Block(path)) => write!(f, "block {}", path.display()),
         }
     }
 }
 
 impl From<BackendSpec> for Backing {
-    fn from(spec: BackendSpec) -> Self {
-        match spec {
-            BackendSpec::Memory => Self::Memory,
-            BackendSpec::Block(path) => Self::Block(path),
-        }
+    fn from(own: BackendSpec) -> Self {
+        Self::Own(own)
     }
 }
 
@@ -101,7 +94,18 @@ impl BackendSpec {
     /// As [`Backing::is_memory`].
     #[must_use]
     pub fn is_memory(&self) -> bool {
-        Backing::from(self.clone()).is_memory()
+        match self {
+            Self::Memory => true,
+            Self::Block(_) => false,
+        }
+    }
+
+    /// As [`Backing::device`].
+    fn device(&self) -> Option<&Path> {
+        match self {
+            Self::Block(path) => Some(path),
+            Self::Memory => None,
+        }
     }
 
     /// Reads the field `backend` of an objects file; `base`: where its paths begin.
@@ -153,5 +157,32 @@ impl BackendSpec {
             )),
             Self::Memory | Self::Block(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_backing_is_written_and_read_in_the_form_that_is_stored() {
+        let all = [
+            (Backing::Pool("p".to_owned()), json!({ "pool": "p" })),
+            (BackendSpec::Memory.into(), json!("memory")),
+            (
+                BackendSpec::Block("/dev/sdb".into()).into(),
+                json!({ "block": "/dev/sdb" }),
+            ),
+        ];
+        for (backing, form) in all {
+            assert_eq!(serde_json::to_value(&backing).unwrap(), form);
+            let read: Backing = serde_json::from_value(form).unwrap();
+            assert_eq!(read, backing);
+        }
+        let none = |form: Value| serde_json::from_value::<Backing>(form).is_err();
+        assert!(none(json!("pool")) && none(json!({ "disk": "d" })) && none(json!(1)));
+        let both = json!({ "pool": "p", "block": "/dev/sdb" });
+        assert!(none(both));
     }
 }

@@ -398,7 +398,7 @@ fn idle_luns_may_be_deleted_and_are_shrunk_and_purged_only_when_that_is_confirme
     };
     let gone = run(&now, &Edit::Remove(lun("vm01"))).unwrap().after;
     let mut on_device = gone.clone();
-    let device = Backing::Block("/dev/x".into());
+    let device = Backing::from(BackendSpec::Block("/dev/x".into()));
     on_device.removed.get_mut("vm01").unwrap().backing = device;
     let purge = Edit::Purge("vm01".to_owned());
     let losing = [
@@ -787,7 +787,10 @@ fn one_device_is_one_luns() {
         ..ObjectSet::default()
     };
     let now = run(&Objects::default(), &apply(one)).unwrap().after;
-    assert_eq!(now.luns["a"].backing, Backing::Block("/dev/sdb".into()));
+    assert_eq!(
+        now.luns["a"].backing,
+        Backing::from(BackendSpec::Block("/dev/sdb".into()))
+    );
 }
 
 #[test]

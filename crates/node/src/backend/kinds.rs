@@ -7,7 +7,7 @@ use super::pools::Pools;
 use crate::inner::Inner;
 use crate::pool::{members, path, rbd};
 use manifest::config::{self, Place};
-use manifest::objects::{Backing, Objects};
+use manifest::objects::{BackendSpec, Backing, Objects};
 use manifest::problem::Problem;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,8 +31,8 @@ fn open<'a>(
 /// The kinds that need no pool, which a LUN names itself. `Err`: the pool that it names.
 fn alone(backing: &Backing) -> Result<Rc<dyn Backend>, &str> {
     match backing {
-        Backing::Memory => Ok(Rc::new(Memory)),
-        Backing::Block(path) => Ok(Rc::new(Device(path.clone()))),
+        Backing::Own(BackendSpec::Memory) => Ok(Rc::new(Memory)),
+        Backing::Own(BackendSpec::Block(path)) => Ok(Rc::new(Device(path.clone()))),
         Backing::Pool(name) => Err(name),
     }
 }

@@ -259,8 +259,7 @@ impl<F: OneField> StorageField for F {
     }
 
     fn name(&self) -> &'static str {
-        let key = F::FIELD.key;
-        key.rsplit_once('.').map_or(key, |(_, name)| name)
+        F::FIELD.name()
     }
 
     fn parts(&self) -> &'static [Part] {
