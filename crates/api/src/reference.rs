@@ -46,7 +46,7 @@ const ROUTES: [Route; 52] = [
     (
         "POST",
         "/api/v1/pools/{name}/journal",
-        "`wish` (`reopen`, `discard`), `confirm`, `dry_run`",
+        "`operation` (`reopen`, `discard`), `confirm`, `dry_run`",
     ),
     ("GET", "/api/v1/sessions", "all sessions"),
     ("GET", "/api/v1/sessions/{id}", "one session"),
@@ -84,7 +84,7 @@ const ROUTES: [Route; 52] = [
     (
         "POST",
         "/api/v1/luns/{name}/scrub",
-        "starts or stops its scrub",
+        "`operation` (`start`, `stop`) of its scrub",
     ),
     ("GET", "/api/v1/targets", "all targets"),
     ("POST", "/api/v1/targets", "makes a target"),

@@ -291,7 +291,7 @@ async fn scrub(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScrubRequest {
-    wish: manifest::scrub::ScrubWish,
+    operation: manifest::scrub::ScrubOp,
 }
 
 async fn set_scrub(
@@ -300,9 +300,9 @@ async fn set_scrub(
     body: Body,
 ) -> Answer<manifest::scrub::ScrubFacts> {
     let run = async {
-        let ScrubRequest { wish } = read(body).await?;
+        let ScrubRequest { operation } = read(body).await?;
         ask!(handle, |controller| controller
-            .scrub(&name, Some(wish))
+            .scrub(&name, Some(operation))
             .await)?
     };
     Answer(run.await)

@@ -11,7 +11,7 @@ use manifest::objects::{
 };
 use manifest::plan::leads_back;
 use manifest::problem::Problem;
-use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::time::rfc3339;
 use manifest::view::{
     ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView, TargetView,
@@ -149,11 +149,15 @@ impl Controller {
     ///
     /// # Errors
     /// There is no such LUN, it is offline, or it was never scrubbed.
-    pub async fn scrub(&self, name: &str, wish: Option<ScrubWish>) -> Result<ScrubFacts, Problem> {
+    pub async fn scrub(
+        &self,
+        name: &str,
+        operation: Option<ScrubOp>,
+    ) -> Result<ScrubFacts, Problem> {
         let naa = self.objects().luns.get(name).map(|lun| lun.naa.clone());
         let naa = naa.ok_or_else(|| Problem::not_found(SECTION_LUN, name))?;
-        if let Some(wish) = wish {
-            return self.engine.scrub(&naa, wish).await;
+        if let Some(operation) = operation {
+            return self.engine.scrub(&naa, operation).await;
         }
         let facts = self
             .engine

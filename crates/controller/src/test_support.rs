@@ -13,7 +13,7 @@ use manifest::latency::Latency;
 use manifest::objects::{GrantSpec, HostSpec, LayerFacts, LunSpec, ObjectSet, Objects, TargetSpec};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,8 +148,8 @@ impl Engine for FakeEngine {
         done(self.open.borrow().iter().map(facts).collect())
     }
 
-    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>> {
-        self.note(format!("scrub {naa} {wish:?}"));
+    fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {
+        self.note(format!("scrub {naa} {op:?}"));
         done(Err(Problem::new(Code::LunOffline, "no")))
     }
 

@@ -15,7 +15,7 @@ use manifest::objects::Objects;
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -66,7 +66,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// The LUN is offline, or was never scrubbed.
-    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>>;
+    fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>>;
 
     /// The sessions that are logged in.
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>>;

@@ -50,7 +50,7 @@ pub mod view;
 pub use attached::{Attached, Located, all_status};
 pub use error::{HostError, Kind};
 pub use open::{keep_policy, open, try_logins};
-pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
+pub use options::{Credentials, DigestMode, Options, Sharing, WriteFailover};
 pub use prepare::{Prepared, prepare};
 pub use status::{PATH_STATES, PathState, PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

@@ -65,8 +65,8 @@ pub struct Options {
     pub initiator_name: Option<String>,
 
     /// CRC32C over headers and data on the wire
-    #[arg(long, value_enum, default_value_t, value_name = "WISH")]
-    pub digests: DigestWish,
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub digests: DigestMode,
 
     /// What has to show that a path that was lost is at rest, before its writes are repeated or
     /// acknowledged
@@ -244,7 +244,7 @@ impl Credentials {
 
 /// CRC32C on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum DigestWish {
+pub enum DigestMode {
     /// As the target wishes
     #[default]
     Allowed,
@@ -304,10 +304,10 @@ impl Options {
     #[must_use]
     pub fn offer(&self) -> Offer {
         let digest = match self.digests {
-            DigestWish::Allowed => DigestChoice::Allowed,
-            DigestWish::Preferred => DigestChoice::Preferred,
-            DigestWish::Required => DigestChoice::Required,
-            DigestWish::Never => DigestChoice::Never,
+            DigestMode::Allowed => DigestChoice::Allowed,
+            DigestMode::Preferred => DigestChoice::Preferred,
+            DigestMode::Required => DigestChoice::Required,
+            DigestMode::Never => DigestChoice::Never,
         };
         Offer {
             header_digest: digest,

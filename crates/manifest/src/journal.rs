@@ -213,7 +213,7 @@ impl JournalFacts {
 /// What to do about a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
-pub enum JournalWish {
+pub enum JournalOp {
     /// Open one that has failed or is missing, and bring its LUNs online.
     Reopen,
     /// Give up what it holds, and make a new one.
@@ -225,7 +225,7 @@ pub enum JournalWish {
 #[serde(deny_unknown_fields)]
 pub struct JournalRequest {
     /// What to do.
-    pub wish: JournalWish,
+    pub operation: JournalOp,
     /// The pool's name once more, where writes are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,

@@ -7,7 +7,7 @@ use std::fmt;
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
-pub enum ScrubWish {
+pub enum ScrubOp {
     /// Begin, or go on where it was stopped; nothing, where it runs.
     Start,
     /// Stop, and keep how far it is.

@@ -235,7 +235,7 @@ pub struct TargetView {
 }
 
 impl TargetView {
-    /// As a wish that changes nothing.
+    /// As a request that changes nothing.
     #[must_use]
     pub fn to_spec(&self) -> TargetSpec {
         TargetSpec {
@@ -278,7 +278,7 @@ pub struct ChapView {
 }
 
 impl ChapView {
-    /// As a wish that keeps the stored secrets.
+    /// As a request that keeps the stored secrets.
     #[must_use]
     pub fn to_spec(&self) -> ChapSpec {
         ChapSpec {

@@ -45,7 +45,7 @@ use manifest::objects::{Lun, Objects, SECTION_LUN};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
-use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -571,9 +571,9 @@ impl Engine for Node {
         shared(self, |node| async move { facts::luns(&node).await })
     }
 
-    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>> {
+    fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {
         let naa = naa.to_owned();
-        shared(self, |node| async move { node.scrub(&naa, wish).await })
+        shared(self, |node| async move { node.scrub(&naa, op).await })
     }
 
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {

@@ -62,7 +62,7 @@ Ready-made
 
 For iscsi:// targets
   --from IP|NIC (repeatable), --policy NAME[:ARG], --plan (the default), --no-plan, --no-discover, --facts FILE, --chap USER:FILE,
-  --mutual-chap USER:FILE, --initiator-name IQN, --digests WISH, --write-failover MODE, --sharing WHO,
+  --mutual-chap USER:FILE, --initiator-name IQN, --digests MODE, --write-failover MODE, --sharing WHO,
   --no-path-timeout SECONDS, --initiator-state DIR: `causeway attach --help` says what each of them means
 
 Options that mean something on Windows only (-a -e -I -l -n -N -P -x -y) are accepted with a warning.

@@ -6,7 +6,7 @@ use crate::output::{print, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
-use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
+use manifest::journal::{JournalLoss, JournalOp, JournalOutcome, JournalRequest};
 use manifest::problem::Problem;
 use std::io::{IsTerminal as _, stdin};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Probl
     match verb {
         JournalVerb::Reopen { pool } => {
             let dry_run = context.is_dry_run();
-            let outcome = ask(context, pool, JournalWish::Reopen, None, dry_run)?;
+            let outcome = ask(context, pool, JournalOp::Reopen, None, dry_run)?;
             context
                 .output
                 .show(&outcome, |outcome| match outcome.changed {
@@ -59,13 +59,13 @@ pub(crate) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Probl
 fn ask(
     context: &Context<'_>,
     pool: &str,
-    wish: JournalWish,
+    operation: JournalOp,
     confirm: Option<String>,
     dry_run: bool,
 ) -> Result<JournalOutcome, Problem> {
     let path = format!("{}/journal", object_path("pool", pool));
     let request = JournalRequest {
-        wish,
+        operation,
         confirm,
         dry_run,
     };
@@ -74,7 +74,7 @@ fn ask(
 
 /// Reports first what is lost, and does it when the pool's name was typed.
 fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(), Problem> {
-    let discarded = ask(context, pool, JournalWish::Discard, None, true)?;
+    let discarded = ask(context, pool, JournalOp::Discard, None, true)?;
     if context.is_dry_run() {
         context.output.show(&discarded, losses);
         return Ok(());
@@ -93,7 +93,7 @@ fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(
         }
         None => String::new(),
     };
-    let outcome = ask(context, pool, JournalWish::Discard, Some(typed), false)?;
+    let outcome = ask(context, pool, JournalOp::Discard, Some(typed), false)?;
     context.output.show(&outcome, |outcome| {
         let next = match &outcome.journal {
             Some(journal) => format!("a new one is open: {}", journal.path),

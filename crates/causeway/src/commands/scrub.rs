@@ -7,7 +7,7 @@ use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use manifest::scrub::{JournalScrub, ScrubFacts, ScrubOp, ScrubState};
 use manifest::view::LunView;
 use serde::Serialize;
 use serde_json::json;
@@ -40,18 +40,20 @@ pub(crate) enum ScrubVerb {
 }
 
 pub(crate) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
-    let (lun, wish) = match verb {
+    let (lun, operation) = match verb {
         ScrubVerb::Status { lun: None } => return all(context),
         ScrubVerb::Status { lun: Some(lun) } => (lun, None),
-        ScrubVerb::Start { lun } => (lun, Some(ScrubWish::Start)),
-        ScrubVerb::Stop { lun } => (lun, Some(ScrubWish::Stop)),
+        ScrubVerb::Start { lun } => (lun, Some(ScrubOp::Start)),
+        ScrubVerb::Stop { lun } => (lun, Some(ScrubOp::Stop)),
     };
     let path = format!("{}/scrub", object_path("lun", lun));
-    let facts: ScrubFacts = match wish.filter(|_| !context.is_dry_run()) {
+    let facts: ScrubFacts = match operation.filter(|_| !context.is_dry_run()) {
         None => context.client.get(&path)?,
-        Some(wish) => context
-            .client
-            .send(Method::POST, &path, &json!({ "wish": wish }))?,
+        Some(operation) => {
+            context
+                .client
+                .send(Method::POST, &path, &json!({ "operation": operation }))?
+        }
     };
     context.output.show(&facts, |facts| page(lun, facts));
     Ok(())

@@ -38,8 +38,8 @@ pub(super) struct Commands {
     /// task again.
     pub(super) watched: BTreeMap<Itt, Running>,
     pub(super) runs: u64,
-    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its
-    /// wish done.
+    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds it
+    /// done.
     pub(super) taken_away: BTreeSet<Itt>,
 }
 

@@ -67,7 +67,7 @@ impl Backing {
         }
     }
 
-    /// As a wish: the pool, or what there is instead.
+    /// As a request states it: the pool, or what there is instead.
     #[must_use]
     pub fn to_spec(&self) -> (Option<String>, Option<BackendSpec>) {
         (self.pool().map(str::to_owned), self.own().cloned())

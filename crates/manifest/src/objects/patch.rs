@@ -103,7 +103,7 @@ pub struct GrantPatch {
 }
 
 impl Patch {
-    /// The wish that it is, over the objects as they are.
+    /// The request that it is, over the objects as they are.
     pub(crate) fn over(&self, current: &Objects) -> Result<ObjectSet, Problem> {
         let name = &self.name;
         let absent = |section| Problem::not_found(section, name);

@@ -13,7 +13,7 @@ use env::sim::{Fault, FaultPlan, World, WorldConfig};
 use manifest::code::Code;
 use manifest::config::Config;
 use manifest::document;
-use manifest::journal::{JournalRequest, JournalState, JournalWish};
+use manifest::journal::{JournalOp, JournalRequest, JournalState};
 use manifest::objects::LunSpec;
 use manifest::plan::{Edit, Section, Subject};
 use manifest::size::Size;
@@ -135,7 +135,7 @@ fn a_journal_whose_record_another_version_wrote_is_not_opened_and_the_record_sta
         // Whoever wants to do without what it says can.
         let node = Rc::clone(&bench.served().1.0);
         let discard = JournalRequest {
-            wish: JournalWish::Discard,
+            operation: JournalOp::Discard,
             confirm: Some("default".to_owned()),
             dry_run: false,
         };

@@ -7,7 +7,7 @@ use crate::journal::pool_journal::PoolJournal;
 use crate::lun::layers::journal_id;
 use manifest::code::Code;
 use manifest::config::Pool;
-use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalState, JournalWish};
+use manifest::journal::{JournalLoss, JournalOp, JournalOutcome, JournalRequest, JournalState};
 use manifest::problem::Problem;
 use std::rc::Rc;
 use units::text::counted;
@@ -43,19 +43,19 @@ impl Inner {
             unknown: None,
             journal: None,
         };
-        match (request.wish, state) {
-            (JournalWish::Reopen, JournalState::Open) => {}
-            (JournalWish::Reopen, JournalState::Failed | JournalState::Missing) => {
+        match (request.operation, state) {
+            (JournalOp::Reopen, JournalState::Open) => {}
+            (JournalOp::Reopen, JournalState::Failed | JournalState::Missing) => {
                 if !request.dry_run {
                     self.reopen(pool).await.map_err(|error| unusable(&error))?;
                     outcome.changed = true;
                 }
             }
-            (JournalWish::Discard, JournalState::Open) => {
+            (JournalOp::Discard, JournalState::Open) => {
                 let detail = format!("the journal of pool {name} is open and takes writes");
                 return Err(Problem::new(Code::JournalServes, detail));
             }
-            (JournalWish::Discard, JournalState::Failed | JournalState::Missing) => {
+            (JournalOp::Discard, JournalState::Failed | JournalState::Missing) => {
                 (outcome.losses, outcome.unknown) = self.losses(pool).await;
                 if !request.dry_run {
                     self.give_up(pool, request, &outcome).await?;

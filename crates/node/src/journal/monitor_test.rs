@@ -8,7 +8,7 @@ use engine::Engine;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, World, WorldConfig};
 use manifest::config::{self, Config};
-use manifest::journal::{JournalRequest, JournalState, JournalWish};
+use manifest::journal::{JournalOp, JournalRequest, JournalState};
 use manifest::plan::Edit;
 use manifest::size::Size;
 use std::collections::BTreeMap;
@@ -152,9 +152,9 @@ impl Bench {
         })
     }
 
-    fn asks(&self, wish: JournalWish) -> Result<(), String> {
+    fn asks(&self, operation: JournalOp) -> Result<(), String> {
         let request = JournalRequest {
-            wish,
+            operation,
             confirm: Some("default".to_owned()),
             dry_run: false,
         };
@@ -227,11 +227,11 @@ impl Bench {
             }
             Event::Reopen => {
                 // It may be refused, with a reason.
-                let _ = self.asks(JournalWish::Reopen);
+                let _ = self.asks(JournalOp::Reopen);
             }
             Event::Discard => {
                 let served = self.state().0 == JournalState::Open;
-                let asked = self.asks(JournalWish::Discard);
+                let asked = self.asks(JournalOp::Discard);
                 assert!(!served || asked.is_err(), "{:?}", self.story);
                 if asked.is_ok() {
                     // Another one was made in the place.
@@ -295,13 +295,13 @@ impl Bench {
         let mut state = self.judge();
         if state == JournalState::Failed {
             self.story.push(Event::Reopen);
-            let asked = self.asks(JournalWish::Reopen);
+            let asked = self.asks(JournalOp::Reopen);
             assert_eq!(asked, Ok(()), "{:?}", self.story);
             state = self.judge();
         }
         if state == JournalState::Missing && self.file == File::Older {
             self.story.push(Event::Discard);
-            let asked = self.asks(JournalWish::Discard);
+            let asked = self.asks(JournalOp::Discard);
             assert_eq!(asked, Ok(()), "{:?}", self.story);
             state = self.judge();
         }

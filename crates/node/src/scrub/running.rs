@@ -17,7 +17,7 @@ use manifest::code::Code;
 use manifest::document::{self, DocumentError};
 use manifest::objects::Lun;
 use manifest::problem::Problem;
-use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
+use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubOp, ScrubState};
 use manifest::time::rfc3339;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
@@ -110,11 +110,11 @@ impl Inner {
     pub(crate) async fn scrub(
         self: &Rc<Self>,
         naa: &str,
-        wish: ScrubWish,
+        operation: ScrubOp,
     ) -> Result<ScrubFacts, Problem> {
-        match wish {
-            ScrubWish::Start => self.start_scrub(naa).await?,
-            ScrubWish::Stop => self.scrubs.stop(naa).await,
+        match operation {
+            ScrubOp::Start => self.start_scrub(naa).await?,
+            ScrubOp::Stop => self.scrubs.stop(naa).await,
         }
         let none = || {
             Problem::new(Code::NotFound, "it has never been scrubbed")

@@ -135,7 +135,7 @@ impl Storage {
         out
     }
 
-    /// `known` as this wish has it.
+    /// `known` as this request has it.
     #[must_use]
     pub fn over(&self, known: Self) -> Self {
         let mut out = known;
