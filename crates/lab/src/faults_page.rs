@@ -2,6 +2,7 @@
 
 use crate::bed::Side;
 use crate::faults::{FaultsReport, FaultsRow};
+use crate::figures::PathState;
 use crate::svg::{self, Line, Marks, escape};
 use std::fmt::Write as _;
 
@@ -67,7 +68,7 @@ impl FaultsReport {
             let portal = path.portal.rsplit_once(':').map(|it| it.0)?;
             let host = self.topology.find_address(Side::Host, &path.from)?;
             let target = self.topology.find_address(Side::Target, portal)?;
-            Some((host, target, path.state == "active"))
+            Some((host, target, path.state == PathState::Active))
         });
         lines.collect()
     }

@@ -99,8 +99,8 @@ pub struct PathFigures {
     pub from: String,
     /// The target's portal.
     pub portal: String,
-    /// As the initiator calls it, such as `active`.
-    pub state: String,
+    /// How it was when the run ended.
+    pub state: PathState,
     /// Operations.
     pub ios: u64,
     /// Bytes that its operations moved, reads and writes together.
@@ -108,4 +108,30 @@ pub struct PathFigures {
     /// Segments that were sent again, where the initiator can say.
     #[serde(default)]
     pub retransmits: u64,
+}
+
+/// How a path is, in the words that the initiator reports. A word that is not known fails the run:
+/// a diagram must not draw a path as idle because nobody knew its state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathState {
+    /// It carries I/O.
+    Active,
+    /// It is logged in and idle.
+    Standby,
+    /// It works, and worse than others.
+    Marginal,
+    /// It is tried before I/O goes over it again.
+    Proving,
+    /// It logs in.
+    Connecting,
+    /// Nothing is logged in there.
+    #[default]
+    Cold,
+    /// It failed.
+    Down,
+    /// It showed another logical unit.
+    Quarantined,
+    /// An administrator has switched it off.
+    Disabled,
 }

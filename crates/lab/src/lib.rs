@@ -35,7 +35,7 @@ pub use bed::{Bed, Port, Side, Topology};
 pub use claim::Claim;
 pub use error::{Kind, LabError};
 pub use fault::Harm;
-pub use figures::{Direction, Figures, Interval, Latency, PathFigures, Verified};
+pub use figures::{Direction, Figures, Interval, Latency, PathFigures, PathState, Verified};
 pub use published::{Pair, SectorRow, Switching};
 pub use rate::Rate;
 pub use rig::{Disk, Rig, Use};

@@ -364,6 +364,7 @@ impl MpioReport {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::figures::PathState;
 
     fn row(test: &'static str, read: f64, write: f64) -> MpioRow {
         let cell = |mbps| Cell {
@@ -397,17 +398,17 @@ mod test {
     #[test]
     fn paths_are_drawn_between_the_ports_whose_addresses_they_have() {
         let mut row = row("ours", 0.0, 0.0);
-        let path = |from: &str, portal: &str, state: &str| PathFigures {
+        let path = |from: &str, portal: &str, state: PathState| PathFigures {
             from: from.to_owned(),
             portal: portal.to_owned(),
-            bytes: u64::from(state == "active"),
-            state: state.to_owned(),
+            bytes: u64::from(state == PathState::Active),
+            state,
             ..PathFigures::default()
         };
         row.write.paths = vec![
-            path("10.77.0.4", "10.77.0.102:3260", "active"),
-            path("eth1", "10.77.0.101:3260", "standby"),
-            path("10.77.0.1", "10.9.9.9:3260", "active"),
+            path("10.77.0.4", "10.77.0.102:3260", PathState::Active),
+            path("eth1", "10.77.0.101:3260", PathState::Standby),
+            path("10.77.0.1", "10.9.9.9:3260", PathState::Active),
         ];
         let report = MpioReport {
             lab: "mpio",

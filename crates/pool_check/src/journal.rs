@@ -59,8 +59,11 @@ pub struct RingView {
     pub changes: u64,
     /// How both copies are.
     pub checkpoint: String,
-    /// `good`, or where it stops and why.
+    /// `good`, or where it stops and why: for people.
     pub state: String,
+    /// Nothing stops a replay of it.
+    #[serde(skip)]
+    pub is_good: bool,
 }
 
 /// What it holds of a LUN.
@@ -133,6 +136,7 @@ fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> J
         used: ring.used_blocks * BLOCK_BYTES,
         batches: ring.batches,
         changes: ring.changes,
+        is_good: ring.stop.is_none(),
         state: ring
             .stop
             .clone()
@@ -171,7 +175,7 @@ impl JournalView {
         if self.good {
             return None;
         }
-        let stopped = self.rings.iter().filter(|ring| ring.state != "good");
+        let stopped = self.rings.iter().filter(|ring| !ring.is_good);
         let stopped: Vec<String> = stopped
             .map(|ring| format!("ring {}: {}", ring.ring, ring.state))
             .collect();

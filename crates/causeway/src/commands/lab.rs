@@ -295,3 +295,18 @@ fn show<T: Serialize>(
     output.show(report, |_| text);
     Ok(())
 }
+
+#[cfg(test)]
+mod test {
+    use serde_json::json;
+
+    /// A lab reads what `bench` reports, of which the states of paths are the host's words.
+    #[test]
+    fn a_lab_knows_every_state_of_a_path_that_a_host_reports() {
+        for state in host::PATH_STATES {
+            let read: lab::PathState = serde_json::from_value(json!(state)).unwrap();
+            assert_eq!(json!(read), json!(state));
+        }
+        serde_json::from_value::<lab::PathState>(json!("idle")).unwrap_err();
+    }
+}
