@@ -394,7 +394,7 @@ impl DiskLane {
 
     /// The last test before the medium; the submission follows in the same poll.
     fn may_write(&self, fence: Fence) -> Result<(), IoError> {
-        if !self.volume.fences.holds(fence) {
+        if !self.volume.fences.is_current(fence) {
             return Err(IoError::Fenced);
         }
         if self.volume.is_broken() {

@@ -139,7 +139,7 @@ impl RbdLane {
 
     /// The last test before the medium; the submission follows in the same poll.
     fn may(&self, op: &Op, origin: &Origin) -> Result<(), IoError> {
-        if op.mutates() && !self.image.fences().holds(origin.fence) {
+        if op.mutates() && !self.image.fences().is_current(origin.fence) {
             return Err(IoError::Fenced);
         }
         if self.image.cluster().is_shut_out() {

@@ -66,9 +66,9 @@ impl Fences {
         }
     }
 
-    /// The request may still write.
+    /// The request may still write: nobody has raised its slot since it was made.
     #[must_use]
-    pub fn holds(&self, fence: Fence) -> bool {
+    pub fn is_current(&self, fence: Fence) -> bool {
         fence.epoch >= self.epoch_of(fence.slot)
     }
 
@@ -93,8 +93,8 @@ mod test {
         let old = fences.current(FenceSlot(1));
         let other = fences.current(FenceSlot(2));
         let new = fences.raise(FenceSlot(1));
-        assert!(!fences.holds(old));
-        assert!(fences.holds(new));
-        assert!(fences.holds(other));
+        assert!(!fences.is_current(old));
+        assert!(fences.is_current(new));
+        assert!(fences.is_current(other));
     }
 }

@@ -132,7 +132,8 @@ fn ring_history(here: &Ring, ring: u32, slot: Slot) -> RingHistory {
     }
 }
 
-/// Changes of the volume wait from now on; answers when none is on its way around the log.
+/// Puts a hold on the volume: its changes wait from now on. Answers when none is on its way around
+/// the log.
 async fn hold(ring: &Rc<Ring>, slot: Slot) {
     ring.wait_until(Condition::IsNotHeld(slot)).await;
     ring.apply(Event::Wait(slot, Wait::Hold));

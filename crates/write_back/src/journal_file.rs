@@ -580,10 +580,10 @@ async fn fill(file: &Rc<dyn File>, bytes: u64) -> io::Result<()> {
 
 pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
     let missing = error.kind() == io::ErrorKind::NotFound;
-    let held = error.kind() == io::ErrorKind::WouldBlock;
+    let is_locked = error.kind() == io::ErrorKind::WouldBlock;
     let next_step = if missing {
         "bring it back: it may hold writes that were acknowledged and are nowhere else"
-    } else if held {
+    } else if is_locked {
         "stop what uses it, another causeway included"
     } else {
         "check the device and its permissions"

@@ -12,8 +12,8 @@
 //!
 //! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core;
 //! an address of a volume belongs to one ring for ever, so that all changes of it have one order.
-//! What waits for a ring's log is bounded in bytes and changes by permits; who has none waits its
-//! turn.
+//! What waits for a ring's log is bounded in bytes and changes by permits, and what a volume has in
+//! it by its share (`admission/`); who has neither waits its turn.
 //!
 //! The state of a ring is a machine (`ring/machine.rs`) that nothing else changes; its driver
 //! (`ring/driver.rs`) does what it says, and has all who wait for that state (`ring/waiting.rs`).
@@ -30,6 +30,7 @@
 //! in the log is reported for exactly its blocks, until they are written again.
 
 mod addresses;
+mod admission;
 mod cut;
 mod destage;
 mod exchange;
@@ -37,7 +38,6 @@ mod history;
 mod journal_file;
 mod lane;
 mod mode;
-mod permits;
 mod replay;
 mod rest;
 mod ring;

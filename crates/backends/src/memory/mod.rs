@@ -275,7 +275,7 @@ impl MemoryLane {
     }
 
     fn change(&self, range: LbaRange, change: Change, fence: Fence) -> IoResult {
-        if !self.volume.fences.holds(fence) {
+        if !self.volume.fences.is_current(fence) {
             return Err(IoError::Fenced);
         }
         match change {

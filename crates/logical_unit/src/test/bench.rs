@@ -137,7 +137,7 @@ impl Lane for MediumLane {
         {
             let mut inner = medium.0.lock().unwrap();
             inner.given += 1;
-            if !inner.fences.holds(io.origin().fence) {
+            if !inner.fences.is_current(io.origin().fence) {
                 return Answer::ready(Err(IoError::Fenced));
             }
         }

@@ -1,6 +1,6 @@
 //! Those who wait for their changes to be stable, as the machine knows them by their tokens.
 
-use crate::permits::Permit;
+use crate::admission::Permit;
 use journal::Token;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;

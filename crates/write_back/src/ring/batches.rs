@@ -8,8 +8,8 @@ use std::rc::Rc;
 pub(crate) async fn write_batches(ring: Rc<Ring>) {
     while !ring.machine().is_closing() {
         // Asked in the same poll that hands them to the device.
-        let holds = |slot, fence| ring.holds(slot, fence);
-        let goes_on = ring.ask(Event::WriteNext(&holds), |effects| {
+        let is_current = |slot, fence| ring.is_current(slot, fence);
+        let goes_on = ring.ask(Event::WriteNext(&is_current), |effects| {
             let writes =
                 |it: &Effect| matches!(it, Effect::WriteBatch(_) | Effect::WriteCheckpoint(_));
             effects.iter().any(writes)

@@ -13,7 +13,7 @@ use super::event::{Effect, Effects, Event, Extent, Failure};
 use super::grace::Grace;
 use super::machine::Machine;
 use super::waiting::{Condition, Waiters};
-use crate::permits::Permits;
+use crate::admission::Permits;
 use env::{CoreHandle, Durable, File, FileOp};
 use futures_util::future::select;
 use journal::{BLOCK, CheckpointWrite, Slot, VolumeId, Write};
@@ -120,10 +120,10 @@ impl Ring {
     }
 
     /// The writer has not lost its right to write; where the volume is gone, the machine knows.
-    pub(super) fn holds(&self, slot: Slot, fence: Fence) -> bool {
+    pub(super) fn is_current(&self, slot: Slot, fence: Fence) -> bool {
         let backings = self.backings();
         let open = backings.of(slot).open.as_ref();
-        open.is_none_or(|it| it.fences.holds(fence))
+        open.is_none_or(|it| it.fences.is_current(fence))
     }
 
     /// The volume's place here, once it was taken in.

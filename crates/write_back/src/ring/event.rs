@@ -21,7 +21,7 @@ pub(crate) struct HostChange {
     pub(crate) around: MayGoAround,
     pub(crate) fence: Fence,
     /// Its writer has not lost its right.
-    pub(crate) holds: bool,
+    pub(crate) is_current: bool,
     pub(crate) now: Now,
 }
 
@@ -82,7 +82,7 @@ impl Failure {
 }
 
 /// Whether a writer of a volume still has its right. Other cores take it, in memory that all share.
-pub(crate) type Holds<'a> = &'a dyn Fn(Slot, Fence) -> bool;
+pub(crate) type IsCurrent<'a> = &'a dyn Fn(Slot, Fence) -> bool;
 
 /// What happens.
 pub(crate) enum Event<'a> {
@@ -97,7 +97,7 @@ pub(crate) enum Event<'a> {
     /// What went around the log is answered by the backing volume and by the log.
     EndWriteAround(WriteAroundId),
     /// The next batch or checkpoint may be written.
-    WriteNext(Holds<'a>),
+    WriteNext(IsCurrent<'a>),
     /// Nothing has come for a while: the log may say that its last batch was stable.
     Seal,
     /// A batch was written, or not.

@@ -10,9 +10,9 @@
 //! and its driver does that in the same poll.
 //!
 //! **What is not here, and why.**
-//! - Who waits for room ([permits](crate::permits), and his [share](Machine::has_share), of which
-//!   the machine says only what it is): how long a request waits before it is asked for is no state
-//!   of the log. Permits bound memory, and come back wherever they are dropped.
+//! - Requests that wait for room: they have no effect on the log yet. The machine says whether a
+//!   volume [has its share](Machine::has_share), and the driver has its requests wait.
+//!   [Permits](crate::admission::Permits) bound memory, and come back wherever they are dropped.
 //! - Who still reads from the log or from a backing volume ([`Grace`](super::grace::Grace)): that
 //!   ends with a future that is dropped, and delays only the driver.
 //! - Modes and fences: other cores change them. Events say how they are.
@@ -38,7 +38,7 @@ pub(crate) use reads::Places;
 
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
-use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Holds, Note, Wait};
+use super::event::{Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, Note, Wait};
 use super::relocated::Relocated;
 use super::volumes::{OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
@@ -131,7 +131,7 @@ impl Machine {
                 self.write_arounds.end(id);
                 effects.push(Effect::WakeOthers);
             }
-            Event::WriteNext(holds) => self.write_next(holds, effects),
+            Event::WriteNext(is_current) => self.write_next(is_current, effects),
             Event::Seal => self.seal(effects),
             Event::BatchEnded { number, result } => self.batch_ended(number, result, effects),
             Event::CheckpointEnded(result) => {
@@ -213,12 +213,12 @@ impl Machine {
         Effect::Submitted { token, bytes }
     }
 
-    fn write_next(&mut self, holds: Holds<'_>, effects: &mut Effects) {
+    fn write_next(&mut self, is_current: IsCurrent<'_>, effects: &mut Effects) {
         if self.is_closing {
             return;
         }
         // In the same step as what follows: whoever has lost the right gets nothing into a batch.
-        self.withdraw_fenced(holds, effects);
+        self.withdraw_fenced(is_current, effects);
         let next = self.log.next_step();
         self.is_full = matches!(next, Some(Next::Full));
         match next {
@@ -338,10 +338,10 @@ impl Machine {
     }
 
     /// Changes that wait for a batch whose writer has lost its right: they get into none.
-    fn withdraw_fenced(&mut self, holds: Holds<'_>, effects: &mut Effects) {
+    fn withdraw_fenced(&mut self, is_current: IsCurrent<'_>, effects: &mut Effects) {
         let fenced = |it: &Waiting, volume: &VolumeState| {
             // What has no blocks is asked for by no host.
-            !it.sectors.is_empty() && (volume.open.is_none() || !holds(it.slot, it.fence))
+            !it.sectors.is_empty() && (volume.open.is_none() || !is_current(it.slot, it.fence))
         };
         self.withdraw(fenced, effects, |_, _| IoError::Fenced);
     }

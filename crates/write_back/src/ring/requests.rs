@@ -154,7 +154,7 @@ impl Ring {
     /// Where it goes is for the machine to say.
     fn change(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
         let (kind, data, durability) = parts_of(&op);
-        let (holds, around) = self.terms(slot, kind, data.len(), durability, origin);
+        let (is_current, around) = self.terms(slot, kind, data.len(), durability, origin);
         let change = HostChange {
             slot,
             range: op.range().expect("a change has blocks"),
@@ -162,7 +162,7 @@ impl Ring {
             data,
             around,
             fence: origin.fence,
-            holds,
+            is_current,
             now: self.core.recent(),
         };
         match self.ask(Event::Change(change), Taken::of) {
@@ -235,7 +235,7 @@ impl Ring {
             volatile: durability == Durability::Cached && backing.modes.is_volatile(),
             stable: kind == Kind::Write && bytes >= backing.modes.write_around_from(),
         };
-        (backing.fences.holds(origin.fence), around)
+        (backing.fences.is_current(origin.fence), around)
     }
 
     /// Says something in the log that is of no host's blocks; answers when it is stable.

@@ -67,7 +67,7 @@ impl Ring {
     /// How it is.
     pub(crate) fn status(&self, number: u32) -> RingStatus {
         let (machine, counts) = (self.machine(), *self.counts.borrow());
-        let (now, admitted) = (self.core.now(), self.permits.held());
+        let (now, admitted) = (self.core.now(), self.permits.used());
         let ring = machine.ring();
         let oldest = machine.oldest(1);
         let oldest = oldest.and_then(|it| self.ages.borrow_mut().of(it.first(), now));

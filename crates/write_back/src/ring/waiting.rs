@@ -1,4 +1,4 @@
-//! Whoever waits for the state of a ring does it here: until a condition that has a name holds, or
+//! Whoever waits for the state of a ring does it here: until a condition that has a name is met, or
 //! until there is work.
 
 use super::machine::Machine;
@@ -30,7 +30,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    pub(super) fn holds(self, machine: &Machine) -> bool {
+    pub(super) fn is_met(self, machine: &Machine) -> bool {
         match self {
             Self::GoesOn { slot, changes } => !machine.volume(slot).makes_wait(changes),
             Self::HasShare(slot) => {
@@ -86,7 +86,7 @@ impl Waiters {
     pub(super) async fn until(&self, machine: &RefCell<Machine>, condition: Condition) {
         loop {
             let woken = self.others.notified();
-            if condition.holds(&machine.borrow()) {
+            if condition.is_met(&machine.borrow()) {
                 return;
             }
             if matches!(condition, Condition::IsDrained { .. }) {

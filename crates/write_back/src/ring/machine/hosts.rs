@@ -71,7 +71,7 @@ impl Machine {
 
     /// Whether the writer may write, and the log takes anything.
     fn takes(&self, it: &HostChange) -> Result<(), IoError> {
-        if !it.holds {
+        if !it.is_current {
             return Err(IoError::Fenced);
         }
         if self.log.ring().has_failed() {

@@ -1,21 +1,10 @@
-//! How much of a log a volume may have, so that others always find room.
-//!
-//! One volume alone may have three quarters of it, and half of a very small one, and so may those
-//! together that are known not to be destaged: with the eighth that may [wait](crate::permits) an
-//! eighth is always left. Where those that are not destaged have half of it and nothing but them
-//! is relocated any more, their writes get the error that the backing volume gives.
+//! What a ring's volumes have of its log, for [`Share`] to decide by.
 
 use super::Machine;
+use crate::admission::Share;
 use journal::Slot;
 use units::Lba;
 use volume::IoError;
-
-/// Volumes that cannot be destaged may together have the log's room divided by this.
-const FAILED_PART_MAX: u64 = 2;
-
-/// Blocks of the log that what is relocated may take for itself, beside what it relocates: batches
-/// that are not full.
-const RELOCATING_BLOCKS: u64 = 256;
 
 impl Machine {
     /// Pages in the log of volumes that are known not to be destaged.
@@ -27,12 +16,14 @@ impl Machine {
             .sum()
     }
 
-    /// Volumes that are not destaged have all that they may have: half of the log, so that others
-    /// have the rest.
+    fn share(&self) -> Share {
+        Share::of_log(self.ring().room_blocks())
+    }
+
+    /// Writes of volumes that are not destaged are refused.
     pub(crate) fn refuses_some(&self) -> bool {
-        let most = self.ring().room_blocks() / FAILED_PART_MAX;
-        // What only waits for its turn does not count: it is relocated when that comes, if it must.
-        self.failed_pages() >= most && self.relocated_blocks() >= most / 2
+        let share = self.share();
+        share.is_spent(self.failed_pages(), self.relocated_blocks())
     }
 
     /// What a write of the volume is answered, while it is refused: what the backing volume would
@@ -44,9 +35,8 @@ impl Machine {
 
     /// One more change of the volume leaves room in the log for others.
     pub(crate) fn has_share(&self, slot: Slot) -> bool {
-        let ring = self.ring();
-        let room = ring.room_blocks();
-        if self.volumes().len() == 1 || ring.used_blocks() < room / 2 || ring.has_failed() {
+        let (ring, share) = (self.ring(), self.share());
+        if self.volumes().len() == 1 || share.is_free(ring.used_blocks()) || ring.has_failed() {
             return true;
         }
         let own = u64::from(self.index().pages_of(slot));
@@ -55,6 +45,6 @@ impl Machine {
         } else {
             own
         };
-        pages < room / 4 * 3 - RELOCATING_BLOCKS.min(room / 4)
+        share.has_room(pages)
     }
 }

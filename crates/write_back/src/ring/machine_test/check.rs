@@ -238,13 +238,13 @@ impl World {
         }
         let newest = self.machine.newest_write_around();
         all.extend(newest.map(Condition::NoWriteAroundUntil));
-        all.retain(|it| !it.holds(&self.machine));
+        all.retain(|it| !it.is_met(&self.machine));
         all
     }
 
     pub(super) fn check_woken(&self, before: &[Condition], effects: &Effects) {
         let woken = effects.iter().any(|it| matches!(it, Effect::WakeOthers));
-        let met = before.iter().find(|it| it.holds(&self.machine));
+        let met = before.iter().find(|it| it.is_met(&self.machine));
         assert!(woken || met.is_none(), "{met:?}, and nobody is woken");
     }
 

@@ -128,7 +128,7 @@ impl World {
             (Kind::Write, data(&sectors, stamp))
         };
         let must_wait = self.must_wait(slot, true);
-        let lost = !self.holds(fence);
+        let lost = !self.is_current(fence);
         let refused = self.failed || lost;
         let goes_around = self.goes_around(slot, &sectors, around);
         let replies = self.apply(Event::Change(HostChange {
@@ -138,7 +138,7 @@ impl World {
             data: bytes,
             around,
             fence,
-            holds: !lost,
+            is_current: !lost,
             now: Now(0),
         }));
         match replies.first() {
@@ -226,7 +226,7 @@ impl World {
         let Effect::Submitted { token, .. } = put else {
             panic!("{put:?} does not wait for the log")
         };
-        assert!(self.holds(fence) && !self.failed, "it is refused");
+        assert!(self.is_current(fence) && !self.failed, "it is refused");
         let pending = Pending {
             slot,
             range: range.clone(),
@@ -245,7 +245,7 @@ impl World {
         let mut around = self.hosts[number].around.take().unwrap();
         let is_known = !self.pending.contains_key(&around.token);
         let stable = is_known && !self.not_done.contains(&around.token);
-        let refused = !around.begun && !self.holds(self.hosts[number].fence);
+        let refused = !around.begun && !self.is_current(self.hosts[number].fence);
         let is_volatile = around.is_volatile();
         if !around.done && !refused && (is_volatile || stable) {
             if !around.begun {

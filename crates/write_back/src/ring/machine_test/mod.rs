@@ -275,7 +275,7 @@ fn stamp_of(bytes: &[u8]) -> u64 {
 }
 
 /// Whether a writer has its right, when hosts have lost theirs so often.
-fn holds(epochs: [u64; 2], fence: Fence) -> bool {
+fn is_current(epochs: [u64; 2], fence: Fence) -> bool {
     let place = fence.slot.0.checked_sub(1);
     place.is_none_or(|it| fence.epoch >= epochs[it as usize])
 }
@@ -364,8 +364,8 @@ impl World {
     }
 
     /// The writer still has its right.
-    fn holds(&self, fence: Fence) -> bool {
-        holds(self.epochs, fence)
+    fn is_current(&self, fence: Fence) -> bool {
+        is_current(self.epochs, fence)
     }
 
     fn has(&self, with: With) -> bool {
@@ -468,7 +468,7 @@ impl World {
         let records = batch.header.records.len();
         assert_eq!(fences.len(), records, "each was submitted");
         for fence in fences {
-            assert!(self.holds(fence), "{fence:?} has lost its right");
+            assert!(self.is_current(fence), "{fence:?} has lost its right");
         }
     }
 
@@ -492,7 +492,10 @@ impl World {
         self.not_done.insert(token);
         let withdrawn = error == IoError::Fenced;
         assert!(withdrawn || self.failed, "{error:?}");
-        assert!(!withdrawn || !self.holds(pending.fence), "it has its right");
+        assert!(
+            !withdrawn || !self.is_current(pending.fence),
+            "it has its right"
+        );
         assert!(!withdrawn || pending.batch.is_none(), "it is in a batch");
         // What was on its way when the log failed may be found by a replay.
         if let (Some(stamp), Some(_)) = (pending.stamp, pending.batch) {

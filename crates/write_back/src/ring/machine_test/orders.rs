@@ -195,7 +195,7 @@ fn a_round_waits_for_no_write_around_the_log_that_waits_for_room() {
         data: Buf::zeroes(512),
         around: stable,
         fence: Fence::default(),
-        holds: true,
+        is_current: true,
         now: Now(7),
     };
     machine.apply(Event::Change(change), &mut effects);
@@ -221,7 +221,7 @@ fn a_round_waits_for_no_write_around_the_log_that_waits_for_room() {
 #[test]
 fn a_long_change_is_in_several_records_or_in_none() {
     let mut machine = World::new(SECTORS, &[], &[]).machine;
-    let mut change = |kind, bytes: usize, data: Buf, holds| {
+    let mut change = |kind, bytes: usize, data: Buf, is_current| {
         let sectors = bytes as u64 / SECTOR;
         let mut effects = Effects::new();
         let change = Event::Change(HostChange {
@@ -231,7 +231,7 @@ fn a_long_change_is_in_several_records_or_in_none() {
             data,
             around: MayGoAround::default(),
             fence: Fence::default(),
-            holds,
+            is_current,
             now: Now(7),
         });
         machine.apply(change, &mut effects);

@@ -103,7 +103,7 @@ impl World {
             Step::ReadEnds(number) => self.hosts[number].reads = None,
             Step::Writer => {
                 let epochs = self.epochs;
-                let replies = self.apply(Event::WriteNext(&|_, fence| holds(epochs, fence)));
+                let replies = self.apply(Event::WriteNext(&|_, fence| is_current(epochs, fence)));
                 assert!(!self.closed || replies.is_empty(), "nothing new is begun");
                 let mut goes_on = false;
                 for reply in replies {

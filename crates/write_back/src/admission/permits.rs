@@ -1,9 +1,9 @@
 //! How much may wait for a ring's log at once: whoever comes when that is reached waits for
 //! something to be stable, in turn.
 //!
-//! **Invariants.** What is held is bounded in bytes and by [`JOBS_MAX`], and one change more. Those
-//! who wait go on in the order in which they came, and nobody overtakes them. A permit that is
-//! dropped is given back, wherever that happens.
+//! **Invariants.** What is in use is bounded in bytes and by [`JOBS_MAX`], and one change more.
+//! Those who wait go on in the order in which they came, and nobody overtakes them. A permit that
+//! is dropped is given back, wherever that happens.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,12 +29,12 @@ pub(crate) struct Permits {
 
 #[derive(Default)]
 struct Inner {
-    held: Admitted,
+    used: Admitted,
     waiting: VecDeque<Turn>,
     waited: u64,
 }
 
-/// What is held of permits.
+/// What the permits that are in use stand for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Admitted {
     pub(crate) bytes: usize,
@@ -64,8 +64,8 @@ impl Permits {
     }
 
     fn has_room(&self) -> bool {
-        let held = self.held();
-        held.bytes < self.bytes_max && held.jobs < JOBS_MAX
+        let used = self.used();
+        used.bytes < self.bytes_max && used.jobs < JOBS_MAX
     }
 
     /// There is room, and nobody waits for it.
@@ -77,8 +77,8 @@ impl Permits {
     /// has come, or it must not wait.
     pub(crate) fn take(self: &Rc<Self>, bytes: usize) -> Permit {
         let mut inner = self.inner.borrow_mut();
-        inner.held.bytes += bytes;
-        inner.held.jobs += 1;
+        inner.used.bytes += bytes;
+        inner.used.jobs += 1;
         let of = Rc::clone(self);
         Permit { of, bytes }
     }
@@ -92,9 +92,9 @@ impl Permits {
         woken
     }
 
-    /// What is held now.
-    pub(crate) fn held(&self) -> Admitted {
-        self.inner.borrow().held
+    /// What is in use now.
+    pub(crate) fn used(&self) -> Admitted {
+        self.inner.borrow().used
     }
 
     /// Changes that had to wait so far.
@@ -118,11 +118,11 @@ impl Permits {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut inner = self.of.inner.borrow_mut();
-        inner.held.bytes -= self.bytes;
-        inner.held.jobs -= 1;
+        inner.used.bytes -= self.bytes;
+        inner.used.jobs -= 1;
         drop(inner);
         while let Some(Turn { bytes, wake }) = self.of.next_turn() {
-            // Nobody can have closed it since it was looked at: all of this is one core's.
+            // Nobody can have closed it since it was chosen: all of this is one core's.
             let _ = wake.send(self.of.take(bytes));
         }
     }
@@ -133,7 +133,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn what_is_held_is_bounded_and_those_who_wait_go_on_in_turn() {
+    fn what_is_in_use_is_bounded_and_those_who_wait_go_on_in_turn() {
         let permits = Permits::of_log(1 << 40);
         let large = permits.take(permits.bytes_max - 1);
         assert!(permits.are_free());
@@ -146,12 +146,12 @@ mod test {
         let first = first.try_recv().unwrap();
         assert!(third.try_recv().is_err(), "there is no room again");
         let bytes = permits.bytes_max - 1 + 7;
-        assert_eq!(permits.held(), Admitted { bytes, jobs: 2 });
+        assert_eq!(permits.used(), Admitted { bytes, jobs: 2 });
         drop(large);
         let third = third.try_recv().unwrap();
-        assert_eq!(permits.held(), Admitted { bytes: 16, jobs: 2 });
+        assert_eq!(permits.used(), Admitted { bytes: 16, jobs: 2 });
         drop((first, third));
-        assert_eq!(permits.held(), Admitted::default());
+        assert_eq!(permits.used(), Admitted::default());
         assert!(permits.are_free());
         assert_eq!(permits.waited(), 3);
     }
@@ -159,23 +159,23 @@ mod test {
     #[test]
     fn nobody_overtakes_and_jobs_count_like_bytes() {
         let permits = Permits::of_log(1 << 40);
-        let mut held: Vec<Permit> = (0..JOBS_MAX).map(|_| permits.take(0)).collect();
+        let mut used: Vec<Permit> = (0..JOBS_MAX).map(|_| permits.take(0)).collect();
         assert!(!permits.are_free());
         let mut waiting: VecDeque<_> = (0..5).map(|_| permits.wait(0)).collect();
         while let Some(mut turn) = waiting.pop_front() {
             assert!(turn.try_recv().is_err());
-            held.pop();
-            held.push(turn.try_recv().unwrap());
+            used.pop();
+            used.push(turn.try_recv().unwrap());
             assert!(waiting.iter_mut().all(|it| it.try_recv().is_err()));
             assert!(!permits.are_free());
         }
-        held.pop();
+        used.pop();
         assert!(permits.are_free());
         // Whoever is woken and is gone gives back what it was given.
-        held.push(permits.take(0));
+        used.push(permits.take(0));
         let gone = permits.wait(3);
-        held.pop();
+        used.pop();
         drop(gone);
-        assert_eq!(permits.held().bytes, 0);
+        assert_eq!(permits.used().bytes, 0);
     }
 }
