@@ -50,8 +50,8 @@ impl Checksum {
     /// There was a checksum, and the map lost it: the block cannot be vouched for until it is
     /// written.
     pub const LOST: Self = Self(1);
-    /// A write of it failed: it may hold the old or the new. The next one who reads it takes the
-    /// checksum anew.
+    /// A write of it failed: it may hold the old or the new. The next one who reads it adopts its
+    /// checksum.
     pub const OPEN: Self = Self(2);
 
     /// Checksums that would be one of the words are moved by this.

@@ -128,7 +128,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             clean,
             count: 8,
             regions,
-            summed: if blank == Blank::Anything { 77 } else { 0 },
+            with_checksum: if blank == Blank::Anything { 77 } else { 0 },
         }
         .write()
     };

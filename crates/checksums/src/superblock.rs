@@ -16,7 +16,7 @@ pub(crate) const MAGIC: &[u8; 8] = b"CWSUMMAP";
 pub enum Blank {
     /// Zeroes, and anything else is damage: the volume was made with its map.
     Zeroes,
-    /// Anything: the map was made for a volume with contents. The next one who reads it takes the
+    /// Anything: the map was made for a volume with contents. The next one who reads it adopts its
     /// checksum.
     Anything,
 }
@@ -45,7 +45,7 @@ pub struct Superblock {
     pub regions: Box<[u32; REGIONS_MAX]>,
     /// Blocks that have a checksum, where those that have none may hold anything; after a crash not
     /// exactly. Else 0.
-    pub summed: u64,
+    pub with_checksum: u64,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -61,7 +61,7 @@ struct RawSuperblock {
     blocks: U64,
     count: U64,
     regions: [U32; REGIONS_OF_PAGES],
-    summed: U64,
+    with_checksum: U64,
     zero: [u8; 8],
     more_regions: [U32; REGIONS_MAX - REGIONS_OF_PAGES],
     rest: [u8; PAGE - 80 - 4 * REGIONS_MAX],
@@ -70,7 +70,7 @@ struct RawSuperblock {
 const _: () = assert!(size_of::<RawSuperblock>() == PAGE);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, map) == 16);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, regions) == 64);
-const _: () = assert!(std::mem::offset_of!(RawSuperblock, summed) == 320);
+const _: () = assert!(std::mem::offset_of!(RawSuperblock, with_checksum) == 320);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, more_regions) == 336);
 
 const CLEAN: u8 = 1;
@@ -124,7 +124,7 @@ impl Superblock {
             blocks: U64::new(self.blocks),
             count: U64::new(self.count),
             regions: std::array::from_fn(|at| U32::new(self.regions[at])),
-            summed: U64::new(self.summed),
+            with_checksum: U64::new(self.with_checksum),
             zero: [0; 8],
             more_regions: std::array::from_fn(|at| U32::new(self.regions[REGIONS_OF_PAGES + at])),
             rest: [0; PAGE - 80 - 4 * REGIONS_MAX],
@@ -182,9 +182,9 @@ impl Superblock {
             clean: raw.flags & CLEAN != 0,
             count: raw.count.get(),
             regions,
-            summed: raw.summed.get(),
+            with_checksum: raw.with_checksum.get(),
         };
-        if found.blank == Blank::Zeroes && found.summed != 0 {
+        if found.blank == Blank::Zeroes && found.with_checksum != 0 {
             return Err(Damage::Contradiction("every block of it has a checksum"));
         }
         if !(1..=checksums_max(covers)).contains(&found.checksums()) {

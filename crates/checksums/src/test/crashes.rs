@@ -50,7 +50,7 @@ impl World {
             clean: true,
             count: 0,
             regions: Box::new([0; REGIONS_MAX]),
-            summed: 0,
+            with_checksum: 0,
         };
         let disk = BTreeMap::from([(0, superblock.write())]);
         let tree = Tree::new(&superblock);

@@ -22,7 +22,7 @@ fn superblock() -> Superblock {
         clean: true,
         count: 6,
         regions,
-        summed: 0,
+        with_checksum: 0,
     }
 }
 
@@ -43,7 +43,7 @@ fn page(generation: u64) -> Page {
 fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
     let known = Superblock {
         blank: Blank::Anything,
-        summed: 1 << 40 | 7,
+        with_checksum: 1 << 40 | 7,
         ..superblock()
     };
     assert_eq!(Superblock::read(&known.write()), Ok(known.clone()));

@@ -116,7 +116,7 @@ impl Inside {
         }
     }
 
-    /// Whoever reads held blocks takes their checksums.
+    /// Whoever reads held blocks adopts their checksums.
     fn nobody_knows(&self, held: &Held) {
         let count = usize::try_from(held.blocks.end - held.blocks.start).expect("in memory");
         held.set(self, held.blocks.start, &vec![Checksum::OPEN; count]);

@@ -17,9 +17,9 @@ const PAGES_AT_ONCE: usize = 8;
 
 impl Map {
     /// Of so many blocks, those that are not blank.
-    pub(super) fn summed(&self, all: u64) -> u64 {
-        let summed = self.blank.summed.load(Ordering::Relaxed);
-        u64::try_from(summed).unwrap_or(0).min(all)
+    pub(super) fn with_checksum(&self, all: u64) -> u64 {
+        let with_checksum = self.blank.with_checksum.load(Ordering::Relaxed);
+        u64::try_from(with_checksum).unwrap_or(0).min(all)
     }
 
     /// Blocks without a checksum that may hold anything.
@@ -28,7 +28,7 @@ impl Map {
             Blank::Zeroes => 0,
             Blank::Anything => {
                 let all = lock(&self.superblock).checksums();
-                all - self.summed(all)
+                all - self.with_checksum(all)
             }
         }
     }
@@ -73,8 +73,10 @@ impl Inside {
             without += blanks?;
         }
         drop(counted);
-        let summed = i64::try_from(all - without).unwrap_or(i64::MAX);
-        map.blank.summed.store(summed, Ordering::Relaxed);
+        let with_checksum = i64::try_from(all - without).unwrap_or(i64::MAX);
+        map.blank
+            .with_checksum
+            .store(with_checksum, Ordering::Relaxed);
         // No block becomes blank again: what was counted goes to the file now, if it was not there.
         map.stable(&self.from).await?;
         if without == 0 && lock(&map.superblock).checksums() == all {

@@ -337,7 +337,8 @@ impl Inside {
         Ok(Held { holds, blocks })
     }
 
-    /// Reads held blocks, and mends or takes what can be.
+    /// Reads held blocks, repairs those of which there is another copy, and adopts the checksums
+    /// that nobody knows.
     pub(super) async fn read_held(
         &self,
         held: &Held,
@@ -363,7 +364,7 @@ impl Inside {
             match self.map.judge(checksum, block, &found) {
                 Verdict::Fits => mended.append_owned(found),
                 Verdict::Adopt => {
-                    self.take(held, block, &found, failed);
+                    self.adopt_one(held, block, &found, failed);
                     mended.append_owned(found);
                 }
                 Verdict::Differs => match self.repaired(block, checksum, origin).await {
@@ -383,11 +384,11 @@ impl Inside {
         }
     }
 
-    /// A held block gets the checksum of what was read after so many flushes had failed.
-    fn take(&self, held: &Held, block: u64, found: &Buf, failed: u64) {
+    /// Adopts the checksum of a held block that was read after so many flushes had failed.
+    fn adopt_one(&self, held: &Held, block: u64, found: &Buf, failed: u64) {
         let (map, cached) = (&self.map, Durability::Cached);
         map.is_written(&(block..block + 1), cached, failed, |is_there| {
-            // Else its next reader takes it.
+            // Else its next reader adopts it.
             if is_there {
                 held.set(self, block, &[map.checksum_of(block, found)]);
             }

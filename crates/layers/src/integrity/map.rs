@@ -46,7 +46,7 @@ pub(super) struct BlankBlocks {
     /// Not zeroes alone: they were written before there were checksums.
     pub(super) anything: AtomicBool,
     /// Blocks that have a checksum, where those without may hold anything.
-    pub(super) summed: AtomicI64,
+    pub(super) with_checksum: AtomicI64,
 }
 
 /// What may be written, and is to be written.
@@ -135,7 +135,9 @@ impl Map {
             per_checksum: superblock.per_checksum(),
             blank: BlankBlocks {
                 anything: AtomicBool::new(superblock.blank == Blank::Anything),
-                summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
+                with_checksum: AtomicI64::new(
+                    superblock.with_checksum.try_into().unwrap_or(i64::MAX),
+                ),
             },
             cache: Cache::new(options.resident_bytes / PAGE),
             tree: Mutex::new(tree),
@@ -175,7 +177,7 @@ impl Map {
     pub(super) fn changed(&self, page: &Arc<Resident>, changed: Changed) {
         if changed.filled != 0 && self.blank() == Blank::Anything {
             self.blank
-                .summed
+                .with_checksum
                 .fetch_add(changed.filled, Ordering::Relaxed);
         }
         if changed.dirtied {

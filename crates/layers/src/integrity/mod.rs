@@ -110,7 +110,7 @@ pub type OnFinding = Arc<dyn Fn(&Finding) + Send + Sync>;
 
 /// Another copy of the data, which a mirror has.
 pub trait Repair: Send + Sync {
-    /// What the other copy holds of these blocks. It is taken only if it fits the checksum.
+    /// What the other copy holds of these blocks. It is used only if it fits the checksum.
     fn copy_of(self: Arc<Self>, core: &CoreHandle, range: LbaRange) -> LocalFuture<Option<Buf>>;
 }
 
@@ -185,7 +185,7 @@ pub struct Integrity {
 impl Integrity {
     /// The journal's replay is over: from now on, a write of a part of a block that does not fit
     /// its checksum is refused. Until then, which only a volume that was not closed cleanly begins
-    /// with, it is taken.
+    /// with, the checksum is adopted.
     pub fn replayed(&self) {
         self.map.state.replaying.store(false, Ordering::Release);
     }

@@ -107,7 +107,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         clean: true,
         count: 0,
         regions: Box::new([0; REGIONS_MAX]),
-        summed: 0,
+        with_checksum: 0,
     };
     end_of_map(&superblock).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
     let file = spec.sidecar.open(core, how(Create::New, false)).await?;
@@ -443,8 +443,8 @@ impl Integrity {
     }
 
     /// After a crash: nobody knows whether these blocks, by numbers of blocks of 4096 bytes, are
-    /// old or new, and so does not their checksum. Those who read them next take it. To be called
-    /// before anything is read or written.
+    /// old or new, and so does not their checksum. Those who read them next adopt their
+    /// checksums. To be called before anything is read or written.
     ///
     /// # Errors
     /// What kept the map from being read or written.
@@ -461,7 +461,7 @@ impl Integrity {
         let per_block = (PAGE / self.map.covered_bytes) as u64;
         let blocks = blocks.map(|it| it.start * per_block..it.end * per_block);
         let opened = match open_up(&self.map, &from, blocks).await {
-            // Those who read them take their checksums all the same. After another crash the
+            // Those who read them adopt their checksums all the same. After another crash the
             // journal names them again: it forgets nothing before a flush, which waits for the map.
             Err(IoError::SpaceExhausted) => Ok(()),
             opened => opened,

@@ -87,7 +87,7 @@ impl Resident {
         Changed { dirtied, filled }
     }
 
-    /// The next one who reads these blocks takes their checksums, but for those that the map has
+    /// The next one who reads these blocks adopts their checksums, but for those that the map has
     /// lost, or that are `spared`.
     pub(super) fn open(&self, entries: Range<usize>, spared: Option<Checksum>) -> Changed {
         let keep = [

@@ -294,8 +294,8 @@ impl Map {
             // Closed before the journal was replayed, it is as after the crash.
             superblock.clean = close && !self.state.replaying.load(Ordering::Acquire);
             superblock.regions = lock(&self.tree).roots();
-            superblock.summed = match superblock.blank {
-                Blank::Anything => self.summed(superblock.checksums()),
+            superblock.with_checksum = match superblock.blank {
+                Blank::Anything => self.with_checksum(superblock.checksums()),
                 Blank::Zeroes => 0,
             };
             (SUPERBLOCKS_AT[superblock.slot()], superblock.write())

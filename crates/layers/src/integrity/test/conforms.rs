@@ -279,7 +279,7 @@ fn a_write_that_its_fence_stops_leaves_block_and_checksum_as_they_were() {
                     let refused = write(&lane, at, &of(2)).await;
                     assert_eq!(refused, Err(IoError::Fenced));
                     assert_eq!(read(&lane, at).await.unwrap(), of(1));
-                    // Of what was half done the next one who reads it takes the checksum.
+                    // The next one who reads what was half done adopts its checksum.
                     let torn = Action::FailAfter(IoError::MediumError { lba: at.start() });
                     stop.once(OpKind::Write, torn);
                     assert!(write(&lane, at, &of(3)).await.is_err());

@@ -139,7 +139,7 @@ fn what_is_not_flushed_and_differs_is_damage_only_where_it_can_be_flushed() {
 
 /// Nobody knew what a block held, as after a crash; it was read, and then a flush failed and lost
 /// what had been read.
-async fn what_was_taken_is_lost(core: CoreHandle, kind: Kind, adopted: bool) {
+async fn what_was_adopted_is_lost(core: CoreHandle, kind: Kind, adopted: bool) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
     let (faults, lane, findings) = opened(&core, kind, Blank::Anything).await;
@@ -162,11 +162,11 @@ async fn what_was_taken_is_lost(core: CoreHandle, kind: Kind, adopted: bool) {
 }
 
 #[test]
-fn what_was_taken_from_what_was_there_is_not_stable_before_a_flush() {
+fn what_was_adopted_from_what_was_there_is_not_stable_before_a_flush() {
     for kind in KINDS {
         for adopted in [false, true] {
             simulate(3, |core| {
-                Box::pin(what_was_taken_is_lost(core, kind, adopted))
+                Box::pin(what_was_adopted_is_lost(core, kind, adopted))
             });
         }
     }
