@@ -139,7 +139,7 @@ class Page(HTMLParser):
 
 
 def on_post_build(config):
-    """Looks every link up."""
+    """Resolves every link."""
     site = config["site_dir"]
     pages = {}
     for folder, _, names in os.walk(site):

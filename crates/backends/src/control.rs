@@ -185,7 +185,7 @@ pub async fn open_block(
 
 impl DiskVolume {
     /// Makes the file longer; what is added reads as zeroes. The volume has a new epoch when this
-    /// is durable. A device that has grown by itself is only looked at.
+    /// is durable. A device that has grown by itself is only measured.
     ///
     /// # Errors
     /// `StorageFull` (nothing has changed then for a thick file), `InvalidInput` where `size` is

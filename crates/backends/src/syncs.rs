@@ -1,6 +1,6 @@
 //! The syncs of one file that are under way, on all cores.
 //!
-//! The kernel reports a failed writeback once: to the sync that looks first, of all that share a
+//! The kernel reports a failed writeback once: to the sync that asks first, of all that share a
 //! descriptor, and a device reports a failed flush to whoever asked. Another sync of the same time
 //! succeeds, although what it was to make stable is lost, and its core may hear of it before the
 //! failed one's core does.

@@ -61,7 +61,7 @@ async fn read(lane: &Rc<dyn Lane>, shape: &Shape, from: u64, bytes: u64) -> Resu
     }
 }
 
-/// Looks at the start (and the end) of a target.
+/// Inspects the start (and the end) of a target.
 ///
 /// # Errors
 /// What failed, in words.
@@ -106,7 +106,7 @@ pub async fn inspect(
         }
         at += step;
     }
-    Ok(Found::Other("zeroes wherever it was looked at".to_owned()))
+    Ok(Found::Other("zeroes wherever it was inspected".to_owned()))
 }
 
 /// The label of an ext file system.

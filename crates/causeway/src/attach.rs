@@ -58,7 +58,7 @@ const CORES_MAX: usize = 4;
 /// does, it would take for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often the paths, and what of the log is lost, are looked at for the log.
+/// How often the paths, and what of the log is lost, are read for the log.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.

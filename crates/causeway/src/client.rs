@@ -176,7 +176,7 @@ impl Client {
         let whose = match owner.map(|it| std::os::unix::fs::MetadataExt::uid(&it)) {
             Some(uid) => format!("{path} is user {uid}'s"),
             // Its directory may not be entered.
-            None => format!("{path} cannot be looked at"),
+            None => format!("{path} cannot be inspected"),
         };
         problem.hint(format!(
             "{whose}, and this is user {me}: only the daemon's user and root may open the socket. Repeat with sudo, or as the \

@@ -20,7 +20,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Lines of usage name what a command takes. Clap's own ones in messages repeat whatever was given,
-/// so that --api, which the environment may set, looked as if it were required.
+/// so that --api, which the environment may set, seemed to be required.
 fn with_plain_usage(mut command: clap::Command) -> clap::Command {
     for verb in command.get_subcommands_mut() {
         *verb = with_plain_usage(std::mem::take(verb));

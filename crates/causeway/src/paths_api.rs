@@ -1,4 +1,4 @@
-//! The door through which `causeway path` looks at the volumes of running programs: a unix socket
+//! Where `causeway path` inspects the volumes of running programs: a unix socket
 //! for each process.
 //!
 //! ```text

@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use units::Reserves;
 
-/// How often the runtime's notices are looked at and the watchdog is notified.
+/// How often the runtime's notices are read and the watchdog is notified.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Payload memory of each core that commands of hosts cannot take, for write-back and for recovery
@@ -293,7 +293,7 @@ impl Signals {
     }
 }
 
-/// Until a signal: looks at notices, and notifies the watchdog while every core answers. Says why
+/// Until a signal: reads notices, and notifies the watchdog while every core answers. Says why
 /// where the process cannot go on.
 async fn watch(
     runtime: &Runtime,

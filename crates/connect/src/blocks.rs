@@ -167,7 +167,7 @@ const FLAT_SPACE: u16 = 0x4000;
 
 /// QEMU's `iscsi_co_readv` asks for the provisioning of BDRV_REQUEST_MAX_BYTES, 2147483136, which
 /// is no multiple of 4096, and `iscsi_co_block_status` asserts that it is; 7.2 does, and no later
-/// source that was looked at has mended it.
+/// source that was inspected has mended it.
 const THIN_4096: &str = "# careful: QEMU's own iSCSI driver (7.2 at least) ends with a failed assertion at reads from 32 KiB of thin LUNs with 4096-byte\n\
      # blocks. Let the kernel's initiator or `causeway attach` connect, or use a LUN of 512-byte blocks or a thick one (--thin false).\n";
 

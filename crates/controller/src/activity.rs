@@ -1,4 +1,4 @@
-//! What the node does, for whoever looks again and again.
+//! What the node does, for whoever samples it again and again.
 
 use super::Controller;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};

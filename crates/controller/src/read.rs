@@ -357,7 +357,7 @@ fn health(pool: &PoolFacts, severity: HealthSeverity) -> Option<String> {
     Some(format!("pool {}: {health}", pool.name))
 }
 
-/// What of the pools needs a look.
+/// What of the pools needs attention.
 fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
     let mut problems = Vec::new();
     for pool in pools {

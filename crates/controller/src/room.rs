@@ -8,10 +8,10 @@ use manifest::time::about;
 use manifest::view::MemoryView;
 use std::collections::BTreeMap;
 
-/// A forecast that comes sooner needs a look.
+/// A forecast that comes sooner needs attention.
 const SOON_SECONDS: u64 = 86_400;
 
-/// What of a pool's room needs a look.
+/// What of a pool's room needs attention.
 pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
     if !pool.members.is_empty() {
         // Nobody is refused what they were given: see `given_away`.

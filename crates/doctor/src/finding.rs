@@ -30,7 +30,7 @@ pub struct Finding {
     pub what: String,
     /// Why that matters.
     pub cause: String,
-    /// What to do, or to look at.
+    /// What to do, or to check.
     pub remedy: String,
 }
 

@@ -89,7 +89,7 @@ fn duplex(scene: &Scene) -> Finding {
             format!("{half} runs at half duplex"),
         )
         .because("both directions share the link and collide")
-        .remedy("let both ends negotiate, or set both to full duplex; look at the cable"),
+        .remedy("let both ends negotiate, or set both to full duplex; check the cable"),
     }
 }
 

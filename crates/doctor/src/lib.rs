@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Contract.** Nothing is changed. A check is a pure function of the [`Scene`]; each point of
-//! best practice has a finding, and a point that no program can see from here says what to look at.
+//! best practice has a finding, and a point that no program can see from here says what to check.
 //! Works without a URL (then every port of the host counts as a storage port) and without a daemon.
 
 mod finding;

@@ -24,7 +24,7 @@ fn target(scene: &Scene) -> Option<Finding> {
     let found = Finding::new("target", &[], Verdict::Problem, cause.clone());
     Some(
         found
-            .because("without it no path can be looked at")
+            .because("without it no path can be checked")
             .remedy(remedy.clone()),
     )
 }

@@ -1,8 +1,8 @@
-//! The points that no program sees from here, with what to look at.
+//! The points that no program sees from here, with what to check.
 
 use crate::finding::{Finding, Verdict};
 
-/// Number, name, what to look at.
+/// Number, name, what to check.
 const POINTS: &[(&[u8], &str, &str, &str)] = &[
     (
         &[1],
@@ -80,7 +80,7 @@ const POINTS: &[(&[u8], &str, &str, &str)] = &[
         &[],
         "free-core",
         "the core that a session lands on",
-        "a free one: a target of ours places sessions by measured load (`causeway top`, `causeway session ls`); others need a look at their own cores",
+        "a free one: a target of ours places sessions by measured load (`causeway top`, `causeway session ls`); of others check their own cores",
     ),
     (
         &[],

@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 /// All findings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
-    /// The ports that were looked at.
+    /// The ports that were inspected.
     pub ports: Vec<String>,
-    /// The portals that were looked at.
+    /// The portals that were inspected.
     pub portals: Vec<String>,
     /// How many findings are problems.
     pub problems: usize,
@@ -23,7 +23,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Looks at every point.
+/// Checks every point.
 #[must_use]
 pub fn examine(scene: &Scene) -> Report {
     let mut findings = host_checks::all(scene);
@@ -61,7 +61,7 @@ impl Report {
                     Verdict::Problem => "PROBLEMS",
                     Verdict::Advice => "ADVICE",
                     Verdict::Good => "GOOD",
-                    Verdict::NotCheckable => "NOT CHECKABLE HERE: look at",
+                    Verdict::NotCheckable => "NOT CHECKABLE HERE: check",
                 };
                 let gap = if last.is_some() { "\n" } else { "" };
                 let _fits = writeln!(out, "{gap}{head}");

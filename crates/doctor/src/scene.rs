@@ -1,4 +1,4 @@
-//! What the checks look at, and how it is read.
+//! What the checks examine, and how it is read.
 
 use crate::open_iscsi::{self, OpenIscsi};
 use env::{CoreHandle, Route};
@@ -18,7 +18,7 @@ pub struct Scene {
     pub ports: Vec<HostPort>,
     /// The routes to the portals.
     pub routes: Vec<RouteProbe>,
-    /// Why the target that was named cannot be looked at: cause and remedy.
+    /// Why the target that was named cannot be inspected: cause and remedy.
     pub target_error: Option<(String, String)>,
     /// What the planner makes of it, where a URL was given.
     pub plan: Option<(Facts, Plan)>,
@@ -30,7 +30,7 @@ pub struct Scene {
     pub clock: Option<bool>,
     /// The interface by which the rest of the world is reached.
     pub default_interface: Option<String>,
-    /// The kernel's own iSCSI sessions and their disks; `None`: not looked at.
+    /// The kernel's own iSCSI sessions and their disks; `None`: not inspected.
     pub open_iscsi: Option<OpenIscsi>,
     /// The daemon's pools, where one answers.
     pub pools: Pools,

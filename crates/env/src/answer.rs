@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 /// The future of an operation that often completes without waiting: then it costs no allocation.
 ///
-/// Whoever asks should look with [`Answer::now`] first and await only what is left.
+/// Whoever asks should ask with [`Answer::now`] first and await only what is left.
 pub enum Answer<T> {
     /// The answer; `None` once it was taken.
     Ready(Option<T>),

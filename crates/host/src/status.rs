@@ -70,7 +70,7 @@ pub struct PathStatus {
     /// Their bytes.
     pub bytes_in_flight: u64,
     /// Operations whose time was taken (all of them; of a volume's only path one in sixteen), and
-    /// the microseconds that they took together: differences of two looks make a mean latency.
+    /// the microseconds that they took together: differences of two samples make a mean latency.
     pub timed: u64,
     /// As above.
     pub timed_us: u64,

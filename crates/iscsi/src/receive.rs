@@ -243,7 +243,7 @@ impl Receiver {
         running.finish() == digest
     }
 
-    /// The trailer was looked at before.
+    /// The trailer was checked before.
     pub(crate) fn skip_trailer(&mut self) {
         if let Place::Trailer { .. } = self.place {
             self.place = Place::Header;

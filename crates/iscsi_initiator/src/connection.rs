@@ -88,13 +88,13 @@ impl Connection {
     }
 
     /// When something was last received: the time of the events that follow from it, without
-    /// another look at the clock.
+    /// another reading of the clock.
     #[must_use]
     pub fn received_at(&self) -> Now {
         self.received_at
     }
 
-    /// The time, as the core's loop has looked last.
+    /// The time, as the core's loop has read it last.
     pub(crate) fn recent(&self) -> Now {
         self.core.recent()
     }
@@ -293,7 +293,7 @@ impl Connection {
             self.timer = None;
             return false;
         };
-        // A deadline that has moved on is looked at again when the old one is reached.
+        // A deadline that has moved on is compared again when the old one is reached.
         if self.timer.as_ref().is_none_or(|(set, _)| *set > at) {
             self.timer = Some((at, self.core.sleep_until(at)));
         }

@@ -130,7 +130,7 @@ mod test {
         }
     }
 
-    /// What a balancer does within so many seconds of the same load, looking four times a second.
+    /// What a balancer does within so many seconds of the same load, measuring four times a second.
     fn within(
         balancer: &mut Balancer,
         from: u64,

@@ -41,7 +41,7 @@ pub struct Settings {
     /// How long the data of a write may take from when it may be sent, and a second more for each
     /// MiB that its session is to send.
     pub data_timeout: Duration,
-    /// How long a connection may wait for several PDUs at most before it looks at them, while its
+    /// How long a connection may wait for several PDUs at most before it reads them, while its
     /// host has enough other work; zero: it takes each as it comes.
     pub coalesce: Duration,
     /// Commands in progress on one session.

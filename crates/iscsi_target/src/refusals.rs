@@ -111,7 +111,7 @@ impl Refusals {
     }
 
     /// A discovery that reported nothing, because nothing is granted: no login was refused, and
-    /// whoever looks for the reason looks here.
+    /// this is where the reason is found.
     pub(crate) fn discovered_nothing(&self, asked: RefusedLogin) {
         let kept = self.keep(asked);
         if is_power_of_ten(kept.times) {

@@ -147,7 +147,7 @@ impl BlockChecksums {
     pub(crate) fn get(&self, position: u64) -> Option<u32> {
         let (piece, at) = place(position);
         let behind = usize::try_from(piece.checked_sub(self.first)?).ok()?;
-        // One block of four thousand million has this one, and is not looked at.
+        // One block of four thousand million has this one, and is not checked.
         self.pieces
             .get(behind)
             .map(|piece| piece[at])

@@ -25,7 +25,7 @@ pub const SECTOR: u64 = 512;
 /// Sectors of a page.
 const PAGE: u64 = 8;
 
-/// Places of the tables that are looked at for each page in them, about.
+/// Places of the tables that are searched for each page in them, about.
 const SLOTS_FOR_A_PAGE: u64 = 3;
 
 /// A range of fewer pages than that is walked through page by page, whatever there is.

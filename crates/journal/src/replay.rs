@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   walk:  batch n where it must be --> n + 1 right after it, or at the ring's begin --> ...
-//!   look:  nothing there: is there anything later that says that batch n was stable? then it
+//!   scan:  nothing there: is there anything later that says that batch n was stable? then it
 //!         is damage; else the end
 //! ```
 //!
@@ -361,7 +361,7 @@ impl Replay {
         Ok(self.turned.and_then(|(_, first)| first))
     }
 
-    /// The next batch is here: its data is looked at.
+    /// The next batch is here: its data is checked.
     fn chain(&mut self, header: Header) -> Result<(), Step> {
         let at = header.place.position % self.blocks;
         let batch = self.blocks(at, header.blocks.into())?;
@@ -393,7 +393,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks at one block after the other for a later batch.
+    /// Scans one block after the other for a later batch.
     fn probe(&mut self, position: u64) -> Result<(), Step> {
         if position >= self.limit() {
             self.mode = Mode::Ended;

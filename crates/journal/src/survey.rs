@@ -1,4 +1,4 @@
-//! What a journal holds, as far as it can be read: for whoever looks at one that is not in use, or
+//! What a journal holds, as far as it can be read: for whoever inspects one that is not in use, or
 //! is about to give it up.
 
 use crate::batch::{Change, Kind, VolumeId};

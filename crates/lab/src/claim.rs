@@ -40,7 +40,7 @@ impl Claim {
         let registry = registry();
         let failed = |error: io::Error| LabError::system("the registry of labs", &error);
         fs::create_dir_all(&registry).map_err(failed)?;
-        // No other lab looks between the making of a lock file and its lock.
+        // No other lab tests it between the making of a lock file and its lock.
         let guard = open(&registry.join("guard")).map_err(failed)?;
         flock(&guard, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
         sweep(&registry).map_err(failed)?;

@@ -412,7 +412,7 @@ async fn ended(child: Child, most: Duration, fault: &Fault) -> Result<Output, La
     let output = output.map_err(|_| {
         LabError::new(
             format!("the load did not end after the fault {}", fault.name),
-            "look at the initiator: a run must end",
+            "check the initiator: a run must end",
         )
     })?;
     output.map_err(|error| LabError::system("the bench", &error))
@@ -459,7 +459,7 @@ struct Counters {
     names: Vec<String>,
 }
 
-/// How often the counters are looked at.
+/// How often the counters are read.
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Counters {

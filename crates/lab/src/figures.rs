@@ -86,7 +86,7 @@ pub struct Latency {
 /// Verification.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Verified {
-    /// Blocks looked at.
+    /// Blocks that were compared.
     pub checked: u64,
     /// Blocks that were wrong.
     pub bad: u64,

@@ -325,7 +325,7 @@ impl Rig {
         let Ok(output) = output else {
             return Err(LabError::new(
                 format!("the bench did not end within {} s", limit.as_secs()),
-                "look at the initiator: a run must end",
+                "check the initiator: a run must end",
             ));
         };
         let output = output.map_err(|error| LabError::system("the bench", &error))?;

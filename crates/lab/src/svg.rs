@@ -239,7 +239,7 @@ pub(crate) fn timeline(lines: &[Line<'_>], seconds: f64, marks: Marks, unit: &st
     out
 }
 
-/// A page of its own, that looks at nothing else.
+/// A page of its own, that loads nothing else.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(

@@ -409,7 +409,7 @@ impl LogicalUnit {
             flushed.map_err(|error| OpenError {
                 kind: OpenErrorKind::Other,
                 cause: format!("what was acknowledged could not be flushed: {error:?}"),
-                next_step: "look at the disk; then set the mode again".to_owned(),
+                next_step: "check the disk; then set the mode again".to_owned(),
             })?;
         }
         let identity = self.identity().clone();
@@ -431,7 +431,7 @@ impl LogicalUnit {
         edited.await.map_err(|_| OpenError {
             kind: OpenErrorKind::Other,
             cause: "the mode pages could not be stored".to_owned(),
-            next_step: "look at the state directory; then set the mode again".to_owned(),
+            next_step: "check the state directory; then set the mode again".to_owned(),
         })
     }
 

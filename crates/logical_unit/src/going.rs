@@ -5,9 +5,7 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 
 /// While it is held, a unit's nexuses may go from core to core, and no unit attention is
 /// established for all of them.
-pub struct StandStill(
-    #[expect(dead_code, reason = "held, never looked at")] OwnedRwLockWriteGuard<()>,
-);
+pub struct StandStill(#[expect(dead_code, reason = "held, never read")] OwnedRwLockWriteGuard<()>);
 
 /// Nexuses are notified or moved, never both at the same time.
 #[derive(Default)]

@@ -23,7 +23,7 @@ pub struct InFlightLimit {
     most: AtomicU64,
     /// What is held under the limit.
     held: AtomicU64,
-    /// Sessions in the queue, for those who do not look into it.
+    /// Sessions in the queue, for those who do not read it.
     waiting: AtomicU64,
     queue: Mutex<RoomQueue>,
 }
@@ -35,7 +35,7 @@ pub enum Room {
     Taken,
     /// There is too little, or others come first.
     TooLittle,
-    /// The session holds its part already. It looks again when a command of its own has ended.
+    /// The session holds its part already. It tries again when a command of its own has ended.
     HasItsPart,
 }
 
@@ -112,7 +112,7 @@ pub struct WaitsForRoom {
 }
 
 impl WaitsForRoom {
-    /// At the end of the queue, with a command of `bytes` bytes. Whoever has entered looks once
+    /// At the end of the queue, with a command of `bytes` bytes. Whoever has entered tries once
     /// more: what was given back just before woke nobody.
     pub(crate) fn new(limit: &Arc<InFlightLimit>, bytes: u64) -> Self {
         Self {
@@ -125,13 +125,13 @@ impl WaitsForRoom {
         self.limit.with_queue(change).wake();
     }
 
-    /// It looked, and there was too little room for `bytes` bytes.
+    /// It tried, and there was too little room for `bytes` bytes.
     pub fn stays(&self, bytes: u64) {
         self.limit
             .with_queue(|queue| queue.stays(self.place, bytes));
     }
 
-    /// It looked, has begun a command, and needs `bytes` bytes more.
+    /// It tried, has begun a command, and needs `bytes` bytes more.
     pub fn goes_back(&mut self, bytes: u64) {
         let (place, next) = self
             .limit
@@ -140,12 +140,12 @@ impl WaitsForRoom {
         next.wake();
     }
 
-    /// It looked, and waits for something else than room. It will look again by itself.
+    /// It tried, and waits for something else than room. It will try again by itself.
     pub fn is_busy(&self) {
         self.change(|queue| queue.is_busy(self.place));
     }
 
-    /// Ready once it is to look; the task is woken then.
+    /// Ready once it is to try; the task is woken then.
     pub fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         self.limit.with_queue(|queue| queue.poll(self.place, cx))
     }
@@ -327,8 +327,8 @@ mod test {
         }
     }
 
-    /// A session as the target drives it: enters, looks once more, sleeps until it is woken.
-    /// Answers how often it looked.
+    /// A session as the target drives it: enters, tries once more, sleeps until it is woken.
+    /// Answers how often it tried.
     fn session(limit: &InFlightLimit, commands: u64, bytes: u64) -> u64 {
         let waker = Arc::new(Unpark(std::thread::current())).into();
         let cx = Context::from_waker(&waker);
@@ -377,7 +377,7 @@ mod test {
         });
         assert_eq!(limit.held.load(Ordering::SeqCst), 0);
         assert_eq!(limit.waiting.load(Ordering::SeqCst), 0);
-        // One look that fails, one more in the queue, and one for each of the others that gives
+        // One try that fails, one more in the queue, and one for each of the others that gives
         // back meanwhile.
         assert!(polls <= 6 * COMMANDS * 8, "{polls}");
     }

@@ -5,7 +5,7 @@
 //! the end of the queue, it waits for something else first, or it leaves. Each of these wakes the
 //! next one. Where it found too little room it stays where it is, and nobody is woken before more
 //! is given back. So a wake-up is paid for by a command that begins, however many wait, and none is
-//! lost: a session that was woken stays so until it has looked.
+//! lost: a session that was woken stays so until it has tried.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
@@ -78,17 +78,17 @@ impl RoomQueue {
         wake(oldest)
     }
 
-    /// It looked, and found too little room for `bytes` bytes: it stays where it is.
+    /// It tried, and found too little room for `bytes` bytes: it stays where it is.
     pub(crate) fn stays(&mut self, place: Place, bytes: u64) {
         if let Some(waiting) = self.waiting.get_mut(&place) {
-            // While it was busy it was passed over, perhaps just after its look: it looks once
+            // While it was busy it was passed over, perhaps just after its try: it tries once
             // more.
             waiting.is_woken |= waiting.is_busy;
             (waiting.bytes, waiting.is_busy) = (bytes, false);
         }
     }
 
-    /// It looked, began something, and needs `bytes` bytes more: others come first.
+    /// It tried, began something, and needs `bytes` bytes more: others come first.
     pub(crate) fn goes_back(&mut self, place: Place, bytes: u64) -> (Place, Wake) {
         let Some(mut waiting) = self.waiting.remove(&place) else {
             return (place, Wake(None));
@@ -98,7 +98,7 @@ impl RoomQueue {
         (place, self.wake_oldest())
     }
 
-    /// It looked, and waits for something else first: for memory of its core, or for commands of
+    /// It tried, and waits for something else first: for memory of its core, or for commands of
     /// its own to end.
     pub(crate) fn is_busy(&mut self, place: Place) -> Wake {
         if let Some(waiting) = self.waiting.get_mut(&place) {
@@ -108,7 +108,7 @@ impl RoomQueue {
     }
 
     /// It waits no longer. The part of each other is larger then: where all wait for something
-    /// else, the oldest looks again.
+    /// else, the oldest tries again.
     pub(crate) fn leave(&mut self, place: Place) -> Wake {
         self.waiting.remove(&place);
         let all_busy = self.waiting.values().all(|waiting| waiting.is_busy);
@@ -119,7 +119,7 @@ impl RoomQueue {
         }
     }
 
-    /// Ready once it is to look.
+    /// Ready once it is to try.
     pub(crate) fn poll(&mut self, place: Place, cx: &Context<'_>) -> Poll<()> {
         let Some(waiting) = self.waiting.get_mut(&place) else {
             return Poll::Pending;
@@ -182,7 +182,7 @@ mod test {
             sessions
         }
 
-        /// Those that are to look, by their numbers.
+        /// Those that are to try, by their numbers.
         fn that_poll(&mut self) -> Vec<usize> {
             let waker = Arc::clone(&self.woken).into();
             let cx = Context::from_waker(&waker);

@@ -69,7 +69,7 @@ pub trait UnitStore: Send + Sync {
     /// What an administrator can do about an entry of the unit `key` that cannot be used.
     fn next_step(&self, key: &str) -> String {
         let place = self.place();
-        format!("look at {key}.* in {place}; remove the file only if every host may lose them")
+        format!("check {key}.* in {place}; remove the file only if every host may lose them")
     }
 }
 
@@ -236,7 +236,7 @@ impl UnitStore for DirectoryStore {
 
     fn next_step(&self, key: &str) -> String {
         format!(
-            "look at {key}.* in {}, and bring the file back where there is a good copy: the LUN then comes online by itself; only if \
+            "check {key}.* in {}, and bring the file back where there is a good copy: the LUN then comes online by itself; only if \
              every host may lose them, remove it there and in {}",
             self.directory.display(),
             self.records.display()

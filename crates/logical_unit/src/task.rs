@@ -7,7 +7,7 @@
 //!                                                     are out of reach until the backend returns
 //! ```
 //!
-//! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at
+//! **Contract.** A task that was aborted hands nothing more to the backend: the flag is tested
 //! in the same poll that submits. Whoever runs a task drives its future to the end, also after an
 //! abort and after the connection is gone: the future is what knows when the backend has let go of
 //! the blocks.
@@ -43,7 +43,7 @@ pub enum Attribute {
     HeadOfQueue,
 }
 
-/// Looks at a task from outside.
+/// How a task is, from outside.
 pub struct TaskWatch {
     nexus: Rc<Nexus>,
     control: Rc<TaskControl>,

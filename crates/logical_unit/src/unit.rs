@@ -40,7 +40,7 @@ pub struct UnitConfig {
     pub home: CoreId,
     /// What it says of itself, for ever.
     pub identity: Identity,
-    /// The fences that the volume's leaves look at; [`LogicalUnit::fences_for`] makes them.
+    /// The fences that the volume's leaves test; [`LogicalUnit::fences_for`] makes them.
     pub fences: Fences,
     /// Where reservations and saved mode pages are kept.
     pub store: Store,

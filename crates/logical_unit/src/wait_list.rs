@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// Everybody who waits. Waking is for all: each looks again at its own condition.
+/// Everybody who waits. Waking is for all: each tests its own condition again.
 #[derive(Default, Debug)]
 pub(crate) struct WaitList(RefCell<Vec<Waker>>);
 
 impl WaitList {
-    /// Waits until `condition` holds; looks at once, and again after each [`WaitList::wake_all`].
+    /// Waits until `condition` holds; tests it at once, and again after each
+    /// [`WaitList::wake_all`].
     pub(crate) async fn until(&self, mut condition: impl FnMut() -> bool) {
         poll_fn(|cx| {
             if condition() {

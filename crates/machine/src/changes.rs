@@ -1,4 +1,4 @@
-//! What became different between two looks at a host, and a view that follows it.
+//! What became different between two inspections of a host, and a view that follows it.
 
 use crate::read::{Machine, inspect};
 use crate::roots::Roots;
@@ -71,12 +71,12 @@ pub struct Follower {
     roots: Roots,
     watch: Rc<dyn InterfaceWatch>,
     known: Machine,
-    /// The watch reported something that was not looked at yet.
+    /// The watch reported something that was not read yet.
     reported: bool,
 }
 
 impl Follower {
-    /// Looks, and follows from here on.
+    /// Inspects the host, and follows it from here on.
     ///
     /// # Errors
     /// Where the system does not report its interfaces.

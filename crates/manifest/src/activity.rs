@@ -1,5 +1,5 @@
-//! What the node does: figures that only grow, for whoever looks again and again and shows the
-//! difference.
+//! What the node does: figures that only grow, for whoever samples them again and again and shows
+//! the difference.
 //!
 //! **Contract.** All figures count from the daemon's start. `started` distinguishes one daemon from
 //! the next; `at_us` is the daemon's own clock, so that a rate does not depend on how long an

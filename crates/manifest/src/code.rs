@@ -1,7 +1,7 @@
 //! The one catalogue of error codes: what the log, the API, the command line and `docs/errors.md`
 //! say.
 //!
-//! A code never changes its meaning and is never used again. The thousands say where to look: 1
+//! A code never changes its meaning and is never used again. The thousands say what it is about: 1
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
 //! them.
 
@@ -183,16 +183,16 @@ catalogue! {
 
     BlocksDamaged = 4009, 503, Failed, "Blocks are not what was written",
         "A checksum does not fit: the disk has changed blocks, lost a write, or written one elsewhere; or a page of the map of checksums is damaged. Hosts get a medium error for exactly these blocks.",
-        "Write each place again as a whole, the 4 KiB around it or, with physical blocks of 512 bytes, the block itself, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Look at the disk.";
+        "Write each place again as a whole, the 4 KiB around it or, with physical blocks of 512 bytes, the block itself, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Check the disk.";
     ChecksumsUnwritable = 4010, 503, Failed, "The checksums of a LUN cannot be written",
-        "The file that holds them took no write, so that nothing is written to the LUN's backing volume any more: a block whose checksum is not stored would later look damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
-        "Look at the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";
+        "The file that holds them took no write, so that nothing is written to the LUN's backing volume any more: a block whose checksum is not stored would later seem damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
+        "Check the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";
     PoolMissing = 4011, 503, Failed, "The pool is missing",
         "LUNs of the pool are known, and nothing of them lies at its path: its file system is not mounted, or another one is. Nothing is made there, because it would be hidden or lost as soon as the right one is back; its LUNs are offline.",
         "Mount the pool's file system: it is found within seconds, and its LUNs come back by themselves. If it is gone for good, take the pool out of node.toml, restart, and purge its LUNs.";
     StateOlder = 4012, 409, Refused, "The stored objects are older than what the pools have seen",
         "Each pool says which generation of the objects it saw last, and the state directory has an earlier one: it was restored from an older copy. What was changed since (LUNs, grants, secrets) is not known, so that hosts may see what was taken from them, and no change is made on top of it.",
-        "Bring the newer state directory back, if there is one. Else look at `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` say what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
+        "Bring the newer state directory back, if there is one. Else read `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` say what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
@@ -328,7 +328,7 @@ pub fn document() -> String {
     let mut out = String::from(
         "# Error codes\n\n\
          Made from the catalogue in the code; a test keeps both equal. `causeway explain CODE` prints the same without a\n\
-         daemon. A code never changes its meaning. The thousands say where to look:\n\n",
+         daemon. A code never changes its meaning. The thousands say what it is about:\n\n",
     );
     let mut parts = MarkdownTable::new(&["Codes", "What they speak of"]);
     for (codes, what) in [

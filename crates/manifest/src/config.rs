@@ -59,7 +59,7 @@ pub struct Config {
     pub scrub_every_days: Option<u32>,
     /// How long hosts may take, and be silent.
     pub session: SessionTimes,
-    /// How log lines look.
+    /// The format of log lines.
     pub log: LogFormat,
     /// For tests and benches only.
     pub store: Store,
@@ -202,7 +202,7 @@ pub enum Store {
     SlowFlush,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
     /// For people.

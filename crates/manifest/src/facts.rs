@@ -305,7 +305,7 @@ pub enum HealthSeverity {
     /// Nothing is wrong.
     #[default]
     Ok,
-    /// Something wants to be looked at.
+    /// Something needs attention.
     Warning,
     /// Something fails.
     Error,

@@ -137,7 +137,7 @@ const NODE_AFTER: [Field; 14] = [
         "log.format",
         "`\"text\"`, `\"json\"`",
         "`\"text\"`",
-        "how log lines look",
+        "the format of log lines",
     ),
 ];
 

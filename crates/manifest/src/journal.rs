@@ -111,7 +111,7 @@ pub struct JournalFacts {
     /// Changes that were throttled, because as many waited as may.
     #[serde(default)]
     pub throttled: u64,
-    /// Reads of it that did not give what was written there at first, and were looked at again.
+    /// Reads of it that did not give what was written there at first, and were repeated.
     #[serde(default)]
     pub misreads: u64,
     /// Batches that it held when it was opened.
@@ -182,7 +182,7 @@ impl JournalFacts {
                 ),
                 JournalState::Failed => format!(
                     "the journal {path} of pool {pool} takes no change any more: {problem}; what was acknowledged can \
-                     be read; look at its device, then causeway journal reopen {pool}"
+                     be read; check its device, then causeway journal reopen {pool}"
                 ),
                 JournalState::Open | JournalState::Missing => {
                     format!(

@@ -107,7 +107,7 @@ impl JournalScrub {
         };
         (!found.is_empty()).then(|| {
             let found = found.join(", ");
-            format!("its pool's journal has {found}: look at its device{costs}")
+            format!("its pool's journal has {found}: check its device{costs}")
         })
     }
 
@@ -196,7 +196,7 @@ impl ScrubFacts {
         let mut all: Vec<String> = blocks.into_iter().collect();
         if self.map_pages > 0 {
             all.push(format!(
-                "its scrub found {} damaged pages of the map of checksums: look at the disk; blocks that it can no longer vouch for \
+                "its scrub found {} damaged pages of the map of checksums: check the disk; blocks that it can no longer vouch for \
                  are refused until they are written again ({})",
                 self.map_pages,
                 Code::BlocksDamaged
@@ -218,7 +218,7 @@ impl ScrubFacts {
         };
         Some(format!(
             "its scrub found {bad} bad blocks, the first at {lba}: restore what lies there from a backup, by writing \
-             it, and look at the disk; then causeway scrub start{code}"
+             it, and check the disk; then causeway scrub start{code}"
         ))
     }
 }

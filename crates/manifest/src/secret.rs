@@ -77,7 +77,7 @@ impl fmt::Debug for Secret {
 impl Drop for Secret {
     fn drop(&mut self) {
         self.0.fill(0);
-        // The optimiser may not conclude that nobody looks at the zeroes.
+        // The optimiser may not conclude that nobody reads the zeroes.
         std::hint::black_box(&self.0);
     }
 }

@@ -23,7 +23,7 @@ const MEMORY_PERCENT: u64 = 80;
 pub enum Health {
     /// Everything serves.
     Ok,
-    /// Something needs a look; the rest serves.
+    /// Something needs attention; the rest serves.
     Degraded,
     /// Nothing is exported.
     Damaged,
@@ -34,7 +34,7 @@ pub enum Health {
 pub struct StatusView {
     /// How the node is.
     pub health: Health,
-    /// What needs a look, one sentence each.
+    /// What needs attention, one sentence each.
     pub problems: Vec<String>,
     /// The node's name.
     pub node: String,

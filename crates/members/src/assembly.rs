@@ -11,7 +11,7 @@ use formats::Damage;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something that was looked at.
+/// Something that was inspected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// Where.

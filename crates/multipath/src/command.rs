@@ -39,7 +39,7 @@ impl Engine {
             decisions
         };
         if decisions.is_empty() {
-            // It waits for others, whose issuers may not look.
+            // It waits for others, whose issuers may not poll.
             self.follow(|flight| flight.writes());
         }
         self.act(decisions);
@@ -250,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// Looks what a compare-and-write has done.
+    /// Reads what a compare-and-write has done.
     fn resolve(self: &Rc<Self>, id: CommandId) {
         let (read, expected, data) = {
             let state = self.state.borrow();
@@ -320,7 +320,7 @@ impl Inside {
     }
 }
 
-/// A copy of an operation is over, and it may have been executed. COMPARE AND WRITE is looked at
+/// A copy of an operation is over, and it may have been executed. COMPARE AND WRITE is read
 /// before it is sent again.
 fn haunt(pending: &mut BTreeMap<CommandId, Pending>, id: CommandId) {
     let Some(pending) = pending.get_mut(&id) else {

@@ -7,7 +7,7 @@
 //!   Flying -- the issuer asks the session itself --> answered: everything is given back
 //!    |   \
 //!    |    Followed -- a task asks: the issuer has gone,
-//!    |      or does not look while others wait for the end
+//!    |      or does not poll while others wait for the end
 //!    |
 //!   Turned -- the session has lost it, or its answer asks for something else: the pending table
 //!             takes it on (the slow path)
@@ -228,7 +228,7 @@ impl Engine {
         }
         let mut followed = Vec::new();
         for (at, flight) in flights.places.iter_mut().enumerate() {
-            // One that is polled just now is looked at.
+            // One that is polled just now is seen.
             if !matches!(flight.leg, Leg::Flying(_)) || !which(flight) {
                 continue;
             }

@@ -322,7 +322,7 @@ impl Multipath {
         self.0.add(name, spec);
     }
 
-    /// The administrator lets a path out of quarantine: it logs in, and is looked at like any
+    /// The administrator lets a path out of quarantine: it logs in, and is probed like any
     /// other. False for one that is in none.
     #[must_use]
     pub fn release(&self, path: usize) -> bool {

@@ -61,7 +61,7 @@ impl Pieces {
 }
 
 impl Engine {
-    /// Carries an operation out piece by piece. A task hands them out, whether the issuer looks or
+    /// Carries an operation out piece by piece. A task hands them out, whether the issuer polls or
     /// not.
     pub(super) fn in_pieces(
         self: &Rc<Self>,

@@ -22,7 +22,7 @@ pub(super) enum Leg {
     Polled,
     /// With a session, and a task asks.
     Followed,
-    /// It has ended, and its issuer has not looked yet.
+    /// It has ended, and its issuer has not polled yet.
     Landed(Box<IoResult>),
     /// The slow path has it.
     Turned(Promise<IoResult>),
@@ -69,7 +69,7 @@ impl Flight {
         self.journey.as_ref().is_some_and(|it| it.nexus == nexus)
     }
 
-    /// Its issuer looks.
+    /// Its issuer polls.
     pub(super) fn polled(&mut self, ticks: u32, cx: &Context<'_>) {
         self.seen = ticks;
         if !self.waker.will_wake(cx.waker()) {
@@ -82,7 +82,7 @@ impl Flight {
         ticks.wrapping_sub(self.seen)
     }
 
-    /// Wakes whoever looked last.
+    /// Wakes whoever polled last.
     pub(super) fn wake(&self) {
         self.waker.wake_by_ref();
     }

@@ -9,7 +9,7 @@ use paths::stale::{Evidence, Nexus};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Between looks at the access state of a port that does not serve the unit.
+/// Between probes of the access state of a port that does not serve the unit.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -222,7 +222,7 @@ impl Engine {
         }));
     }
 
-    /// Looks again and again at a port that does not serve the unit, until it does or the session
+    /// Probes again and again a port that does not serve the unit, until it does or the session
     /// is over.
     pub(super) fn inspect(self: &Rc<Self>, path: usize, nexus: Nexus) {
         let engine = Rc::clone(self);

@@ -77,7 +77,7 @@ impl Straight {
                 Poll::Ready(ended) => Ok(ended),
                 Poll::Pending => Err(Hand::Future(future)),
             },
-            // These are asked while the place is looked at.
+            // These are asked while the place is polled.
             number @ Hand::Number(_) => Err(number),
         };
         let mut inside = self.engine.state.borrow_mut();

@@ -17,7 +17,7 @@ use volume::{Io, Op, Origin, Volume};
 /// Connections at a time; further ones wait in the system's queue.
 pub const CONNECTIONS_MAX: u64 = 16;
 
-/// How often a stop looks whether all has ended.
+/// How often a stop checks whether all has ended.
 const STOP_PROBE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long to rest where no connection can be accepted.
@@ -68,7 +68,7 @@ impl Server {
                     return Poll::Ready(None);
                 }
                 if self.counters.connections.load(Ordering::Acquire) >= CONNECTIONS_MAX {
-                    // Looked at again when one ends, or after the rest below.
+                    // Checked again when one ends, or after the rest below.
                     return Poll::Ready(Some(Err(std::io::ErrorKind::WouldBlock.into())));
                 }
                 listener.poll_accept(cx).map(Some)

@@ -22,7 +22,7 @@ const PROBE_INTERVAL_IDLE: Duration = Duration::from_secs(10);
 /// A shorter span says nothing of a rate.
 const SPAN_MIN: Duration = Duration::from_millis(500);
 
-/// What a port's counters were, and the rate since the look before.
+/// What a port's counters were, and the rate since the sample before.
 #[derive(Clone, Copy)]
 struct Meter {
     at: Now,
@@ -32,7 +32,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// At another look.
+    /// With another sample.
     fn next(self, at: Now, bytes: (u64, u64)) -> Self {
         let span = at.since(self.at);
         if span < SPAN_MIN {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use volume::{Io, IoFuture, Lane};
 
-/// Ready at the second look.
+/// Ready at the second poll.
 #[derive(Default)]
 pub struct Once(bool);
 

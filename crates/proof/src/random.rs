@@ -1,4 +1,4 @@
-//! Numbers that look random and depend on a seed only.
+//! Pseudo-random numbers, which depend on a seed only.
 
 /// SplitMix64: one addition and three mixing steps a number.
 #[derive(Clone, Debug)]

@@ -385,6 +385,6 @@ fn a_store_that_loses_acknowledged_writes_is_caught() {
         found.expect_err("writes that were never synced are lost, and the loop must see it");
     assert!(wrong.contains("which is none of"), "{wrong}");
     let kept = wrong.rsplit("kept: ").next();
-    // It was to fail: nobody needs to look.
+    // It was to fail: nobody needs to inspect it.
     let _ = std::fs::remove_dir_all(kept.expect("the last line says where it is"));
 }

@@ -24,7 +24,7 @@ const THREADS_MAX: usize = 64;
 pub struct ClusterSpec {
     /// The pool's name.
     pub pool: String,
-    /// Ceph's configuration file; `None`: where Ceph itself looks.
+    /// Ceph's configuration file; `None`: the one that Ceph itself finds.
     pub conf: Option<PathBuf>,
     /// The user's name without `client.`.
     pub user: String,

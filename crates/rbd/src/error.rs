@@ -152,12 +152,12 @@ pub(crate) fn of_call(doing: &str, what: &str, errno: Errno) -> RbdError {
         ),
         libc::ETIMEDOUT | libc::ENOTCONN => (
             ErrorKind::Unreachable,
-            "look at the cluster's health (ceph status) and at the network to it",
+            "check the cluster's health (ceph status) and the network to it",
         ),
         libc::EINVAL => (ErrorKind::Invalid, "correct what was asked for"),
         other => (
             ErrorKind::Failed(other),
-            "look at the cluster's health (ceph status) and its log",
+            "check the cluster's health (ceph status) and its log",
         ),
     };
     let said = std::io::Error::from_raw_os_error(errno.0);
@@ -178,7 +178,7 @@ pub(crate) fn unreachable(doing: &str, what: &str, seconds: u64) -> RbdError {
     RbdError::new(
         ErrorKind::Unreachable,
         format!("{doing} {what}: the cluster has not answered for {seconds} s"),
-        "look at the cluster's health (ceph status) and at the network to it; it is tried again",
+        "check the cluster's health (ceph status) and the network to it; it is tried again",
     )
 }
 

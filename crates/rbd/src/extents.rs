@@ -7,7 +7,7 @@ use volume::{Extent, ExtentKind, ExtentList};
 /// Extents that one answer holds at most.
 const EXTENTS_MAX: usize = 256;
 
-/// Objects that one question looks at: a map shows many, without one each is asked by itself.
+/// Objects that one question covers: a map shows many, without one each is asked by itself.
 const OBJECTS_BY_MAP: u64 = 4096;
 const OBJECTS_BY_ASKING: u64 = 64;
 

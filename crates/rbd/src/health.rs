@@ -24,7 +24,7 @@ pub struct Health {
 pub enum Severity {
     /// Nothing is wrong.
     Ok,
-    /// Something wants to be looked at.
+    /// Something needs attention.
     Warn,
     /// Something fails.
     Error,
@@ -63,7 +63,7 @@ fn severity(text: Option<&str>) -> Severity {
     match text {
         Some("HEALTH_OK") => Severity::Ok,
         Some("HEALTH_ERR") => Severity::Error,
-        // What we do not know is to be looked at.
+        // What we do not know needs attention.
         Some(_) | None => Severity::Warn,
     }
 }

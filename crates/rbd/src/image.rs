@@ -277,7 +277,7 @@ impl Image {
                 blocklisted(&self.what()).to_string()
             }
             IoError::WriteProtected => format!(
-                "{} may not be written any more: its exclusive lock is lost, or this user's right (open it again, and look at \
+                "{} may not be written any more: its exclusive lock is lost, or this user's right (open it again, and check \
                  rbd status and ceph auth get)",
                 self.what()
             ),
@@ -316,7 +316,7 @@ impl Image {
         epoch
     }
 
-    /// Looks at the image's size whenever somebody has changed it, until it is gone.
+    /// Reads the image's size whenever somebody has changed it, until it is gone.
     fn follow(self: &Arc<Self>, core: &CoreHandle) {
         let (image, changed) = (Arc::downgrade(self), Arc::clone(&self.changed));
         core.spawn(Box::pin(async move {

@@ -4,7 +4,7 @@
 //! Bytes of an initiator come in and never panic; typed commands, exact sense data and pages go
 //! out. The executor above this crate only wires them to a volume.
 //!
-//! Where to look: [`cdb`] and [`opcode`] turn bytes into commands and back; [`admission`] says
+//! Where things are: [`cdb`] and [`opcode`] turn bytes into commands and back; [`admission`] says
 //! whether a unit can do one; [`description`] is what a unit is, from which [`inquiry`], [`vpd`]
 //! and [`capacity`] derive pages; [`mode`], [`log`], [`reports`] and [`alua`] hold what else is
 //! reported; [`reservation`] and [`unit_attention`] are the machines that remember;

@@ -23,7 +23,7 @@ use volume::{
 /// What is read and written is in whole blocks of so many bytes.
 const BLOCK: BlockSize = BlockSize::B4096;
 
-/// How soon it is looked again whether all that is under way has ended.
+/// How soon it checks again whether all that is under way has ended.
 const RETRY_AFTER: Duration = Duration::from_millis(2);
 
 /// What a volume has beside its data.
@@ -139,7 +139,7 @@ impl Part {
                 return Err(OpenError {
                     kind: OpenErrorKind::Hung,
                     cause: format!("a write to {} does not end", self.name),
-                    next_step: "look at the pool's devices and the kernel's log".to_owned(),
+                    next_step: "check the pool's devices and the kernel's log".to_owned(),
                 });
             }
             core.sleep_until(core.now().after(RETRY_AFTER)).await;

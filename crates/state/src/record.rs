@@ -2,7 +2,7 @@
 //!
 //! **Contract.** One that another version wrote, or that the system does not give, is neither done
 //! without nor written over: what depends on it is refused. One that is damaged is lost to every
-//! version, so it is put aside for a person to look at, and all goes on without it.
+//! version, so it is put aside for a person to inspect, and all goes on without it.
 
 use env::Files;
 use env::durable::read_file;
@@ -47,7 +47,7 @@ pub async fn read<T>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             let kind = OpenErrorKind::of_io(&error);
-            return Err(refused(kind, &error, "look at the disk of state_dir"));
+            return Err(refused(kind, &error, "check the disk of state_dir"));
         }
     };
     match parse(&text) {

@@ -16,7 +16,7 @@ const CHUNK: u64 = 1024;
 pub struct UnverifiedBlocks(BTreeMap<u64, Box<[u64; 16]>>);
 
 impl UnverifiedBlocks {
-    /// Bytes of a block here: what a layer below may look at as one.
+    /// Bytes of a block here: what a layer below may treat as one.
     pub const BLOCK: u64 = 4096;
 
     /// Blocks, by their numbers.

@@ -33,7 +33,7 @@ fn unflushed(error: IoError) -> OpenError {
     OpenError {
         kind: OpenErrorKind::Other,
         cause: format!("its blocks could not be made stable: {error:?}"),
-        next_step: "look at its disk and the kernel's log".to_owned(),
+        next_step: "check its disk and the kernel's log".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looks at a journal without opening it: nothing is written, and nobody is kept from it.
+//! Inspects a journal without opening it: nothing is written, and nobody is kept from it.
 
 use crate::journal_file::{cannot_open, superblock_in};
 use env::file::{length, read, read_piece};

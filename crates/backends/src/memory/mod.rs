@@ -39,7 +39,7 @@ const SHARD: usize = REGIONS_IN_SHARD * REGION;
 /// What one operation makes zeroes or gives up at most: a few milliseconds of a core.
 const ZEROED_BYTES_MAX: u64 = 16 << 20;
 
-/// What one answer reports the allocation of at most: a look at 16,384 regions.
+/// What one answer reports the allocation of at most: a walk over 16,384 regions.
 const REPORTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs of an extents answer.

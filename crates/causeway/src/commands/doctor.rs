@@ -17,10 +17,10 @@ use units::text::counted;
 /// What may stand where.
 pub(crate) const PLACES: &[Place] = &[(&["doctor"], "policy", Kind::Words(POLICIES))];
 
-/// What to look at.
+/// What to check.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorFlags {
-    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the routes to it too
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: check the routes to it too
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// Report what is well, too, and what cannot be checked from here
@@ -30,7 +30,7 @@ pub(crate) struct DoctorFlags {
     options: host::Options,
 }
 
-/// Looks, and prints what was found.
+/// Checks, and prints what was found.
 pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
     let url = flags
         .url

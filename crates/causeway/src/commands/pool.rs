@@ -195,7 +195,7 @@ fn members(all: &[MemberFacts]) -> String {
 
 fn misreads(journal: &JournalFacts) -> Option<(&'static str, String)> {
     let text = format!(
-        "{} did not give what was written there at first: look at its device",
+        "{} did not give what was written there at first: check its device",
         journal.misreads
     );
     (journal.misreads > 0).then_some(("reads of it", text))

@@ -128,7 +128,7 @@ fn first_line(text: &str) -> String {
 fn page(status: &StatusView) -> String {
     let health = match status.health {
         Health::Ok => "ok: everything serves",
-        Health::Degraded => "degraded: something needs a look",
+        Health::Degraded => "degraded: something needs attention",
         Health::Damaged => "DAMAGED: nothing is exported",
     };
     let counts = &status.counts;
@@ -162,7 +162,7 @@ fn page(status: &StatusView) -> String {
         ("api", status.api.join("\n")),
     ]);
     if !status.problems.is_empty() {
-        out.push_str("\nwhat needs a look:\n");
+        out.push_str("\nwhat needs attention:\n");
         for problem in &status.problems {
             out.push_str(&format!("  {}\n", problem.replace('\n', "\n    ")));
         }

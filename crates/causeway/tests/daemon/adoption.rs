@@ -725,7 +725,7 @@ fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     place.run(0, "host create h --iqn iqn.2020-01.a:h");
     std::fs::remove_dir_all(place.path("pool")).unwrap();
     std::fs::rename(place.path("away"), place.path("pool")).unwrap();
-    // Each question is a process of its own, and the pool is looked at every second.
+    // Each question is a process of its own, and the pool is probed every second.
     let reported = (0..2_000).any(|_| problems().contains("CWY4012"));
     assert!(reported, "{}", problems());
     assert!(problems().contains("no object names"), "{}", problems());

@@ -132,7 +132,10 @@ fn flipped_bits_misdirected_and_lost_writes_are_caught_at_their_block_and_mended
         (&lun["state"], &lun["integrity"]),
         (&Value::from("online"), &Value::from(true))
     );
-    assert_eq!(lun["checksums"]["bad_blocks"], 0, "nobody has looked yet");
+    assert_eq!(
+        lun["checksums"]["bad_blocks"], 0,
+        "nobody has read them yet"
+    );
     assert_eq!(problems(&place), Vec::<String>::new());
     // All around them can be read; the first of them cannot.
     load(&place, 0, "-b4K -s -B1152K -d1 -W0");

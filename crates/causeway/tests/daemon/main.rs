@@ -331,7 +331,7 @@ fn golden(name: &str, text: &str) {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         known == text,
-        "{name} differs: look at the change, then UPDATE_GOLDEN=1\n{text}"
+        "{name} differs: review the change, then UPDATE_GOLDEN=1\n{text}"
     );
 }
 

@@ -20,7 +20,7 @@ const RESTORED: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 struct Terminal {
     child: Child,
     master: std::fs::File,
-    /// Kept open, so that what was set of it can be looked at.
+    /// Kept open, so that what was set of it can be read.
     slave: OwnedFd,
     output: Receiver<Vec<u8>>,
     seen: String,

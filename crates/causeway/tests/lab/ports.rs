@@ -1,5 +1,5 @@
 //! Ports of the host that change while a volume is open, and sessions that keep to theirs: a
-//! verified load in a bed, looked at from outside as an administrator does.
+//! verified load in a bed, inspected from outside as an administrator does.
 
 use crate::{ALONE, causeway};
 use lab::{Disk, Port, Rate, Rig, Side, Topology};

@@ -62,7 +62,7 @@ impl Load {
         self.running.is_running()
     }
 
-    /// Lets the pass that runs end, and looks at all.
+    /// Lets the pass that runs end, and checks all.
     pub(crate) fn stop(self, guest: &Guest) -> Report {
         guest.run(&format!("touch /tmp/stop.{}", self.name));
         report(&self.running.end())

@@ -76,7 +76,7 @@ struct Slots {
 enum Slot {
     Free,
     Busy(Busy),
-    /// The kernel is done; whoever waits has not looked yet.
+    /// The kernel is done; whoever waits has not polled yet.
     Done(io::Result<FileDone>),
 }
 
@@ -252,7 +252,7 @@ impl Ring {
     ///
     /// The kernel raises its flag after it has queued the work, which may be done by then: the flag
     /// then stays up with nothing behind it until the next answer. With the event on, whatever
-    /// comes from here on is reported, so that one look is enough, and a second one could go on for
+    /// comes from here on is reported, so that one poll is enough, and a second one could go on for
     /// ever.
     fn runs_late_work(&self, uring: &mut IoUring) -> bool {
         if !uring.submission().taskrun() {

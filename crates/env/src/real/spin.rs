@@ -2,7 +2,7 @@
 //!
 //! **Contract.** Only while bytes came or went within the last span; with no connection, and after
 //! an idle span, nothing spins. What is spun is not work: [`crate::Core::busy`] leaves it out. It
-//! looks at every source of events, because it is the event loop itself that looks, without
+//! polls every source of events, because it is the event loop itself that polls, without
 //! waiting.
 
 use super::clock::clock;
@@ -30,7 +30,7 @@ impl Activity {
         }
     }
 
-    /// Processor time that was spent looking, in nanoseconds.
+    /// Processor time that was spent polling, in nanoseconds.
     pub(super) fn spun(&self) -> u64 {
         self.spun.get()
     }

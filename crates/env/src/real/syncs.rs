@@ -68,7 +68,7 @@ impl Syncs {
                 state.waiting.push(notify);
                 ended
             };
-            // A sender that is gone wakes it as well: it is looked at again.
+            // A sender that is gone wakes it as well: it is tested again.
             let _reported = ended.await;
         }
     }
@@ -83,7 +83,7 @@ impl PendingSync {
         let mut state = self.syncs.lock();
         state.running.remove(&number);
         state.failed |= !good;
-        // Whoever waits looks again.
+        // Whoever waits tests it again.
         state.waiting.clear();
     }
 }

@@ -146,8 +146,7 @@ pub struct Response {
     /// Bytes of data-out that the command wanted (its transfer length), whether they were had or
     /// not. The residual of a write is computed from it: field lesson 33.
     pub data_out_wanted: u64,
-    /// iSCSI response: target failure instead of "completed at target". `status` is then not looked
-    /// at.
+    /// iSCSI response: target failure instead of "completed at target". `status` is then not read.
     pub target_failure: bool,
 }
 

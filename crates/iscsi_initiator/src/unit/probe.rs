@@ -286,7 +286,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// A refusal asks for another look at who the unit is, before anything else is sent to it.
+/// A refusal asks for another probe of who the unit is, before anything else is sent to it.
 pub(super) fn asks_for_identity(refusal: &Refusal) -> bool {
     match refusal.verdict.learn {
         Learn::Identity | Learn::Everything => true,

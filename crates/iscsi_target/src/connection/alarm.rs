@@ -1,7 +1,7 @@
 //! One timer for a deadline that moves.
 //!
 //! **Contract.** A deadline that moves on, as each PDU of a peer moves it, costs nothing: the timer
-//! that is set stays, and the deadline is looked at again when it rings. So a connection has one
+//! that is set stays, and the deadline is compared again when it rings. So a connection has one
 //! timer, which rings at most once for each deadline that it was set for, and never while nothing
 //! is due sooner.
 

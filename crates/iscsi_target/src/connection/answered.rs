@@ -22,7 +22,7 @@ impl Answered {
             .push_back((self.sent + unsent as u64, latency_trace));
     }
 
-    /// The socket took `bytes` more. One look at the clock does for all answers that it has now.
+    /// The socket took `bytes` more. One reading of the clock does for all answers that it has now.
     pub(super) fn sent(&mut self, bytes: usize, core: &CoreHandle, session: Option<&Session>) {
         self.sent += bytes as u64;
         if self.waiting.front().is_none_or(|(end, _)| *end > self.sent) {

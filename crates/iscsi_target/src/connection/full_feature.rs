@@ -93,7 +93,7 @@ impl FullFeature {
             return late;
         };
         if now.since(due) > STOPPED {
-            // We were stopped, not the host: what it sent has not been looked at.
+            // We were stopped, not the host: what it sent has not been read.
             self.memory.on_time_since = now;
         }
         let since = self.memory.on_time_since;

@@ -141,7 +141,7 @@ impl Driver {
         };
         self.phase = Phase::FullFeature(FullFeature::new(session, awaited, kind));
         drop(guard);
-        // An export that was published after `still_granted` looked is adopted like any later one.
+        // An export that was published after `still_granted` asked is adopted like any later one.
         if self.shared.export().generation != self.export.generation {
             let export = self.shared.export();
             self.adopt(export);

@@ -12,7 +12,7 @@ use units::Now;
 /// anybody puts a disk behind.
 const LEAST_BYTES_PER_SECOND: u64 = 32 << 10;
 
-/// Whoever looks so much too late was stopped itself, with its whole process.
+/// Whoever reads the clock so much too late was stopped itself, with its whole process.
 const STOPPED: Duration = Duration::from_secs(1);
 
 /// What one peer has of its time.

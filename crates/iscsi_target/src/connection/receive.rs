@@ -199,7 +199,7 @@ impl Receive {
     }
 
     /// Hands in the next thing that the machine wants: a header, a piece of payload, or a trailer.
-    /// The owner looks at events after each, so that a command can name its buffer before its data
+    /// The owner handles events after each, so that a command can name its buffer before its data
     /// comes.
     pub(super) fn step(
         &mut self,

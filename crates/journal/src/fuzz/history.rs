@@ -7,7 +7,7 @@ use crate::layout::{BLOCK, JournalId};
 use formats::seal;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The volume's pages in this ring: more than one, and few enough to be looked at as a whole.
+/// The volume's pages in this ring: more than one, and few enough to be compared as a whole.
 const PAGES: usize = 2;
 
 /// Parts that are marked: the first and the last ones of each page.

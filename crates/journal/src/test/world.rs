@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// Opens the ring after whatever happened, and looks at what it finds.
+    /// Opens the ring after whatever happened, and checks what it finds.
     pub(super) fn open(&mut self) -> Ring {
         let tail = self.checkpoint().tail.number;
         let (found, ring) = self.replay();

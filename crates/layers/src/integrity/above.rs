@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use units::Lba;
 
-/// Looks at the superblock at most, until it is not being written meanwhile.
+/// Reads of the superblock at most, until it is not being written meanwhile.
 const ATTEMPTS: u32 = 4;
 
 impl Map {

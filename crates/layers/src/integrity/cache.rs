@@ -22,7 +22,7 @@ pub(super) struct Cache {
 #[derive(Default)]
 struct Shard {
     slots: BTreeMap<u64, Slot>,
-    /// The page that was looked at last when room was needed.
+    /// The page that was tested last when room was needed.
     hand: u64,
 }
 
@@ -35,7 +35,7 @@ enum Slot {
 pub(super) enum Lookup {
     /// The page.
     Here(Arc<Resident>),
-    /// Somebody loads it: look again then.
+    /// Somebody loads it: try again then.
     Loading(oneshot::Receiver<()>),
     /// Nothing.
     Missing,
@@ -77,7 +77,7 @@ impl Cache {
         }
     }
 
-    /// Looks at the page, if it is in memory: for a moment, because others wait for it.
+    /// Reads the page, if it is in memory: for a moment, because others wait for it.
     pub(super) fn glance<T>(&self, index: u64, lookup: impl FnOnce(&Resident) -> T) -> Option<T> {
         match lock(self.shard(index)).slots.get(&index) {
             Some(Slot::Here(page)) => Some(lookup(page)),

@@ -12,7 +12,7 @@ use futures_util::stream::{self, StreamExt};
 use std::sync::atomic::Ordering;
 use volume::IoError;
 
-/// Pages that are read at once when all are looked at.
+/// Pages that are read at once when all are searched.
 const PAGES_AT_ONCE: usize = 8;
 
 impl Map {

@@ -142,7 +142,7 @@ impl IntegrityLane {
         let blocks = inside.blocks_of(range);
         let whole = inside.range_of(&blocks) == range
             && range.len() <= inside.below_shape.limits.transfer_blocks_max;
-        // What they are now, or become while it is read: what fits neither is looked at again while
+        // What they are now, or become while it is read: what fits neither is read again while
         // nobody can write.
         let Some(Known::Checksums(checksums)) = whole.then(|| inside.map.peek(blocks.clone()))
         else {

@@ -117,7 +117,7 @@ pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = Part> {
     })
 }
 
-/// What one look at the map says of blocks, without waiting.
+/// What one lookup in the map says of blocks, without waiting.
 pub(super) enum Known {
     /// Their checksums, in order.
     Checksums(Checksums),
@@ -228,7 +228,7 @@ impl Map {
             match self.cache.lookup(index, make) {
                 (Lookup::Here(page), _) => return Ok(Some(page)),
                 (Lookup::Missing, None) => return Ok(None),
-                // Whoever loads it may fail, or give up: the next look shows it.
+                // Whoever loads it may fail, or give up: the next lookup shows it.
                 (Lookup::Loading(woken), _) => drop(woken.await),
                 (Lookup::Missing, Some(mut loading)) => {
                     let slots = self.read_pair(core, file, index).await?;

@@ -156,7 +156,7 @@ pub struct Counts {
     pub repaired: u64,
     /// Checksums adopted from what was there: on request, after failed writes, and on a replay.
     pub adopted: u64,
-    /// Reads that looked again, because a write was under way or because of a mismatch.
+    /// Reads that were repeated, because a write was under way or because of a mismatch.
     pub second_reads: u64,
     /// Reads of the map, of one page each (8 KiB).
     pub page_reads: u64,

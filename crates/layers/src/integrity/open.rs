@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use units::{BlockCount, BlockSize, Buf};
 use volume::{IoError, OpenError, OpenErrorKind, Shape, Volume};
 
-/// Pages that are read at once when many are looked at.
+/// Pages that are read at once when many are searched.
 const PAGES_AT_ONCE: usize = 32;
 
 /// What a map is made for.

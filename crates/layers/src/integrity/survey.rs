@@ -1,4 +1,4 @@
-//! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
+//! Inspects a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
 use super::map_file::{read_at, read_pair};
 use checksums::{PAGE, Places, Superblock, Tree};

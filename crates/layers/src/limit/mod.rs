@@ -3,7 +3,7 @@
 //! **Contract.** An operation that is too early waits, and is never refused. One limit holds for
 //! all cores together, in order of arrival; repair, resynchronisation and scrub take only what the
 //! foreground leaves. Flushes and questions about extents pass. Where no limit is set, an operation
-//! costs a look at a cell of its own core, and touches nothing shared.
+//! costs a read of a cell of its own core, and touches nothing shared.
 //!
 //! Where one is set, cores meet in a lock for as long as it takes to count: a limit makes
 //! operations few. Whoever is first in the queue has the only timer.
@@ -41,7 +41,7 @@ struct Shared {
 struct State {
     gate: Gate,
     rates: Rates,
-    /// Those that wait and have looked at least once.
+    /// Those that wait and have asked at least once.
     wakers: BTreeMap<LimitTicket, Waker>,
     /// Those that may go and do not know it yet.
     granted: BTreeSet<LimitTicket>,
@@ -62,7 +62,7 @@ pub struct Deferred {
     pub waiting: usize,
 }
 
-/// Whether there is a limit, as the lanes of one core look at it.
+/// Whether there is a limit, as the lanes of one core read it.
 #[derive(Default)]
 struct OnCore(RefCell<BTreeMap<u64, Weak<Cell<bool>>>>);
 
@@ -232,7 +232,7 @@ impl LimitLane {
     }
 }
 
-/// Waits until `ticket` may go. Where it is first it looks when it is due, else it is woken.
+/// Waits until `ticket` may go. Where it is first it asks when it is due, else it is woken.
 async fn wait(core: &CoreHandle, shared: &Shared, ticket: LimitTicket) {
     let mut timer: Option<(Now, LocalFuture<()>)> = None;
     poll_fn(|cx| {

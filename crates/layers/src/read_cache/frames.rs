@@ -17,7 +17,7 @@ pub const PAGE: usize = 4096;
 /// many of them.
 const SLAB_FRAMES: [(usize, usize); 2] = [(512, 16), (64, 4)];
 
-/// How many frames are looked at to find one whose slab nobody reads.
+/// How many frames are tried to find one whose slab nobody reads.
 const TRIES: usize = 8;
 
 /// The number of a frame.

@@ -8,7 +8,7 @@
 //! **Invariants.** I1: a page that is there holds what the volume below holds. I2: a change takes
 //! its pages out after it is counted as begun and before it goes down, and puts nothing back where
 //! another one has begun since. I3: what was read below is put in only where no change of its stamp
-//! was under way when the read began, and none has begun since; this is looked at under the lock
+//! was under way when the read began, and none has begun since; this is tested under the lock
 //! under which a change takes pages out, so that of a fill and a change the fill loses.
 
 use super::frames::PAGE;

@@ -170,7 +170,7 @@ impl Shard {
         was_here
     }
 
-    /// Takes all pages of a range out, by looking at all that are here.
+    /// Takes all pages of a range out, by a search of all that are here.
     pub(super) fn remove_all(&mut self, pages: &Range<u64>) {
         let frames = &mut self.frames;
         self.runs.retain(|run| {

@@ -167,7 +167,7 @@ const PAGES: u64 = 6;
 
 const READERS: u64 = 6;
 
-/// Writes rising numbers to a page: all of it, or the part that readers look at.
+/// Writes rising numbers to a page: all of it, or the part that readers compare.
 async fn write_page(core: CoreHandle, lane: Rc<dyn Lane>, page: u64, seed: u64, all: Arc<Numbers>) {
     let (mut draw, place) = (Draw::new(seed), usize::try_from(page).unwrap());
     for number in 1..60 {

@@ -195,7 +195,7 @@ impl Machine {
         self.retries = 0;
         let bytes = range.len().0 * self.block_bytes;
         match kind {
-            // The error names one block at most: all of them are looked at.
+            // The error names one block at most: each of them is read.
             Some(_) if bytes > PIECE_NARROW => {
                 self.narrow_to = range.end();
                 return Ok(self.rest(took));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange, Now};
 use volume::{Class, Io, IoError, Lane, Op, Origin};
 
-/// Time between two looks at what hosts do.
+/// Time between two checks of what hosts do.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 
 /// Time between two times that the progress is kept.
@@ -46,7 +46,7 @@ pub struct Job {
     pub keep: Keep,
     machine: RefCell<Machine>,
     stopped: Cell<bool>,
-    /// Up to here the map was looked at.
+    /// Up to here the map was checked.
     map_seen: Cell<Lba>,
 }
 
@@ -130,7 +130,7 @@ impl Job {
         end
     }
 
-    /// What had no checksum has one now; `counted`: and it is looked whether anything is left that
+    /// What had no checksum has one now; `counted`: and it is tested whether anything is left that
     /// has none.
     async fn keep_checksums(&self, counted: bool) {
         let Some(map) = &self.map else { return };
@@ -146,7 +146,7 @@ impl Job {
             class: Class::Scrub,
             ..Origin::default()
         };
-        // Each page of the map is looked at once, with the first blocks that it covers, and before
+        // Each page of the map is checked once, with the first blocks that it covers, and before
         // them: where it is damaged they cannot be read, and are asked for again one by one.
         if let Some(map) = &self.map
             && range.start() >= self.map_seen.get()

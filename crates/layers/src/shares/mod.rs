@@ -8,7 +8,7 @@
 //! second no longer counts. Nothing is refused. Repair, resynchronisation, scrub, flushes and
 //! questions about extents pass.
 //!
-//! Where no volume of a pool was given shares, an operation costs a look at a flag that nobody
+//! Where no volume of a pool was given shares, an operation costs a read of a flag that nobody
 //! writes.
 
 mod queue;

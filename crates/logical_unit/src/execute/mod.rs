@@ -49,7 +49,7 @@ pub struct Request<'a> {
 
 /// What became of a command that arrived.
 pub enum Arrival {
-    /// It has ended; `data_out` bytes were wanted from the host, and not looked at.
+    /// It has ended; `data_out` bytes were wanted from the host, and not read.
     Ended {
         /// How.
         response: Response,

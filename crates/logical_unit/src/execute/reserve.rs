@@ -79,7 +79,7 @@ impl Task {
     /// spec: SPC-4 6.15 "PERSISTENT RESERVE IN command".
     ///
     /// A change whose task was aborted while it was being stored may still come into force: like a
-    /// write that the backend has, it then does so before anybody looks.
+    /// write that the backend has, it then does so before anybody reads.
     pub(super) async fn persistent_reserve_in(&self, command: &Command) -> Result<Buf, Refusal> {
         let (core, shared) = (self.unit().core(), self.unit().shared());
         self.unless_aborted(changes_are_over(core, shared)).await?;

@@ -179,7 +179,7 @@ impl CoreUnit {
         self.is_waited_for.set(true);
     }
 
-    /// Less is held: who waits for that, or for memory of this core, looks again.
+    /// Less is held: who waits for that, or for memory of this core, tries again.
     pub(crate) fn has_less_in_flight(&self) {
         if self.is_waited_for.replace(false) {
             self.core.pool().wake_waiting();

@@ -25,7 +25,7 @@ use volume::Fence;
 /// the adoption by all cores it stays under the 2 s within which a function is answered.
 const ABORT_WAIT: Duration = Duration::from_millis(1200);
 
-/// The units that a session sees: where third-party copies may look, and nowhere else.
+/// The units that a session sees: third-party copies may use these, and no others.
 pub trait Peers {
     /// A nexus at each of them.
     fn all(&self) -> Vec<Rc<Nexus>>;

@@ -218,7 +218,7 @@ fn a_task_aborted_between_its_start_and_its_first_step_leaves_the_task_set_once(
         let host = bench.nexus(0, "a");
         let other = bench.nexus(1, "b");
         let data = [filled(0, 1), filled(1, 1)].concat();
-        // Started, but its core has not looked at it yet.
+        // Started, but its core has not run it yet.
         let started = bench.start(&host, &compare_and_write(1), Attribute::Simple, 1, &data);
         let aborting = Rc::clone(&host);
         bench.run(async move { aborting.abort_task(1).await });

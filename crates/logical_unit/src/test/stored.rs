@@ -168,7 +168,7 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
         ("reservations", "the stored reservations cannot be used"),
         ("mode-pages", "the stored mode pages cannot be used"),
     ];
-    // Also where nobody has looked between.
+    // Also where nobody has read it between.
     let inspected = [true, false].into_iter();
     for ((name, reported), inspected) in inspected.flat_map(|it| places.map(|place| (place, it))) {
         let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));

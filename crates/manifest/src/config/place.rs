@@ -29,7 +29,7 @@ pub enum Place {
 pub struct RbdPlace {
     /// Its name in the cluster.
     pub pool: String,
-    /// Ceph's configuration file; `None`: where Ceph itself looks.
+    /// Ceph's configuration file; `None`: the one that Ceph itself finds.
     pub conf: Option<PathBuf>,
     /// The user's name without `client.`.
     pub user: String,

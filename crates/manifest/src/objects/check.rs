@@ -28,7 +28,7 @@ pub const CHAP_BYTES_MAX: usize = 255;
 /// The longest that sessions may stay at a target in maintenance, in seconds.
 pub const MAINTENANCE_GRACE_SECONDS_MAX: u16 = 3600;
 
-/// Everything that is wrong in the set without looking at what exists.
+/// Everything that is wrong in the set without regard to what exists.
 #[must_use]
 pub fn check_each(set: &ObjectSet) -> Vec<Fault> {
     let mut faults = Vec::new();

@@ -55,7 +55,7 @@ fn silent(path: &Path) -> OpenError {
     OpenError {
         kind: OpenErrorKind::Hung,
         cause: format!("{path} has not answered for {time} s"),
-        next_step: "look at its disk or file server and the kernel's log; the LUN comes online by itself when it answers"
+        next_step: "check its disk or file server and the kernel's log; the LUN comes online by itself when it answers"
             .to_owned(),
     }
 }
@@ -64,7 +64,7 @@ fn not_cut(error: &io::Error) -> OpenError {
     OpenError {
         kind: OpenErrorKind::of_io(error),
         cause: format!("what is too much could not be cut off: {error}"),
-        next_step: "look at its disk; it is tried again".to_owned(),
+        next_step: "check its disk; it is tried again".to_owned(),
     }
 }
 

@@ -156,7 +156,7 @@ pub(crate) trait Pool: Backend {
         done(BTreeMap::new())
     }
 
-    /// Looks whether something of it went, came back or fills up, about once a second.
+    /// Probes whether something of it went, came back or fills up, about once a second.
     fn watch(&self) -> Doing<'_, ()>;
 
     /// Writes again what it could not write down of itself.

@@ -30,7 +30,7 @@ struct Entry {
     ending: Option<Arc<Journal>>,
     /// When a journal that is there is to be tried again; `None`: at once.
     again: Option<Now>,
-    /// When its record was looked at last.
+    /// When its record was checked last.
     followed: Option<Now>,
     /// What was reported of it.
     reported: Known,
@@ -157,7 +157,7 @@ impl Journals {
         self.records.borrow().get(pool).cloned()
     }
 
-    /// The record of a pool's journal was looked at so long ago that it is time again.
+    /// The record of a pool's journal was checked so long ago that it is time again.
     pub(crate) fn is_record_due(&self, pool: &str, now: Now, age: Duration) -> bool {
         let due = self.with(pool, |entry| {
             let due = entry.followed.is_none_or(|at| now.since(at) >= age);
@@ -202,7 +202,7 @@ impl Journals {
         open.collect()
     }
 
-    /// Looks how much was destaged, and answers what is new.
+    /// Measures how much was destaged, and answers what is new.
     pub(crate) async fn sample(&self, core: &CoreHandle, pool: &str) -> Vec<(VolumeId, News)> {
         let PoolJournal::Open(journal) = self.of(pool) else {
             return Vec::new();

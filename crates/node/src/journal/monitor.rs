@@ -1,4 +1,4 @@
-//! Looks after the pools' journals while the node serves.
+//! Monitors the pools' journals while the node serves.
 //!
 //! ```text
 //!   open --its file or device is gone--> LUNs offline, all that can be is destaged --> missing
@@ -30,7 +30,7 @@ use std::time::Duration;
 use volume::{OpenError, OpenErrorKind};
 use write_back::{Journal, VolumeId};
 
-/// How often it looks.
+/// How often it checks them.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long what a journal holds may be destaged before its LUNs do without.
@@ -44,7 +44,7 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(10);
 const AGAIN_TIMES: u32 = 20;
 
-/// Looks after one pool for as long as the node does: one whose disks hang holds up no other.
+/// Monitors one pool for as long as the node does: one whose disks hang holds up no other.
 pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
     loop {
         // At once after a start: damage that was found then is reported before anybody reads it.

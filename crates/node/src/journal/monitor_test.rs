@@ -24,7 +24,7 @@ const JOURNAL: &str = "/c/journal";
 const ASIDE: &str = "/c/aside";
 const COPY: &str = "/c/copy";
 
-/// Longer than a look, a try of what is there already, and the time for destaging together.
+/// Longer than a check, a try of what is there already, and the time for destaging together.
 const SETTLES: Duration = Duration::from_secs(90);
 
 pub(crate) fn with_journal() -> Config {

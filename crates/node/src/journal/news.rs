@@ -1,4 +1,4 @@
-//! What is new of a journal since it was looked at last: LUNs that it cannot destage, and blocks
+//! What is new of a journal since it was checked last: LUNs that it cannot destage, and blocks
 //! that are damaged in it.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) enum News {
     Mended,
 }
 
-/// What was known when a journal was looked at last.
+/// What was known when a journal was checked last.
 #[derive(Default)]
 pub(crate) struct Known {
     errors: BTreeMap<VolumeId, String>,
@@ -26,7 +26,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Looks again.
+    /// Compares with what was known.
     pub(crate) fn update(&mut self, rings: &[RingStatus]) -> Vec<(VolumeId, News)> {
         let errors = rings
             .iter()

@@ -1,5 +1,5 @@
 //! What is known of each pool's journal beside what it says itself, kept in `state_dir/journals`:
-//! an older copy of it looks whole.
+//! an older copy of it seems whole.
 //!
 //! A disk that was restored, or half of a mirror that was away, brings back a journal as it once
 //! was. It fits its pool and all its checksums, and what it would destage is older than what
@@ -127,7 +127,7 @@ impl Inner {
         removed.map_err(|error| OpenError {
             kind: OpenErrorKind::of_io(&error),
             cause: format!("{} cannot be removed: {error}", file.display()),
-            next_step: "look at the permissions of state_dir".to_owned(),
+            next_step: "check the permissions of state_dir".to_owned(),
         })
     }
 }

@@ -55,7 +55,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         ),
         None if unit.is_broken() => LunState::Offline(
             "a sync failed, so nothing is known of what was not synced before; \
-             look at the disk, then restart the daemon"
+             check the disk, then restart the daemon"
                 .to_owned(),
         ),
         None => LunState::Online,

@@ -7,12 +7,12 @@
 //!
 //! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file
 //! was moved away and is back, its device appears, a disk has room again for what an opening
-//! writes. Where its pool or its pool's journal is missing, whoever looks after those brings it
+//! writes. Where its pool or its pool's journal is missing, the monitor of those brings it
 //! online (`directory.rs`, `members`, `monitor.rs`). One whose stored reservations or mode pages
 //! could not be read has them read again. One of which a sync found no space is opened anew when
 //! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
 //! get the unit attention of a start. After a sync that failed for any other reason nobody can see
-//! from here when the disk is well, and a person has to look.
+//! from here when the disk is well, and an administrator has to act.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and
 //! neither others nor changes: only what has answered is opened while all changes wait. Questions
@@ -36,7 +36,7 @@ use std::time::Duration;
 use units::{Buf, Now};
 use volume::{OpenError, OpenErrorKind};
 
-/// How often it looks.
+/// How often it checks.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A LUN is tried again after so long, or so many times as long as its last opening took.

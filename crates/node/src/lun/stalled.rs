@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Now;
 
-/// After so long without an answer a LUN needs a look.
+/// After so long without an answer a LUN needs attention.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The same where operations wait for a limit or for their share, which may take its time.
@@ -16,7 +16,7 @@ pub(crate) const PATIENCE_LIMITED: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Seen {
     pub(crate) progress: Progress,
-    /// The last look at which something had ended, or nothing was under way.
+    /// The last check at which something had ended, or nothing was under way.
     pub(crate) moved: Now,
     pub(crate) patience: Duration,
     /// Once for each time that it stops answering.
@@ -47,6 +47,6 @@ impl Seen {
     }
 }
 
-/// Of every LUN, by NAA identifier, and when the last look was.
+/// Of every LUN, by NAA identifier, and when the last check was.
 #[derive(Default)]
 pub(crate) struct Stalls(pub(crate) RefCell<(BTreeMap<String, Seen>, Option<Now>)>);

@@ -2,8 +2,8 @@
 //!
 //! **Contract.** An operation counts until the storage gives it back, also where its host has long
 //! given it up: a disk that hangs is reported from some seconds after it began to the moment when
-//! it answers, whatever hosts and file systems do meanwhile. What one look sees is that nothing has
-//! ended since the one before, with something under way all the time.
+//! it answers, whatever hosts and file systems do meanwhile. What one check sees is that nothing
+//! has ended since the one before, with something under way all the time.
 
 use crate::inner::Inner;
 use crate::lun::stalled::PATIENCE;
@@ -14,10 +14,10 @@ use std::rc::Weak;
 use std::time::Duration;
 use units::text::counted;
 
-/// How often it looks.
+/// How often it checks.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Looks for as long as the node lives.
+/// Checks for as long as the node lives.
 pub(crate) async fn watch(core: CoreHandle, node: Weak<Inner>) {
     loop {
         core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
@@ -70,14 +70,14 @@ fn name_of(node: &Inner, naa: &str) -> String {
     found.map_or_else(|| naa.to_owned(), |(name, _)| name.clone())
 }
 
-/// What needs a look now.
+/// What needs attention now.
 pub(crate) fn reported(node: &Inner) -> Vec<String> {
     let now = node.core.now();
     let stalls = node.stalls.0.borrow();
     let line = |(naa, seen): (&String, &Seen)| {
         let quiet = seen.stalled(now)?;
         Some(format!(
-            "LUN {}: its storage has answered nothing for {} s, with {} under way: look at its disk or network file system",
+            "LUN {}: its storage has answered nothing for {} s, with {} under way: check its disk or network file system",
             name_of(node, naa),
             quiet.as_secs(),
             counted(seen.progress.under_way(), "operation")

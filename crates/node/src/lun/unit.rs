@@ -43,7 +43,7 @@ fn store(config: &Config) -> DirectoryStore {
     DirectoryStore::new(config.state_dir.join("units"))
 }
 
-/// A leaf that outlives its LUN's service, with the fences that it looks at.
+/// A leaf that outlives its LUN's service, with the fences that it tests.
 pub(crate) struct Kept {
     leaf: Rc<dyn Leaf>,
     fences: Fences,
@@ -101,7 +101,7 @@ impl Stack {
         Err(OpenError {
             kind,
             cause: format!("its blocks could not be made stable: {why}"),
-            next_step: "look at its disk and the kernel's log".to_owned(),
+            next_step: "check its disk and the kernel's log".to_owned(),
         })
     }
 }

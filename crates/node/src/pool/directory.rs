@@ -63,7 +63,7 @@ enum NotBegun {
     Impossible(Problem),
 }
 
-/// Opens one at the start: looks at it before anything of it is used, and makes it where it is new.
+/// Opens one at the start: inspects it before anything of it is used, and makes it where it is new.
 /// One that does not answer is missing, and holds up nothing else.
 pub(crate) fn open<'a>(
     node: &'a Rc<Inner>,
@@ -127,7 +127,7 @@ impl Directory {
         OpenError {
             kind: OpenErrorKind::Hung,
             cause: format!("{}: {}", questions::silent(&self.pool.name), self.path.display()),
-            next_step: "look at its disk or file server and the kernel's log: the pool and its LUNs come back by themselves"
+            next_step: "check its disk or file server and the kernel's log: the pool and its LUNs come back by themselves"
                 .to_owned(),
         }
     }
@@ -217,7 +217,7 @@ impl Directory {
                 .map_err(|error: io::Error| OpenError {
                     kind: OpenErrorKind::of_io(&error),
                     cause: format!("it cannot be written down which pool it is: {error}"),
-                    next_step: "look at the space and the permissions of state_dir".to_owned(),
+                    next_step: "check the space and the permissions of state_dir".to_owned(),
                 })
         };
         node.unsaved.note(
@@ -227,7 +227,7 @@ impl Directory {
         );
     }
 
-    /// Looks whether a pool's directory went or came back: its LUNs go offline, and on again.
+    /// Probes whether a pool's directory went or came back: its LUNs go offline, and on again.
     async fn follow(&self) {
         let node = self.node();
         let was_silent = self
@@ -377,9 +377,8 @@ impl Pool for Directory {
                 .await;
             if answer.is_none() {
                 return Err(
-                    Problem::new(Code::PoolMissing, questions::silent(&self.pool.name)).hint(
-                        "look at its disk or file server and the kernel's log; then try again",
-                    ),
+                    Problem::new(Code::PoolMissing, questions::silent(&self.pool.name))
+                        .hint("check its disk or file server and the kernel's log; then try again"),
                 );
             }
             let there = self.is_the_pool(&objects).await;

@@ -16,7 +16,7 @@ const LOW_OVER: u64 = 8;
 const FULL: u64 = 100;
 const FULL_OVER: u64 = 50;
 
-/// How far back the rate looks.
+/// The time over which the rate is measured.
 const SPAN_MAX: Duration = Duration::from_secs(3600);
 
 /// A rate of less time is none.

@@ -154,7 +154,7 @@ impl Inner {
             Problem::new(
                 Code::StateNotSaved,
                 format!(
-                    "{} cannot be written, and nothing was changed: {error} (look at the space and the permissions of state_dir)",
+                    "{} cannot be written, and nothing was changed: {error} (check the space and the permissions of state_dir)",
                     file.display()
                 ),
             )

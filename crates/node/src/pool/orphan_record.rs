@@ -7,7 +7,7 @@ use std::io;
 
 /// Why it is not known what a LUN is.
 pub(crate) enum NoRecord {
-    /// Nothing says it; where one has looked.
+    /// Nothing says it; where it was inspected.
     Absent(&'static str),
     System(io::Error),
     Document(DocumentError),

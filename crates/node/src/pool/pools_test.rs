@@ -26,7 +26,7 @@ const FORCED: How = How {
     dry_run: false,
 };
 
-/// Longer than a look, and than until a LUN whose file came after the look is tried again.
+/// Longer than a probe, and than until a LUN whose file came after the probe is tried again.
 const SETTLES: Duration = Duration::from_secs(15);
 
 const POOLS: [&str; 2] = ["p0", "p1"];

@@ -22,17 +22,17 @@ use volume::{OpenError, OpenErrorKind};
 /// How long an answer waits for fresh figures.
 const WAIT_MAX: Duration = Duration::from_millis(200);
 
-/// After so long without an answer a pool needs a look.
+/// After so long without an answer a pool needs attention.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often a pool is looked at when nobody asks.
+/// How often a pool is probed when nobody asks.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is known of one pool.
 #[derive(Default)]
 pub(crate) struct Known {
     fill: Fill,
-    /// When it was looked at last without being asked.
+    /// When it was probed last without being asked.
     probed: Option<Now>,
     /// The last answer and its time.
     answer: Option<(Result<Space, OpenError>, Now)>,
@@ -134,7 +134,7 @@ pub(crate) fn with_forecast(facts: PoolFacts, full_in: Option<Duration>) -> Pool
     }
 }
 
-/// Looks at a pool's room, whoever asks: logs when it gets low or full, and when it is well again.
+/// Probes a pool's room, whoever asks: logs when it gets low or full, and when it is well again.
 pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Known>>, path: &Path) {
     let now = core.now();
     let probed = known.borrow().probed;
@@ -176,7 +176,7 @@ async fn ask_in_time(
             let answer = asking.await.map_err(|error| OpenError {
                 kind: OpenErrorKind::of_io(&error),
                 cause: format!("it cannot be used: {error}"),
-                next_step: "look at its disk and its permissions".to_owned(),
+                next_step: "check its disk and its permissions".to_owned(),
             });
             let mut known = keep.borrow_mut();
             known.answer = Some((answer, clock.now()));
@@ -220,7 +220,7 @@ impl Known {
                     "it does not answer: asked {} s ago, {figures}",
                     silent.as_secs()
                 ),
-                next_step: "look at its disk or network file system".to_owned(),
+                next_step: "check its disk or network file system".to_owned(),
             });
         }
         room

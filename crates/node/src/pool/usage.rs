@@ -1,7 +1,7 @@
 //! The space that LUNs take in their pools: one listing per pool reports it for all of them.
 //!
-//! Whoever asks gets what is known, waits a moment where a look may end soon, and never waits for a
-//! pool that hangs.
+//! Whoever asks gets what is known, waits a moment where a probe may end soon, and never waits for
+//! a pool that hangs.
 
 use crate::inner::Inner;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// How long an answer waits for fresh figures.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Looks anew where the figures are old, or one of a new LUN is missing.
+/// Probes anew where the figures are old, or one of a new LUN is missing.
 pub(crate) async fn refresh(node: &Rc<Inner>) {
     let usage = &node.usage;
     let missing = || {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::MutexGuard;
 use write_back::Journal;
 
-/// Between two looks whether a change of LUNs is still under way.
+/// Between two checks whether a change of LUNs is still under way.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// What it found there.

@@ -6,7 +6,7 @@ use env::CoreHandle;
 use std::rc::Weak;
 use std::time::Duration;
 
-/// How often it is looked whether one is due.
+/// How often it checks whether one is due.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs for as long as the node does.

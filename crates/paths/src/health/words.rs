@@ -108,7 +108,7 @@ pub enum Cause {
 pub enum State {
     /// Waits for the next attempt, for a carrier, or to be wanted.
     Down(Cause),
-    /// Connects, logs in, looks at identity and reservations.
+    /// Connects, logs in, checks identity and reservations.
     Connecting,
     /// Logged in, and watched before it is trusted.
     Proving,
@@ -175,7 +175,7 @@ pub enum Seen {
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Do {
-    /// Connect, log in with the path's own ISID, look at identity, size and reservations; then
+    /// Connect, log in with the path's own ISID, check identity, size and reservations; then
     /// [`Seen::LoggedIn`].
     Connect,
     /// Send a NOP-Out that asks for an answer.

@@ -1,4 +1,4 @@
-//! What to do when one element is lost, computed beforehand: failing over is a look-up, not
+//! What to do when one element is lost, computed beforehand: failing over is a lookup, not
 //! thinking.
 
 use super::choose::{Choice, Solver, choose};

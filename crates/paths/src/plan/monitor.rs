@@ -6,7 +6,7 @@
 //! ([`PlanMonitor::drained`]). A path that drains gets no new I/O and is not failed: no fence is
 //! needed for one that ended by itself.
 //!
-//! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the
+//! What was lost is acted on at once, by lookup. What came back has passed its hold-down: if the
 //! best plan only adds it to what carries I/O, that is done `window` later, all of it at a time.
 //! Where healthy paths have to move for it, it waits until it has been quiet for `settle`, and they
 //! move one at a time, `step` apart. A healthy path moves for diversity alone at most once in
@@ -25,7 +25,7 @@ use units::Now;
 /// How long the monitor waits before it moves paths, and between two moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonitorTiming {
-    /// Paths that fail, or recover, within this time of each other are looked at together.
+    /// Paths that fail, or recover, within this time of each other are handled together.
     pub window: Duration,
     /// How long facts must be quiet before paths are moved for the better.
     pub settle: Duration,
@@ -87,7 +87,7 @@ pub struct PlanMonitor {
     goal: Vec<PathName>,
     /// The table was made for another active set.
     stale: bool,
-    /// When to look whether what came back can simply be added.
+    /// When to check whether what came back can simply be added.
     gain_at: Option<Now>,
     replan_at: Option<Now>,
     step_at: Option<Now>,
@@ -118,7 +118,7 @@ impl PlanMonitor {
         }
     }
 
-    /// The plan as of the last look at the facts.
+    /// The plan by the facts that came last.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan

@@ -11,7 +11,7 @@ const FIRST_LATENCY: f64 = 0.000_1;
 /// A small command's bytes, for its interval before anything is measured.
 const FIRST_BYTES: f64 = 4096.0;
 /// Speeds this close to the line's are the line's: the rest is noise of the measurement, and equals
-/// have to look equal.
+/// have to count as equal.
 const AS_LINE: f64 = 1.25;
 /// Half-life of a stall's penalty.
 const PENALTY_HALF_LIFE: f64 = 0.250;
@@ -123,7 +123,7 @@ impl Estimate {
         if left < 0.01 { 0.0 } else { left }
     }
 
-    /// A path that looks slow and is therefore never used would look slow for ever: once a second
+    /// A path that seems slow and is therefore never used would seem slow for ever: once a second
     /// its estimate moves half-way (by ratio) to the line's speed.
     pub(super) fn loosen(&mut self, now: Now) {
         let quiet = seconds(now, self.last_done);

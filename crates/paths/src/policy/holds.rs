@@ -140,7 +140,7 @@ impl Holds {
         }
     }
 
-    /// Looks who holds what before a decision.
+    /// Reads who holds what before a decision.
     pub(crate) fn settle(
         &mut self,
         paths: &(impl Iterator<Item = Load> + Clone),

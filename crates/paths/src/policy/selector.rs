@@ -162,7 +162,7 @@ impl Selector {
     }
 
     /// Commands that have ended on a path of all whose time was taken, and the time that they took
-    /// together: the difference of two looks, divided, is the mean latency between them.
+    /// together: the difference of two samples, divided, is the mean latency between them.
     #[must_use]
     pub fn ended(&self, path: usize) -> (u64, Duration) {
         let slot = self.slots.get(path);

@@ -34,7 +34,7 @@ enum What {
     Acknowledged(usize, u64),
     /// A retransmission timer, of so many that were set.
     Timer(usize, u64),
-    /// The host looks at what has ended.
+    /// The host reads what has ended.
     Probes,
     /// The machines stand still.
     Still,
@@ -245,7 +245,7 @@ impl Bed {
         self.push(path);
     }
 
-    /// What the target has answered; it looks again when it may answer the rest.
+    /// What the target has answered; it tries again when it may answer the rest.
     fn answered(&mut self) -> Vec<Ticket> {
         let (now, mute) = (self.now, &self.mute_until);
         let all = std::mem::take(&mut self.done);

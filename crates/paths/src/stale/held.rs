@@ -1,8 +1,8 @@
 //! Blocks of commands in flight that change something.
 //!
-//! They never overlap each other. Whether others overlap them is mostly known without looking at
+//! They never overlap each other. Whether others overlap them is mostly known without comparing
 //! one of them: short ranges count themselves at their places in a small table, and where nothing
-//! is counted nothing is held. Else all are looked at.
+//! is counted nothing is held. Else all are compared.
 
 use std::ops::RangeInclusive;
 use units::{Lba, LbaRange};

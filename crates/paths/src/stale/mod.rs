@@ -12,7 +12,7 @@
 //!   overlap it wait, and so do those that overlap any command in flight: otherwise a repetition
 //!   could bring back what a later one had replaced already. A unit that other hosts use too:
 //!   fence, then send again. One that only this host uses: send again at once. What cannot be
-//!   repeated blindly (COMPARE AND WRITE, PERSISTENT RESERVE OUT, copies): fence, then look what
+//!   repeated blindly (COMPARE AND WRITE, PERSISTENT RESERVE OUT, copies): fence, then read what
 //!   happened.
 //! - R3 What counts as a fence: [`Evidence`].
 //! - R5 What to do at a target that cannot fence: [`Mode`].
@@ -152,7 +152,7 @@ pub enum Decide {
     /// See to it that nothing of this nexus is carried out any more: log in again with its ISID,
     /// ask another path for the fence.
     Fence(Nexus),
-    /// Look what became of it, then [`PendingTable::resolved`].
+    /// Read what became of it, then [`PendingTable::resolved`].
     Resolve(CommandId),
     /// Answer its issuer.
     Complete(CommandId, Outcome),
@@ -172,9 +172,9 @@ enum Stage {
     Waiting,
     /// To be sent, or on its way.
     Going,
-    /// Waits for fences before it is sent again, or looked at.
+    /// Waits for fences before it is sent again, or its blocks are read.
     Fencing,
-    /// Is being looked at.
+    /// Its blocks are being read.
     Resolving,
     /// Waits for fences before this is reported.
     Known(Outcome),

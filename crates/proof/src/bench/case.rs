@@ -6,9 +6,9 @@ pub enum Manner {
     /// All that became ready at once leaves in one vectored send: the `iscsi_initiator` crate.
     Burst,
     /// Each PDU by itself, header and data segment apart, immediate data (open-iscsi's defaults).
-    /// All that has come is looked at before the next command is sent, as the kernel does.
+    /// All that has come is read before the next command is sent, as the kernel does.
     Linux,
-    /// The same, and the next command is sent as soon as an answer was looked at (fio with
+    /// The same, and the next command is sent as soon as an answer was read (fio with
     /// libiscsi's engine).
     Libiscsi,
     /// Each PDU by itself and in one piece, `InitialR2T=Yes`, immediate data (the Microsoft

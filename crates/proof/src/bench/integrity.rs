@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Bytes of the units.
 const BYTES: u64 = 512 << 20;
 
-/// How often a server is looked at that comes to rest.
+/// How often a server is probed that comes to rest.
 const PROBE_INTERVAL: Duration = Duration::from_millis(25);
 
 /// A server that uses less of a processor than one part in so many rests.

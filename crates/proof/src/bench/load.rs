@@ -1,7 +1,7 @@
 //! The client: any number of sessions on one core, each with a number of commands always in flight.
 //!
 //! A command's time runs from the receive after which it was submitted to the receive that brought
-//! its end: the client looks at the clock once a receive. What happens before all sessions run, and
+//! its end: the client reads the clock once a receive. What happens before all sessions run, and
 //! in the warm-up, is not counted.
 
 use super::case::{Case, Manner};

@@ -31,7 +31,7 @@ struct Habits {
     immediate_data: bool,
     /// Header and data segment by calls of their own.
     apart: bool,
-    /// All that has come is looked at first.
+    /// All that has come is read first.
     reads_ahead: bool,
 }
 
@@ -66,7 +66,7 @@ struct Plain {
     digests: bool,
     unit: Unit,
     buffer: Vec<u8>,
-    /// What of it was received and not looked at.
+    /// What of it was received and not read.
     have: std::ops::Range<usize>,
     payload: Vec<u8>,
     cmd_sn: u32,
@@ -74,7 +74,7 @@ struct Plain {
     exp_stat_sn: u32,
     /// By ITT.
     sent: Vec<Option<Sent>>,
-    /// Looked at, and not acted upon.
+    /// Read, and not acted upon.
     heard: VecDeque<Said>,
 }
 
@@ -465,7 +465,7 @@ impl Run<'_> {
 
     fn until(&mut self, end: Instant) -> Result<Instant, String> {
         loop {
-            // The clock is looked at for each command anyhow.
+            // The clock is read for each command anyhow.
             let now = super::clock();
             if now >= end {
                 return Ok(now);

@@ -107,7 +107,7 @@ pub fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Looks every 20 ms, for at most 60 s, until a server is ready or gone.
+/// Probes every 20 ms, for at most 60 s, until a server is ready or gone.
 fn until(child: &mut Child, log: &Path, mut ready: impl FnMut() -> bool) -> Result<(), String> {
     for _ in 0..3000 {
         if ready() {

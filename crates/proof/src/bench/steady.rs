@@ -20,7 +20,7 @@ const BYTES: u64 = 1 << 30;
 /// How long the load lasts, in turns of the other comparisons: long enough to see all of it.
 const TURNS: u32 = 15;
 
-/// How often it is looked.
+/// How often it is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Bytes of a change.
@@ -60,7 +60,7 @@ fn written_by(process: u32) -> Result<f64, String> {
     bytes.ok_or_else(|| format!("{path} has no write_bytes"))
 }
 
-/// Looks until the load is over and all is destaged.
+/// Samples until the load is over and all is destaged.
 fn watch(
     plan: &Plan,
     daemon: &Daemon,

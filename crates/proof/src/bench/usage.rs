@@ -47,7 +47,7 @@ pub fn of_process(process: u32) -> Result<u64, String> {
     let threads = fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?;
     let mut sum = 0;
     for thread in threads.flatten() {
-        // A thread may end while we look.
+        // A thread may end while we read.
         let reported = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
         let first = reported.split_whitespace().next();
         sum += first

@@ -129,7 +129,7 @@ fn time(mut one: impl FnMut(u64)) -> f64 {
 }
 
 fn dynamic(lane: &Rc<dyn Lane>) -> f64 {
-    // As a front does it: look first, wait only for what is left.
+    // As a front does it: poll first, wait only for what is left.
     time(|at| {
         let result = match lane.submit(read(at)).now() {
             Ok(result) => result,

@@ -3,7 +3,7 @@
 //! MIB` and `bench journal open PATH`. `bench page TABLE DOCUMENT` puts the tables of a run into
 //! their place in a document.
 //!
-//! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and
+//! `waist` fails where a hop has become too dear. `run` reads the environment: `CASES` and
 //! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`, and `BEFORE`, the path of an
 //! older `causeway` binary, which is the server `before`.
 

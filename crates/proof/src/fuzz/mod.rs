@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **Contract.** A run is a function of its seed and the program: the same seed tries the same
-//! inputs. What it finds, it also writes down. It does not look at coverage; `fuzz/` has the same
+//! inputs. What it finds, it also writes down. It does not measure coverage; `fuzz/` has the same
 //! targets for one that does.
 
 mod mutate;

@@ -223,7 +223,7 @@ impl History {
         undecided.map_or(Verdict::Right, Verdict::Undecided)
     }
 
-    /// Blocks that must be looked at together.
+    /// Blocks that must be checked together.
     fn groups(&self) -> Vec<BTreeSet<u64>> {
         let mut leader: BTreeMap<u64, u64> = BTreeMap::new();
         let find = |leader: &BTreeMap<u64, u64>, mut lba: u64| {

@@ -232,7 +232,7 @@ impl Search<'_> {
             && !self.after[number].iter().any(|newer| taken.has(*newer))
     }
 
-    /// Takes all steps that only look and fit now: taking them at once can hinder nothing, unless
+    /// Takes all steps that only read and fit now: taking them at once can hinder nothing, unless
     /// the time of a write that perhaps took place ends with it. Answers the other steps that may
     /// be next.
     fn advance(&self, taken: &mut Taken, state: &mut State) -> Vec<usize> {

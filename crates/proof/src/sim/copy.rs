@@ -40,7 +40,7 @@ const FUNCTION_TIME: Duration = Duration::from_millis(2200);
 #[derive(Default)]
 pub struct ExtendedCopy;
 
-/// A ledger that looks at the clock.
+/// A ledger that reads the clock.
 struct Timed {
     plain: Rc<Plain>,
     core: CoreHandle,

@@ -165,7 +165,7 @@ impl Lab {
         Ok(Host::new(session, &config, lun(unit), facts, complaints))
     }
 
-    /// One to three lives of unit 0, and a look at what is there in the end.
+    /// One to three lives of unit 0, and a check of what is there in the end.
     pub(super) fn lives(
         &self,
         stage: &mut Stage,

@@ -298,7 +298,7 @@ async fn page(session: &Session, page: u8) -> Option<Vec<u8>> {
 }
 
 impl Fleet {
-    /// Starts the node and looks at everything.
+    /// Starts the node and checks everything.
     fn start(&self, stage: &Stage) -> Result<Rc<Controller>, String> {
         stage.world.set_faults(FaultPlan::none());
         self.san.restart();

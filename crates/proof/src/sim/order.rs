@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 const UNIT: &str = "queue";
-/// Few, because all of them are looked at together.
+/// Few, because all of them are checked together.
 const BLOCKS: u64 = 16;
 
 /// The story.

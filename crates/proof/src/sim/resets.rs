@@ -2,7 +2,7 @@
 //! so that a command often ends in the moment in which it is aborted.
 //!
 //! **Oracle.** Besides the history: every command is answered, or has ended by its own host's
-//! function. Hosts look (`initiator/driver.rs`): a command that ABORT TASK does not find was
+//! function. Hosts check (`initiator/driver.rs`): a command that ABORT TASK does not find was
 //! answered before.
 
 use super::lab::Lab;

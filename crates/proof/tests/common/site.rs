@@ -91,7 +91,7 @@ impl Site {
         std::fs::write(self.path(name), text).expect("the test's own directory can be written");
     }
 
-    /// Leaves everything for a look; answers where it is.
+    /// Leaves everything to be inspected; answers where it is.
     pub(crate) fn keep(&self) -> String {
         self.keep.set(true);
         self.dir.display().to_string()

@@ -125,7 +125,7 @@ fn every_test_of_iscsi_test_cu_passes_or_is_excused_with_a_corrected_test_that_d
     assert_eq!(
         tests.len(),
         TESTS,
-        "another version of iscsi-test-cu: look at its new tests"
+        "another version of iscsi-test-cu: read its new tests"
     );
     let mut suites: Vec<&str> = tests.iter().map(|test| judge::suite(test)).collect();
     suites.dedup();

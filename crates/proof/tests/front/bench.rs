@@ -210,7 +210,7 @@ impl Bench {
         self.host_core.sleep_until(until).await;
     }
 
-    /// Waits until `done`, looking every millisecond; fails after `limit`.
+    /// Waits until `done`, polling every millisecond; fails after `limit`.
     pub(crate) async fn until(&self, limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
         let latest = self.host_core.now().after(limit);
         while !done() {

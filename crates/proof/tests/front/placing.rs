@@ -382,7 +382,7 @@ fn a_deep_session_gets_a_turn_at_a_time_and_loses_nothing_by_it() {
         let (inner, stop) = (bench.clone(), Rc::new(Cell::new(false)));
         let (midst, ended) = (Rc::new(Cell::new(0)), Rc::clone(&stop));
         let seen = Rc::clone(&midst);
-        // Somebody else on its core looks how far the deep one is, over and over.
+        // Somebody else on its core reads how far the deep one is, over and over.
         bench.core.spawn(Box::pin(async move {
             while !ended.get() {
                 let done = session_of(&inner, ALICE).await.commands - before;

@@ -132,7 +132,7 @@ async fn soon_reported(core: &CoreHandle, server: &Server) -> Option<SessionInfo
     server.sessions(core).await.pop()
 }
 
-/// Several PDUs at once, and before a third of the looks they were waited for.
+/// Several PDUs at once, and before a third of the polls they were waited for.
 fn are_batches(before: Received, now: Received) -> bool {
     let receives = now.receives - before.receives;
     let waited = now.waited - before.waited;

@@ -79,7 +79,7 @@ fn script() -> Vec<Line> {
 enum Submission {
     Number,
     Future,
-    /// While the session looks who answers there.
+    /// While the session probes who answers there.
     Waited,
 }
 
@@ -116,7 +116,7 @@ async fn make_wait(bench: &Bench, session: &Rc<dyn Session>) {
             Begun::Ended(ended) => panic!("{ended:?}"),
         }
     }
-    panic!("the session does not look");
+    panic!("the session does not probe");
 }
 
 async fn ends(bench: &Bench, submission: Submission) -> Vec<String> {

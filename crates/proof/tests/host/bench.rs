@@ -49,7 +49,7 @@ fn listen(last: u8, six: bool) -> Listen {
 
 #[allow(
     dead_code,
-    reason = "tests look at what they need; the target lives as long as this"
+    reason = "tests read what they need; the target lives as long as this"
 )]
 pub(crate) struct San {
     pub(crate) runtime: Runtime,

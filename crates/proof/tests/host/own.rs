@@ -392,7 +392,7 @@ fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_a
         };
         let (path, other) = both(&until(&core, &volume, held).await);
         let release = |it: &host::PathStatus| volume.located().release(&core, &it.path);
-        // Released while it still shows another unit, it is looked at once more.
+        // Released while it still shows another unit, it is probed once more.
         assert!(release(&path));
         assert!(!release(&path), "it is out already");
         until(&core, &volume, held).await;

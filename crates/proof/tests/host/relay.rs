@@ -86,7 +86,7 @@ impl Relay {
 
     pub(crate) fn set(&self, wire: Wire) {
         self.wire.store(wire as u8, Ordering::SeqCst);
-        // What runs on its core looks at it at once.
+        // What runs on its core sees it at once.
         self.poster.post(CoreId(0), Box::new(|_| {}));
     }
 }

@@ -166,7 +166,7 @@ fn a_unit_that_is_closed_leaves_the_sessions_to_the_others_and_comes_back_to_the
     assert!(sessions(&san).is_empty());
 }
 
-/// Volumes between two looks at the target.
+/// Volumes between two checks of the target.
 #[derive(Default)]
 struct Kept(std::cell::RefCell<Vec<Arc<Attached>>>);
 
@@ -356,6 +356,6 @@ fn a_write_left_behind_on_a_living_session_never_comes_back_over_a_newer_one() {
     }
 }
 
-/// Layers between two looks at the target.
+/// Layers between two checks of the target.
 #[derive(Default)]
 struct Direct(std::cell::RefCell<Vec<Rc<Multipath>>>);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 1000;
 
-/// How many of them are looked after at once.
+/// How many of them are driven at once.
 const SLICE: usize = 50;
 
 /// A connection that was closed comes again after so long.
@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 enum Kind {
     Silent,
-    /// A byte of a login at each look.
+    /// A byte of a login at each turn.
     Dribbles,
     /// Bytes of no meaning.
     Garbage,
@@ -88,7 +88,7 @@ impl Hostile {
         }
     }
 
-    /// One look: is it closed, does it send, does it come again. Answers whether it was closed now.
+    /// One turn: is it closed, does it send, does it come again. Answers whether it was closed now.
     fn inspect(&mut self, portal: SocketAddr) -> bool {
         let Some(socket) = &self.socket else {
             if self.closed.elapsed() >= AGAIN {

@@ -125,7 +125,7 @@ fn a_dead_host_is_noticed_and_what_it_held_is_given_back() {
 
 /// A Login Request of a discovery session, straight to the full feature phase.
 fn discovery_login() -> Vec<u8> {
-    let text = "InitiatorName=iqn.2026-11.test:looks\0SessionType=Discovery\0";
+    let text = "InitiatorName=iqn.2026-11.test:waits\0SessionType=Discovery\0";
     let mut pdu = vec![0; 48];
     pdu[0] = 0x43;
     pdu[1] = 0x87;

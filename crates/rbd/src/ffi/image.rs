@@ -376,7 +376,7 @@ impl ImageHandle {
         let mut found: Vec<Region> = Vec::new();
         let iterate = self.api().rbd_diff_iterate2;
         // SAFETY: the image is open; the list lives during the call. Null: since the beginning;
-        // then, with what a parent has, and by whole objects, which needs no look at each of them
+        // then, with what a parent has, and by whole objects, which needs no check of each of them
         // where there is a map.
         done(unsafe {
             let into = (&raw mut found).cast();

@@ -168,7 +168,7 @@ fn target(descriptor: &[u8], at: usize) -> Result<CopyTarget, Sense> {
     let field = reader.take(20).ok_or_else(short)?;
     let block_length = reader.be32().ok_or_else(short)? & 0x00ff_ffff;
     // LU ID TYPE (bits 7 and 6) is obsolete since SPC-4, which is what INQUIRY claims: what was put
-    // there is not looked at, the designator alone says which unit is meant.
+    // there is not evaluated, the designator alone says which unit is meant.
     let designator = field
         .get(..usize::from(length))
         .ok_or_else(|| invalid(7, None))?;

@@ -64,7 +64,7 @@ pub enum Attention {
     Returns,
 }
 
-/// CDB USAGE DATA: a one for every bit that is looked at.
+/// CDB USAGE DATA: a one for every bit that is evaluated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Usage {
     bytes: [u8; 16],

@@ -1,14 +1,14 @@
-//! The rows. One line says what a command looks at, the next what it needs.
+//! The rows. One line says what of a CDB is evaluated, the next what it needs.
 //!
 //! Usage masks: fields that are ignored (GROUP NUMBER, FUA_NV, obsolete LBA of READ CAPACITY) and
-//! fields that must be zero (RDPROTECT) are zero; the control byte has NACA, which is looked at.
+//! fields that must be zero (RDPROTECT) are zero; the control byte has NACA, which is evaluated.
 
 use super::{Accessible, Attention, Conflict, Opcode, Usage};
 use crate::cdb::{self, CdbError, Command};
 
 type Decode = fn(&[u8]) -> Result<Command, CdbError>;
 
-/// The control byte: only NACA is looked at.
+/// The control byte: only NACA is evaluated.
 const NACA: u8 = 0x04;
 
 #[expect(

@@ -161,7 +161,7 @@ impl Pool {
     }
 
     /// Something else that commands wait for beside memory has come back: whoever waits for a slab
-    /// is to look, too.
+    /// is to try, too.
     pub fn wake_waiting(&self) {
         let waiting = self.shared.lock().has_freed();
         wake(waiting);

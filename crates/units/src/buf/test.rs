@@ -228,7 +228,7 @@ fn slabs_of_one_block_never_overlap_and_fresh_ones_are_zeroes_whatever_was_there
     }
 }
 
-/// Takes and gives back memory of every size, and looks whether anybody else has it.
+/// Takes and gives back memory of every size, and checks whether anybody else has it.
 fn come_and_go(stamp: u8) {
     let pool = Pool::new(64 << 20);
     for turn in 0..200usize {

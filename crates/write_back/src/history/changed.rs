@@ -9,7 +9,7 @@ use std::rc::Rc;
 use units::{BlockSize, LbaRange};
 use volume::{Cut, Done, Extent, ExtentKind, ExtentList, IoError, IoFuture};
 
-/// What one answer covers at most: that many entries are looked at in well under a millisecond.
+/// What one answer covers at most: that many entries are searched in well under a millisecond.
 const COVERED_BYTES: u64 = 1 << 30;
 
 /// What of these blocks changed after a cut: [`ExtentKind::Mapped`], whatever is there now; all of

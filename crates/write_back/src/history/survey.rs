@@ -1,4 +1,4 @@
-//! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from
+//! Inspects the history of a volume without opening it: nothing is written, and nobody is kept from
 //! it.
 
 use env::File;

@@ -101,7 +101,7 @@ impl Ring {
         })
     }
 
-    /// The state, to look at.
+    /// The state, to read.
     pub(crate) fn machine(&self) -> Ref<'_, Machine> {
         self.machine.borrow()
     }

@@ -156,7 +156,7 @@ pub(crate) enum Destage<'a> {
     /// Somebody waits until all is destaged.
     BeginDrain,
     EndDrain,
-    /// There is nothing to destage, or the destager looks again.
+    /// There is nothing to destage, or the destager tries again.
     Rest(bool),
     BeginRound,
     EndRound(Option<Blocked>),
@@ -215,7 +215,7 @@ pub(crate) enum Effect {
     WakeWriter,
     /// Something may be destaged.
     WakeDestager,
-    /// Those who wait for something of the ring look again.
+    /// Those who wait for something of the ring test their conditions again.
     WakeOthers,
 }
 

@@ -1,5 +1,5 @@
-//! Who still reads from the log: room of it is given up only when all who may have looked it up
-//! before have read it.
+//! Who still reads from the log: its room is given up only when all who have found something in it
+//! until then have read it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

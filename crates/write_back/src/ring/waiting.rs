@@ -69,7 +69,7 @@ impl Waiters {
         self.destager.notify_one();
     }
 
-    /// Something has ended: conditions are looked at again.
+    /// Something has ended: conditions are tested again.
     pub(super) fn wake_others(&self) {
         self.others.notify_waiters();
     }

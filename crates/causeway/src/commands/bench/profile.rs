@@ -55,7 +55,7 @@ struct Report {
 /// Runs the profile that the options name.
 pub(super) fn run(options: &Options) -> Result<(), Problem> {
     let Some(wanted) = options.profile else {
-        unreachable!("the caller has looked");
+        unreachable!("the caller has checked");
     };
     let control = options.control.as_deref().map(show::read).transpose()?;
     let control = control.and_then(|document| match document {

@@ -1,6 +1,6 @@
 //! `causeway path`: which paths there are, which are used, and why.
 //!
-//! `plan` looks at this host and asks the target where it listens; `ls`, `explain` and `policy` ask
+//! `plan` inspects this host and asks the target where it listens; `ls`, `explain` and `policy` ask
 //! the programs that run (`attach`, `bench`) through their sockets.
 
 pub(crate) mod running;
@@ -132,7 +132,7 @@ fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
             let prepared = prepared.map_err(of_url)?;
             let plan = prepared.plan();
             let document = document_of(&prepared, &plan)?;
-            // A plan of paths on which nobody gets in is worth a look, and no success.
+            // A plan of paths on which nobody gets in is worth reading, and no success.
             let tried = host::try_logins(&core, &prepared, &plan, &options).await;
             Ok::<_, Problem>((document, tried.map_err(of_url)))
         })

@@ -3,7 +3,7 @@
 use super::frame::{LunRow, SessionRow, SortKey};
 use super::text::{count, mebibytes, percent, target, time, who};
 
-/// How a cell looks.
+/// How a cell is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tone {
     Plain,

@@ -1,4 +1,4 @@
-//! What happened between two looks at the daemon: rates, percentiles of latency, and their order.
+//! What happened between two samples of the daemon: rates, percentiles of latency, and their order.
 
 use clap::ValueEnum;
 use manifest::activity::{ActivityView, LunActivity, OpActivity, SessionActivity};
@@ -225,7 +225,7 @@ impl Rates {
     }
 }
 
-/// The seconds between two looks.
+/// The seconds between two samples.
 struct Span(f64);
 
 impl Span {

@@ -34,7 +34,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
 
-/// How `top` looks.
+/// What `top` shows, and how often.
 #[derive(Args, Debug)]
 pub(crate) struct TopFlags {
     /// Paths and NICs of this host, as `attach` and `bench` use them; needs no daemon
@@ -49,7 +49,7 @@ pub(crate) struct TopFlags {
     /// Print so many times, and end
     #[arg(short = 'n', long, value_name = "TIMES", conflicts_with = "once", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Seconds between two looks, 0.1 to 3600
+    /// Seconds between two samples, 0.1 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     pub(crate) interval: Duration,
     /// What stands first
@@ -99,7 +99,7 @@ fn ask(client: &Client) -> Result<ActivityView, Problem> {
     client.get("/api/v1/activity")
 }
 
-/// How many looks to print; `None`: until it is ended.
+/// How many samples to print; `None`: until it is ended.
 fn rounds(flags: &TopFlags) -> Option<u64> {
     match (flags.once, flags.batch, flags.count) {
         (_, _, Some(count)) => Some(count),
@@ -166,7 +166,7 @@ fn show(client: Client, flags: &TopFlags, first: ActivityView) -> Result<(), Pro
     shown.map_err(|error| failed(&error))
 }
 
-/// Looks at the daemon again and again.
+/// Samples the daemon again and again.
 fn watch(
     client: &Client,
     mut interval: Duration,
@@ -216,7 +216,7 @@ fn follow(
                 Next::Draw => {}
                 Next::Quit => return Ok(()),
                 Next::Interval(interval) => {
-                    // The thread that looks lives as long as this one.
+                    // The thread that samples lives as long as this one.
                     let _taken = rhythm.send(interval);
                 }
             },

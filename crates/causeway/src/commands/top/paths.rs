@@ -149,7 +149,7 @@ fn first() -> Result<Sample, Problem> {
     Err(problem.hint("`causeway attach` and `causeway bench` report their paths while they run"))
 }
 
-/// Prints it until it has been looked at often enough.
+/// Prints it until there were enough samples.
 pub(super) fn print(
     client: &Client,
     rounds: Option<u64>,

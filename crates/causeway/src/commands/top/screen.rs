@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use units::text::counted;
 
-/// Looks that the curves remember.
+/// Samples that the curves keep.
 const HISTORY: usize = 240;
 
 /// Below this width or height the curves give their place to the tables.
@@ -39,7 +39,7 @@ pub(super) enum Pane {
 pub(super) enum Next {
     Draw,
     Quit,
-    /// Look in another rhythm.
+    /// Sample at another interval.
     Interval(Duration),
 }
 
@@ -469,7 +469,7 @@ impl Screen {
         }
         let mut table = Paragraph::new(lines);
         if self.trouble.is_some() {
-            // Old figures look old.
+            // Old figures are shown as old.
             table = table.style(Style::new().add_modifier(Modifier::DIM));
         }
         canvas.render_widget(table, area);

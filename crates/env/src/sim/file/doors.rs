@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// How often an operation on a name that hangs looks whether it may go on, in nanoseconds.
+/// How often an operation on a name that hangs checks whether it may go on, in nanoseconds.
 const HANGING_PROBE_INTERVAL: u64 = 10_000_000;
 
 /// The file system as one life of one node sees it.

@@ -124,7 +124,7 @@ impl Inner {
                 return;
             };
             let at = at % data.len().max(1) as u64;
-            let change = rest.take().expect("looked at just above");
+            let change = rest.take().expect("tested just above");
             let (first, later) = change.split(at, disk.sector);
             *rest = later;
             let (inode, takes) = (flight.inode, first.takes());

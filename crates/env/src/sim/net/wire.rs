@@ -232,7 +232,7 @@ impl Inner {
             let on_the_way = net.end(id.other()).map_or(0, |other| other.outstanding);
             let room = self.config.window_bytes.saturating_sub(on_the_way);
             if room == 0 {
-                net.end(id).expect("looked at above").sender = Some(waker.clone());
+                net.end(id).expect("tested above").sender = Some(waker.clone());
                 return Poll::Pending;
             }
             room

@@ -54,7 +54,7 @@ impl ChecksumFacts {
     pub fn problem(&self) -> Option<String> {
         if let Some(why) = &self.broken {
             return Some(format!(
-                "its checksums cannot be written, and so nothing of it is destaged: {why}; look at the disk, then restart the daemon ({})",
+                "its checksums cannot be written, and so nothing of it is destaged: {why}; check the disk, then restart the daemon ({})",
                 Code::ChecksumsUnwritable
             ));
         }
@@ -69,7 +69,7 @@ impl ChecksumFacts {
         let bad = self.bad_blocks;
         Some(format!(
             "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
-             from a backup, by writing whole physical blocks of it, and look at the disk ({})",
+             from a backup, by writing whole physical blocks of it, and check the disk ({})",
             Code::BlocksDamaged
         ))
     }

@@ -13,7 +13,7 @@ use volume::{OpenError, OpenErrorKind};
 /// What is written and compared is in multiples of this, so that it may go past the page cache.
 const PIECE_BYTES: usize = 4096;
 
-/// So many bytes at the end of a member are looked at, too, before it is made one.
+/// So many bytes at the end of a member are inspected, too, before it is made one.
 const END_BYTES: usize = 1 << 20;
 
 /// What stands at a path, with the open file where it can be read.
@@ -38,7 +38,7 @@ const fn how(lock: bool) -> OpenHow {
     }
 }
 
-/// Looks at one path.
+/// Inspects one path.
 pub(crate) async fn inspect(core: &CoreHandle, path: &Path) -> Inspected {
     let inspected = async {
         let file = core.files().open(path, how(true)).await?;
@@ -124,7 +124,7 @@ impl Unwritten {
         let next_step = if is_for_space {
             "make room where it lies: the pool is read again by itself then"
         } else {
-            "look at the device and the kernel's log"
+            "check the device and the kernel's log"
         };
         Self {
             why: OpenError {
@@ -217,7 +217,7 @@ pub(crate) async fn write(
     Ok(())
 }
 
-/// A quick look, to be compared with an earlier one. What cannot be read is as it was.
+/// A quick inspection, to be compared with an earlier one. What cannot be read is as it was.
 pub(crate) async fn print(core: &CoreHandle, path: &Path, before: &Print) -> Print {
     let inspected = async {
         let file = core.files().open(path, how(false)).await?;

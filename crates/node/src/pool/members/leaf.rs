@@ -168,7 +168,7 @@ impl MemberLeaf {
         let failed = |error: IoError| OpenError {
             kind: OpenErrorKind::Other,
             cause: format!("what the LUN gets could not be made zeroes: {error:?}"),
-            next_step: "look at the pool's devices and the kernel's log".to_owned(),
+            next_step: "check the pool's devices and the kernel's log".to_owned(),
         };
         let volume = self.whole();
         let shape: Shape = volume.shape();

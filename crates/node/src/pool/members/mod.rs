@@ -113,7 +113,7 @@ impl MemberPool {
             memory: remembered::file(state_dir, &pool.name),
             state: RefCell::new(Assembled::Not(OpenError {
                 kind: OpenErrorKind::Other,
-                cause: "it was not looked at yet".to_owned(),
+                cause: "it was not inspected yet".to_owned(),
                 next_step: "wait a moment".to_owned(),
             })),
             prints: RefCell::default(),
@@ -149,7 +149,7 @@ impl MemberPool {
         found
     }
 
-    /// Looks at all members and opens what fits together.
+    /// Inspects all members and opens what fits together.
     pub(crate) async fn assemble(&self, core: &CoreHandle, used: bool) {
         let changed = self.changed(core).await;
         let assembled = match self.try_assemble(core, used, &changed).await {
@@ -294,7 +294,7 @@ impl MemberPool {
         }
     }
 
-    /// Looks at the pool as it was put together.
+    /// Inspects the pool as it was put together.
     fn there<T>(&self, inspect: impl FnOnce(&There) -> T) -> Result<T, OpenError> {
         match &*self.state.borrow() {
             Assembled::There(there) => Ok(inspect(there)),

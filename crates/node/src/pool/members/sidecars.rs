@@ -184,7 +184,7 @@ impl MemberPool {
         copied.map_err(|error| OpenError {
             kind: OpenErrorKind::of_io(&error),
             cause: format!("{} cannot be copied: {error}", file.display()),
-            next_step: "look at the pool's devices and at state_dir".to_owned(),
+            next_step: "check the pool's devices and state_dir".to_owned(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! The node's side of pools of members: opened at the start, looked at while it serves.
+//! The node's side of pools of members: opened at the start, probed while it serves.
 
 use super::MemberPool;
 use super::inspect::print;
@@ -67,7 +67,7 @@ impl MemberPool {
     }
 }
 
-/// Looks whether members came or went: LUNs that lack one go offline, those that have all again go
+/// Probes whether members came or went: LUNs that lack one go offline, those that have all again go
 /// on.
 pub(crate) async fn inspect(node: &Rc<Inner>, pool: &Rc<MemberPool>, config: &config::Pool) {
     let name = config.name.as_str();

@@ -26,7 +26,7 @@ const OTHERS: u64 = 31;
 struct Memory {
     core: CoreHandle,
     data: Buf,
-    /// What was looked at, and what it will be answered.
+    /// What was asked, and what it will be answered.
     under_way: RefCell<Vec<(bool, Option<Buf>)>>,
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use units::{BlockSize, Buf};
 use volume::IoError;
 
-/// Blocks of zeroes in one record: looking them up in the index takes well under a millisecond.
+/// Blocks of zeroes in one record: finding them in the index takes well under a millisecond.
 const ZEROES_BYTES_MAX: u64 = 64 << 20;
 
 /// Where a change goes.
