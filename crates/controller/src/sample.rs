@@ -29,7 +29,7 @@ pub struct Sample {
     pub digests: DigestFacts,
     /// Logins by result.
     pub logins: Vec<LoginFacts>,
-    /// Those of `generation`: what was asked for, beside how it is.
+    /// Those of `generation`: what was asked for, and how it is.
     pub objects: Rc<Objects>,
 }
 

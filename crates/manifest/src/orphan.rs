@@ -1,4 +1,4 @@
-//! What stands beside the storage of a LUN, so that it can be taken into service where no object
+//! The record of a LUN in its pool, with which it can be taken into service where no object
 //! names it: after the state directory was lost, or the pool moved here from another machine.
 //! `docs/formats/state.md` describes it.
 
@@ -6,7 +6,7 @@ use crate::document::{self, DocumentError};
 use crate::objects::Lun;
 use serde::{Deserialize, Serialize};
 
-/// How the file's name ends that stands beside a LUN's own.
+/// The ending of a record's file; before it stands the name of the LUN's own.
 pub const RECORD: &str = "record";
 
 /// The longest record that is read back.
@@ -15,7 +15,7 @@ pub const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// The kind of the file, as its first line says.
 const KIND: &str = "lun";
 
-/// What a LUN is, beside its storage.
+/// The record of a LUN: what the objects say of it, without secrets.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct LunRecord {
@@ -69,7 +69,7 @@ pub struct Orphan {
     /// Bytes in its logical blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<u32>,
-    /// Why what stands beside it cannot be used, where it cannot.
+    /// Why its record cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// It was never a LUN: it is another's, or nobody's yet. Nobody is asked to do anything about
@@ -79,7 +79,7 @@ pub struct Orphan {
     /// Its map of checksums is there.
     #[serde(default)]
     pub has_checksums: bool,
-    /// What stands beside it.
+    /// What its record says, where it can be read.
     #[serde(skip)]
     pub record: Option<LunRecord>,
 }

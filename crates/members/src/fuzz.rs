@@ -53,7 +53,7 @@ fn check(even: &[u8], odd: &[u8]) {
     assert_eq!(taken, all - free, "what is taken");
 }
 
-/// An earlier program wrote it, which gave what stands beside LUNs no version of its own. It is
+/// An earlier program wrote it, which gave sidecars no version of their own. It is
 /// read, and written as version 2.
 fn is_older(place: &[u8], written: &[u8]) -> bool {
     let version = |bytes: &[u8]| bytes.get(16..).and_then(|rest| rest.first_chunk().copied());
@@ -126,7 +126,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// As an earlier program wrote something beside a LUN: in version 1, without the eight bytes of no
+/// As an earlier program wrote a sidecar: in version 1, without the eight bytes of no
 /// records.
 fn older(mut block: Superblock) -> Vec<u8> {
     let lun = LunId([0x66; 16]);

@@ -10,7 +10,7 @@ pub const AREA_BYTES: usize = 1 << 20;
 /// Where chunk 0 begins, in bytes from the start of a member.
 pub const DATA_OFFSET: u64 = 2 << 20;
 
-/// The newest version of the format that is written and read: it has records, or something beside
+/// The newest version of the format that is written and read: it has records, or sidecars of
 /// LUNs.
 pub const VERSION: u32 = 2;
 
@@ -67,7 +67,7 @@ impl LunId {
     /// No LUN's: records of the pool itself.
     pub const POOL: Self = Self([0; 16]);
 
-    /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of
+    /// The identifier of a sidecar of the LUN; `None` where the LUN's identifier is of
     /// another kind than ours (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be derived from it.
     #[must_use]
     pub const fn sidecar(self, what: SidecarKind) -> Option<Self> {
@@ -79,7 +79,7 @@ impl LunId {
         Some(Self(bytes))
     }
 
-    /// It stands beside a LUN: which one, and what it is.
+    /// It is a sidecar's: of which LUN, and of what kind.
     #[must_use]
     pub fn as_sidecar(self) -> Option<(Self, SidecarKind)> {
         let Self(mut bytes) = self;
@@ -93,7 +93,7 @@ impl LunId {
 /// The first digit of identifiers that we give LUNs.
 const OUR_NAA: u8 = 6;
 
-/// What stands beside a LUN in its pool, in chunks of its own.
+/// The kind of a sidecar in a pool, which has chunks of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SidecarKind {
     /// The map of its checksums.
@@ -310,7 +310,7 @@ impl Superblock {
         Ok(read)
     }
 
-    /// Earlier programs can read it: it has no records, and nothing beside LUNs, which they would
+    /// Earlier programs can read it: it has no records, and no sidecars, which they would
     /// take for LUNs that nobody knows.
     fn is_bare(&self) -> bool {
         let sidecar = self.luns.keys().any(|lun| lun.as_sidecar().is_some());

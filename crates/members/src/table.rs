@@ -115,14 +115,14 @@ impl Superblock {
         self.records.remove(&lun);
     }
 
-    /// What comes to stand beside a LUN has come: it is the end of what is there.
+    /// The chunks that were to join a sidecar have come: they are the end of what is there.
     pub fn join(&mut self, coming: LunId, known_as: LunId) {
         if let Some(more) = self.luns.remove(&coming) {
             append(self.luns.entry(known_as).or_default(), more);
         }
     }
 
-    /// What comes to stand beside a LUN has come: it takes the place of any that was there before.
+    /// A sidecar that was made elsewhere has come: it takes the place of any that was there before.
     pub fn arrive(&mut self, coming: LunId, known_as: LunId) {
         if let Some(runs) = self.luns.remove(&coming) {
             self.luns.insert(known_as, runs);

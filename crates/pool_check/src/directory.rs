@@ -14,7 +14,7 @@ use std::path::Path;
 const LUN: &str = "lun";
 const SIDECARS: [&str; 2] = ["checksums", "changes"];
 
-/// Its file, its LUNs, and what they have beside them.
+/// Its file, its LUNs, and their sidecars.
 pub(crate) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
     let file = path.join(FILE);
     let read = match PoolFile::read(core, &file).await {

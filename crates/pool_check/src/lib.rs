@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pool --is a directory--> directory --+
-//!     |                                  +--> sidecar: what each LUN has beside its data
+//!     |                                  +--> sidecar: checksums and history of each LUN
 //!     +--are members-------> members ----+
 //!   journal --> its superblock, its rings up to the last batch
 //! ```

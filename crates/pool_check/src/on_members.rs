@@ -1,4 +1,4 @@
-//! What stands beside LUNs on the members of a pool, to be read.
+//! The sidecars of LUNs on the members of a pool, to be read.
 
 use super::sidecar::Opened;
 use env::file::read;
@@ -26,7 +26,7 @@ impl OnMembers {
         Self(there)
     }
 
-    /// What stands there beside a LUN; `None`: it does not.
+    /// A sidecar of a LUN; `None`: it is not there.
     pub(crate) fn of(&self, assembly: &Assembly, lun: LunId, what: SidecarKind) -> Option<Opened> {
         let table = &assembly.table;
         let extents = table.extents(lun.sidecar(what)?)?;

@@ -1,4 +1,4 @@
-//! What a LUN has beside its data: its map of checksums and its history, as far as they are read
+//! The sidecars of a LUN: its map of checksums and its history, as far as they are read
 //! when it goes online.
 
 use super::view::LunView;

@@ -43,7 +43,7 @@ pub struct LunView {
     pub checksums: Option<String>,
     /// How its history is, where it has one.
     pub history: Option<String>,
-    /// What is damaged beside it.
+    /// What else is damaged.
     #[serde(skip)]
     pub problem: Option<String>,
 }

@@ -26,7 +26,7 @@ const BLOCK: BlockSize = BlockSize::B4096;
 /// How soon it checks again whether all that is under way has ended.
 const RETRY_AFTER: Duration = Duration::from_millis(2);
 
-/// What a volume has beside its data.
+/// The kinds of sidecars that a volume may have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SidecarKind {
     /// The map of its checksums.

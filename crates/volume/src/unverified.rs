@@ -8,7 +8,7 @@ use std::ops::Range;
 const CHUNK: u64 = 1024;
 
 /// Blocks of 4096 bytes of one volume that may be half-way written. A journal reports them to a
-/// layer below it that compares data with what it keeps beside them; that layer keeps its own of
+/// layer below it that compares data with checksums that it keeps; that layer keeps its own of
 /// what no flush has covered.
 ///
 /// A bit for each block, in chunks of 4 MiB: 1 GiB of a journal can name many millions of blocks.

@@ -144,7 +144,7 @@ impl WriteBack {
     }
 
     /// Has the log know of everything before it goes to the backing volume, in volatile mode as
-    /// well: the layer below keeps something beside the data, and asks after a crash what may not
+    /// well: the layer below keeps checksums of the data, and asks after a crash what may not
     /// fit together.
     pub fn log_first(&self) {
         self.modes.log_first(true);

@@ -26,10 +26,10 @@ pub(crate) struct Adopted {
     /// The name that it gets [default: the one that it had]
     #[arg(long, conflicts_with = "all")]
     pub(crate) name: Option<String>,
-    /// Bytes in its logical blocks, where nothing beside it says so: 512 or 4096
+    /// Bytes in its logical blocks, where no record of it says so: 512 or 4096
     #[arg(long, conflicts_with = "all")]
     pub(crate) block_size: Option<u32>,
-    /// Bytes in its physical blocks, where nothing beside it says so [default: those of its logical
+    /// Bytes in its physical blocks, where no record of it says so [default: those of its logical
     /// ones]
     #[arg(long, conflicts_with = "all", requires = "block_size")]
     pub(crate) physical_block_size: Option<u32>,

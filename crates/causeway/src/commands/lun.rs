@@ -16,7 +16,7 @@ use manifest::size::Size;
 use manifest::view::LunView;
 use serde_json::json;
 
-/// What can be assigned beside the storage fields.
+/// What can be assigned that is no storage field.
 const ASSIGNMENTS: [&str; 3] = ["size=", "name=", "bytes_in_flight_max="];
 
 /// Each storage field, and a part of it.

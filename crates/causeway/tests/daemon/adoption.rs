@@ -400,7 +400,7 @@ fn members_with_journal(name: &str, layout: &str) -> Place {
     place
 }
 
-/// What `state_dir` has beside LUNs of members.
+/// The sidecars that `state_dir` has of LUNs of members.
 fn left_in_state_dir(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(place.path("data/pools/default"));
     let names = entries.into_iter().flatten();
@@ -477,7 +477,7 @@ fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
     }
 }
 
-/// What stands on the members beside the only LUN is brought to `state_dir`, as it was kept there
+/// The sidecars of the only LUN on the members are brought to `state_dir`, as they were kept there
 /// once.
 fn bring_to_state_dir(place: &Place) {
     use members::{AREA_BYTES, Seen, SidecarKind, assemble, offset_of};

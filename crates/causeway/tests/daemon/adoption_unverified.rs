@@ -1,4 +1,4 @@
-//! What stands beside a LUN does not fit it, or the node has not what it says: it is adopted as
+//! The record of a LUN does not fit it, or the node has not what it says: it is adopted as
 //! what it can be, with a word, or not at all.
 
 use crate::place::Place;

@@ -143,7 +143,7 @@ pub(crate) trait Pool: Backend {
     }
 
     /// Itself, where it may have a journal; `None`: it makes stable whatever it acknowledges, and
-    /// its LUNs have nothing beside their data.
+    /// its LUNs have no sidecars.
     fn journals(&self) -> Option<&dyn KeepsJournal> {
         None
     }
@@ -216,8 +216,8 @@ pub(crate) trait Pool: Backend {
     }
 }
 
-/// A pool that may have a journal. It says so of itself, and keeps what a LUN then has beside its
-/// data: checksums and history.
+/// A pool that may have a journal. It says so of itself, and keeps the sidecars of its LUNs, which
+/// are checksums and history.
 pub(crate) trait KeepsJournal {
     /// Which pool it is; `None`: nothing says that yet.
     fn identity(&self) -> Doing<'_, Result<Option<PoolIdentity>, OpenError>>;
@@ -228,7 +228,7 @@ pub(crate) trait KeepsJournal {
     /// Says whether it has a journal, durably.
     fn set_journal(&self, has: bool) -> Doing<'_, Result<(), OpenError>>;
 
-    /// The file that stands beside a LUN's own with this ending, where it is in a file.
+    /// The sidecar of a LUN with this ending, where it is a file.
     fn sidecar_file(&self, lun: &Lun, ending: &str) -> PathBuf;
 
     /// Where a sidecar stands, with room for so many bytes; `is_new`: it is made where it is not

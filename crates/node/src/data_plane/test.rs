@@ -61,7 +61,7 @@ pub(crate) fn edit(
     world.block_on(node, LIMIT, run).unwrap()
 }
 
-/// What the pool's directory holds beside what is the pool's own.
+/// What the pool's directory holds that is not the pool's own.
 fn left_of_luns(world: &World, node: &env::sim::Node) -> Vec<String> {
     let core = node.core(0);
     let pool = async move { core.files().list(Path::new("/c/pool")).await };
@@ -634,7 +634,7 @@ fn a_pool_whose_directory_hangs_holds_up_no_change_of_another() {
         world.block_on(&node, limit, run).expect("the change hangs")
     };
     soon(with(&set, "m", "p1")).unwrap();
-    // The record beside the LUN is late.
+    // The LUN's record is late.
     set.lun[0].bytes_in_flight_max = Some(Size::from_bytes(1 << 20).unwrap());
     soon(apply(set.clone())).unwrap();
     wait(&world, &node, Duration::from_secs(30));

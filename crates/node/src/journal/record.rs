@@ -1,4 +1,4 @@
-//! What is known of each pool's journal beside what it says itself, kept in `state_dir/journals`:
+//! What is known of each pool's journal besides what it says itself, kept in `state_dir/journals`:
 //! an older copy of it seems whole.
 //!
 //! A disk that was restored, or half of a mirror that was away, brings back a journal as it once

@@ -1,4 +1,4 @@
-//! One LUN: what stands under it, what stands beside it, and what becomes of it while it serves.
+//! One LUN: what stands under it, its sidecars, and what becomes of it while it serves.
 
 pub(crate) mod changing;
 pub(crate) mod export;

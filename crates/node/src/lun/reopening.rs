@@ -51,7 +51,8 @@ const OF_A_POOL_MAX: usize = 2;
 /// What is read of a file or device to see that it answers.
 const ASKED_BYTES: usize = 4096;
 
-/// What must be there beside a file, before its LUN is opened anew of which a sync found no space.
+/// The room that must be there in a file's directory, in bytes, before its LUN is opened anew of
+/// which a sync found no space.
 const ROOM_BYTES: usize = 1 << 20;
 
 /// What is known of LUNs that wait, by NAA identifier.
@@ -166,11 +167,12 @@ async fn all_answer(
     }
 }
 
-/// Waits until there is room beside every one of these files. What has its space in a file says
-/// nothing: on a server of files, or with a quota, it can be written over while nothing else can.
+/// Waits until there is room in the directory of each of these files. What has its space in a file
+/// says nothing: on a server of files, or with a quota, it can be written over while nothing else
+/// can.
 ///
 /// # Errors
-/// There is none, or it is a device, beside which nothing can be written.
+/// There is none, or it is a device, which has no directory to be filled.
 async fn all_have_room(core: &CoreHandle, naa: &str, places: Vec<PathBuf>) -> io::Result<()> {
     let files = core.files();
     for place in places {

@@ -1,4 +1,4 @@
-//! What a LUN of a pool has beside its data: beside its file, or on the members of its pool.
+//! The sidecars of a LUN: files next to its own, or parts of its pool's members.
 
 use crate::backend::door::KeepsJournal;
 use crate::backend::pools::Ground;
@@ -31,7 +31,7 @@ fn journals_of<'a>((_, pools): Ground<'a>, lun: &Lun) -> Option<&'a dyn KeepsJou
     pools.get(lun.backing.pool()?)?.journals()
 }
 
-/// The file beside its own, where its pool keeps it in one; `None` for a LUN that is in no pool, or
+/// The sidecar's file, where its pool keeps it in one; `None` for a LUN that is in no pool, or
 /// in one that is not there.
 pub(crate) fn file(ground: Ground<'_>, lun: &Lun, what: &str) -> Option<PathBuf> {
     Some(journals_of(ground, lun)?.sidecar_file(lun, what))

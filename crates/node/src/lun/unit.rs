@@ -30,7 +30,7 @@ use std::task::Poll;
 use units::Now;
 use volume::{Fences, Io, Op, OpenError, OpenErrorKind, Origin, Volume};
 
-/// What is opened for a LUN: the file or device of its blocks, and what may stand beside it.
+/// What is opened for a LUN: the file or device of its blocks, and what its sidecars may be.
 pub(crate) fn files_of(ground: Ground<'_>, lun: &Lun) -> (Option<PathBuf>, Vec<PathBuf>) {
     let backend = pools::of(ground.1, &lun.backing).ok();
     let own = backend.and_then(|backend| backend.file(lun));

@@ -340,7 +340,7 @@ impl Directory {
         let record = match text {
             Ok(text) => LunRecord::decode(&text).map_err(NoRecord::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(NoRecord::Absent("beside it"))
+                Err(NoRecord::Absent("next to its file"))
             }
             Err(error) => Err(NoRecord::System(error)),
         };

@@ -9,7 +9,7 @@ use volume::{OpenError, OpenErrorKind};
 /// What is written down, and may be late.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Record {
-    /// What LUNs are, beside them.
+    /// The records of LUNs in their pools.
     Luns,
     /// Which objects were stored last, in the pools.
     Saved { node_id: String, generation: u64 },

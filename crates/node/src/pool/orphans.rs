@@ -1,7 +1,7 @@
-//! LUNs' storage that no object names, and what stands beside each LUN so that it can be taken into
+//! LUNs' storage that no object names, and the record of each LUN, with which it can be taken into
 //! service again.
 //!
-//! **Contract.** What stands beside a LUN is written after the objects are stored that it follows,
+//! **Contract.** The record of a LUN is written after the objects are stored that it follows,
 //! and again at a start where it differs: objects are the truth while they are there. Nothing is
 //! ever removed because nobody names it.
 
@@ -80,8 +80,7 @@ impl Inner {
             }
         }
         *self.orphans.written.borrow_mut() = wanted;
-        let what =
-            "what a LUN is cannot be written beside it, which only matters where state_dir is lost";
+        let what = "the records of LUNs cannot be written to their pool, which only matters where state_dir is lost";
         self.unsaved.note(late::Record::Luns, what, kept);
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Orphans {
     /// As they were seen last.
     pub(crate) seen: RefCell<Vec<Orphan>>,
-    /// What stands beside each LUN, by NAA identifier.
+    /// The record of each LUN, by NAA identifier.
     pub(crate) written: RefCell<BTreeMap<String, LunRecord>>,
     /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large.
     pub(crate) larger: RefCell<BTreeMap<String, Size>>,

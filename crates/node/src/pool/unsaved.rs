@@ -1,6 +1,6 @@
 //! Records that could not be written down, until they are.
 //!
-//! **Contract.** What stands beside LUNs, in pools' directories and in the state directory about
+//! **Contract.** What is recorded of LUNs, in pools' directories and in the state directory of
 //! journals, pools and scrubs follows what it describes: a disk that is full refuses none of that.
 //! A record that fails is logged once and stands in `status`, and it is written as it should be
 //! then within [`AGAIN`] of when that goes: nobody has to ask.

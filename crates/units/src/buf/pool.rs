@@ -160,7 +160,7 @@ impl Pool {
         Poll::Pending
     }
 
-    /// Something else that commands wait for beside memory has come back: whoever waits for a slab
+    /// Something else that commands wait for besides memory has come back: whoever waits for a slab
     /// is to try, too.
     pub fn wake_waiting(&self) {
         let waiting = self.shared.lock().has_freed();

@@ -81,8 +81,8 @@ impl Writes {
         unsaved
     }
 
-    /// What a layer below keeps beside the data of writes around the log is flushed before the log
-    /// forgets them.
+    /// What a layer below keeps of writes around the log, such as checksums, is flushed before the
+    /// log forgets them.
     fn touch(&mut self, ring: &Rc<Ring>, noted: &BTreeSet<Slot>) {
         let backings = ring.backings();
         for slot in noted {

@@ -1,4 +1,4 @@
-//! The history of a volume in one ring, in a file beside the volume.
+//! The history of a volume in one ring, in a sidecar of the volume.
 //!
 //! The rings share the file. A sync that fails may lose what another ring has written and not
 //! synced yet, and says so only to the one who asked for it: so one ring writes and syncs at a time

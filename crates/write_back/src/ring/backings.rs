@@ -29,7 +29,7 @@ impl OpenBacking {
     }
 }
 
-/// What there is of a volume beside its state in the machine.
+/// What there is of a volume besides its state in the machine.
 #[derive(Default)]
 pub(crate) struct Backing {
     /// `None` until somebody has opened it.

@@ -1,4 +1,4 @@
-//! A volume in a file of the simulated disk, with checksums beside it, and ways to hurt both.
+//! A volume in a file of the simulated disk, with checksums in a sidecar, and ways to hurt both.
 
 use super::super::{Blank, Finding, Integrity, IntegrityLane, MapSpec, Options, create};
 use env::{

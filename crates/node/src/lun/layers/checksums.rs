@@ -1,4 +1,4 @@
-//! The checksums of a LUN in a pool: the map in a file beside its own, and what was found by them.
+//! The checksums of a LUN in a pool: the map in a sidecar, and what was found by them.
 //!
 //! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have
 //! left between old and new are named by the pool's journal, before anything is read.

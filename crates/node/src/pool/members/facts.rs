@@ -266,7 +266,7 @@ impl MemberPool {
         }
     }
 
-    /// Bytes that a LUN's chunks take, and those of what stands beside it.
+    /// Bytes that a LUN's chunks take, and those of its sidecars.
     pub(crate) fn bytes_of(&self, lun: members::LunId) -> Option<u64> {
         let all = self.all_of(lun);
         self.there(|there| {

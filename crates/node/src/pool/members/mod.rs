@@ -56,7 +56,7 @@ pub(crate) struct MemberPool {
     unsaved: RefCell<Option<OpenError>>,
     /// What is worth knowing of how it is made.
     notes: RefCell<Vec<String>>,
-    /// What is open of what stands beside LUNs.
+    /// The sidecars that are open.
     parts: RefCell<sidecars::Parts>,
     /// What of it stays in files.
     in_files: RefCell<sidecars::InFiles>,
@@ -418,7 +418,7 @@ impl MemberPool {
         .unwrap_or_default()
     }
 
-    /// Takes back what a LUN has, and what stands beside it.
+    /// Takes back what a LUN has, and its sidecars.
     ///
     /// # Errors
     /// A member is missing, or the table could not be written.
@@ -485,7 +485,7 @@ impl MemberPool {
     /// Where a LUN lies, whose neighbours are all there, too.
     ///
     /// # Errors
-    /// It has nothing here, or a member is missing that holds a part of it or of what stands beside
+    /// It has nothing here, or a member is missing that holds a part of it or of a sidecar of
     /// it.
     fn place_with_all(&self, lun: LunId) -> Result<Placed, OpenError> {
         for id in self.all_of(lun).iter().skip(1) {

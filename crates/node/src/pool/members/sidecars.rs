@@ -1,4 +1,4 @@
-//! What stands beside LUNs on the members: their maps of checksums and histories, in chunks of
+//! The sidecars of LUNs on the members: maps of checksums and histories, in chunks of
 //! their own.
 //!
 //! ```text
@@ -73,7 +73,7 @@ impl MemberPool {
             .flatten()
     }
 
-    /// All that a LUN has here: itself, and what stands beside it.
+    /// All that a LUN has here: itself, and its sidecars.
     pub(crate) fn all_of(&self, lun: LunId) -> Vec<LunId> {
         let sidecars = SidecarKind::ALL
             .into_iter()
@@ -82,7 +82,7 @@ impl MemberPool {
         std::iter::once(lun).chain(there).collect()
     }
 
-    /// Opens what stands on the members beside a LUN, or opens it anew.
+    /// Opens a sidecar on the members, or opens it anew.
     ///
     /// # Errors
     /// It does not stand there, or a member that holds a part of it is missing.
@@ -109,7 +109,7 @@ impl MemberPool {
         lun_id(lun).sidecar(what).ok_or_else(|| OpenError {
             kind: OpenErrorKind::Unsupported,
             cause: format!(
-                "pool {} has no place beside a LUN with the identifier {}",
+                "pool {} has no place for a sidecar of a LUN with the identifier {}",
                 self.name, lun.naa
             ),
             next_step: "it stands in state_dir".to_owned(),
@@ -125,7 +125,7 @@ impl MemberPool {
         MemberLeaf::open(core, self, id, how, Fences::new(1)).await
     }
 
-    /// Has room for so many bytes beside a LUN, which read as zeroes where nothing was written.
+    /// Has room for so many bytes of a sidecar, which read as zeroes where nothing was written.
     /// What stands in the file `moves`, copied from there, is what it holds to begin with.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl MemberPool {
         })
     }
 
-    /// Gives back what stands beside a LUN; fine where nothing does.
+    /// Gives back the sidecars of a LUN; fine where there is none.
     ///
     /// # Errors
     /// Something is still under way there, a member is missing, or the table could not be written.
