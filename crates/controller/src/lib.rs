@@ -363,7 +363,7 @@ fn by_name(problem: Problem, objects: &Objects) -> Problem {
 
 type Job = Box<dyn FnOnce(&Rc<Controller>) + Send>;
 
-/// The way to a controller from other threads.
+/// Hands jobs of other threads to a controller.
 #[derive(Clone)]
 pub struct Handle(mpsc::UnboundedSender<Job>);
 

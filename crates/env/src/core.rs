@@ -1,4 +1,4 @@
-//! One core: time, timers, tasks, randomness, memory, and the way to other cores.
+//! One core: time, timers, tasks, randomness, memory, and jobs for other cores.
 
 use crate::{Files, LocalFuture, Locals, Net};
 use std::rc::Rc;

@@ -83,7 +83,7 @@ pub(crate) async fn portals(
                 found.add(reported);
                 return Ok(found);
             }
-            // No other way in would be another user's.
+            // No other portal would know another user.
             Err(error) if error.is_authentication() => return Err(not_taken(ask, *at, &error)),
             Err(error) => why.push(format!("{at}: {error}")),
         }

@@ -319,7 +319,7 @@ fn data_survives_every_piecewise_arrival_with_and_without_digests() {
     }
 }
 
-/// Both directions of both CHAP ways, in one session each; and what must fail does.
+/// CHAP in one direction and in both, in one session each; and what must fail does.
 // spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
 #[test]
 fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {

@@ -1,4 +1,4 @@
-//! One session on one connection, driven by its owner's own loop: the way for many commands in
+//! One session on one connection, driven by its owner's own loop, for many commands in
 //! flight.
 //!
 //! ```text

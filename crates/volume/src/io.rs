@@ -138,7 +138,7 @@ impl Op {
         }
     }
 
-    /// The blocks whose contents go one way or the other; none where no payload moves.
+    /// The blocks whose contents are read or written; none where no payload moves.
     #[must_use]
     pub fn carries(&self) -> Option<LbaRange> {
         match self {

@@ -146,7 +146,7 @@ fn a_change_of_one_object_shows_programs_the_object_as_it_is_now() {
     daemon.stop();
 }
 
-/// Exit code, command, and words of the reason or of the way out.
+/// Exit code, command, and words of the reason or of the next step.
 const NOT_SET: &[(i32, &str, &str)] = &[
     (
         5,

@@ -238,7 +238,7 @@ impl Runtime {
         self.poster().post(core, job);
     }
 
-    /// A way to the cores for threads that do not own the runtime.
+    /// Posts jobs to the cores, for threads that do not own the runtime.
     #[must_use]
     pub fn poster(&self) -> Poster {
         Poster(Arc::clone(&self.posts))

@@ -281,7 +281,7 @@ impl Connection<Target> {
     /// [`accept_data`](Self::accept_data) and without `TargetEvent::DataOut`. `received` is what
     /// has come behind the header. Answers how many bytes of it were the PDU's and need not be
     /// handed in any more, `bytes` at least; `None` where more data is to come, or where its
-    /// digest has not come or does not match: then all goes the usual way.
+    /// digest has not come or does not match: then it is received as any other data.
     pub fn take_immediate(&mut self, itt: Itt, bytes: u32, received: &[u8]) -> Option<usize> {
         let Phase::FullFeature { full, .. } = &mut self.phase else {
             return None;

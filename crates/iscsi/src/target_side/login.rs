@@ -465,7 +465,7 @@ impl LoginTarget {
         let challenge = text::binary(challenge, CHALLENGE_BYTES_MAX)
             .ok_or_else(|| unproved("CHAP_C is not a binary value of at most 1024 bytes"))?;
         // RFC 7143 9.2.1 "CHAP Considerations": our own challenge comes back, or a secret serves
-        // both ways.
+        // both directions.
         if challenge == own.challenge {
             return Err(unproved("the initiator reflects our challenge"));
         }

@@ -1,6 +1,6 @@
 //! Text in full feature phase: SendTargets, keys of our own, and declarations that may change.
 //!
-//! One exchange at a time, as the standard has it; text both ways may be a chain of PDUs.
+//! One exchange at a time, as the standard has it; text in both directions may be a chain of PDUs.
 //!
 //! Spec: RFC 7143 11.10 "Text Request", 11.11 "Text Response", appendix C "SendTargets Operation".
 

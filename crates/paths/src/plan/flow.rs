@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// Sends one more unit the cheapest way; false if there is none.
+    /// Sends one more unit along the cheapest path; false if there is none.
     fn augment(&mut self, source: usize, sink: usize) -> bool {
         let mut reached: Vec<Option<(i128, usize)>> = vec![None; self.leaving.len()];
         let mut waits = vec![false; self.leaving.len()];

@@ -201,7 +201,7 @@ impl Settings {
     }
 }
 
-/// Which way the data goes.
+/// The direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// To the host.
@@ -213,7 +213,7 @@ pub enum Direction {
 /// A command that wants a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Which way.
+    /// The direction of its data.
     pub direction: Direction,
     /// First byte on the volume.
     pub start: u64,

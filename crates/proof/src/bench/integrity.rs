@@ -54,7 +54,7 @@ fn rested(server: &Server) -> Result<u64, String> {
     Ok(before)
 }
 
-/// 4K random and 1M sequential, both ways, with checksums and without.
+/// 4K random and 1M sequential, reads and writes, with checksums and without.
 ///
 /// # Errors
 /// What failed, for people.

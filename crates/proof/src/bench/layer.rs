@@ -2,8 +2,8 @@
 //! session as its one path.
 //!
 //! The client is what a program over the layer is: so many tasks, each with one operation in flight
-//! and a reading of the clock after each. What both ways share (session, socket, the client itself)
-//! is the base of the ratio.
+//! and a reading of the clock after each. What both sides share (session, socket, the client
+//! itself) is the base of the ratio.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};

@@ -19,7 +19,7 @@ pub struct Circle {
     pub krate: String,
     /// All files from which each other one is reached, in order.
     pub files: Vec<String>,
-    /// One of the shortest ways round: each file imports the next, and the last the first.
+    /// One of the shortest cycles: each file imports the next, and the last the first.
     pub shortest: Vec<String>,
     /// What these files take from each other.
     edges: Edges,
@@ -39,7 +39,7 @@ impl Circle {
         out
     }
 
-    /// The shortest way round, with the line of each import.
+    /// The shortest cycle, with the line of each import.
     pub fn route(&self) -> String {
         let mut out = String::new();
         let next = self.shortest.iter().cycle().skip(1);
@@ -191,7 +191,7 @@ fn circle(krate: &str, files: &[&str], edges: &Edges) -> Circle {
     }
 }
 
-/// The shortest way from a file back to it.
+/// The shortest path from a file back to it.
 fn route(edges: &Edges, file: &str) -> Option<Vec<String>> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut left = VecDeque::from([file]);

@@ -332,7 +332,7 @@ impl Inner {
         });
     }
 
-    /// The owner of this end closes it, both ways.
+    /// The owner of this end closes it, in both directions.
     pub(super) fn net_close(self: &Rc<Self>, id: EndId) {
         let unread = {
             let mut net = self.net.borrow_mut();
