@@ -2,7 +2,7 @@
 //!
 //! The kernel reports a failed writeback once: to the sync that asks first, of all that share a
 //! descriptor, and a device reports a failed flush to whoever asked. Another sync of the same time
-//! succeeds, although what it was to make stable is lost, and its core may hear of it before the
+//! succeeds, although what it was to make stable is lost, and its core may be notified before the
 //! failed one's core does.
 //!
 //! **Contract.** A sync that has succeeded says so when every one that had begun by then has ended,
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// How long a core needs at most to hear of what the kernel has ended, as far as anybody waits for
-/// it.
+/// How long a core needs at most to be notified of what the kernel has ended, as far as anybody
+/// waits for it.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Syncs of one file.

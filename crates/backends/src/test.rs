@@ -514,7 +514,7 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
     })
     .unwrap();
     let volume = MemoryVolume::new(BlockSize::B512, BlockCount(64), 0, Fences::new(1));
-    let (reported, hear) = std::sync::mpsc::channel();
+    let (reported, outcomes) = std::sync::mpsc::channel();
     for number in 0..2_u16 {
         let (volume, reported) = (Arc::clone(&volume), reported.clone());
         runtime.spawn_on(CoreId(number), move |core| {
@@ -531,7 +531,7 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
         });
     }
     drop(reported);
-    assert_eq!(hear.iter().count(), 2, "{:?}", runtime.notices());
+    assert_eq!(outcomes.iter().count(), 2, "{:?}", runtime.notices());
 }
 
 #[test]

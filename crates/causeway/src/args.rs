@@ -1,7 +1,7 @@
 //! What the arguments of several commands have in common.
 
 use crate::client::Client;
-use crate::completion::{BLOCK_SIZES, BOOLEANS, Kind, Place};
+use crate::completion::{BLOCK_SIZES, BOOLEANS, CompletedArgument, Kind};
 use crate::output::Format;
 use crate::storage_args::StorageArgs;
 use clap::Args;
@@ -129,7 +129,7 @@ pub(crate) struct LunFields {
 }
 
 /// What may stand for the fields of a LUN, where a command makes one.
-pub(crate) const fn lun_fields(verbs: &'static [&'static str]) -> [Place; 5] {
+pub(crate) const fn lun_fields(verbs: &'static [&'static str]) -> [CompletedArgument; 5] {
     [
         (verbs, "block_size", Kind::Words(BLOCK_SIZES)),
         (verbs, "physical_block_size", Kind::Words(BLOCK_SIZES)),

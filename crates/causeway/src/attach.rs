@@ -1,6 +1,6 @@
 //! `causeway attach`: a volume for the programs of this machine, through an NBD socket.
 
-use crate::completion::{Kind, POLICIES, Place};
+use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::log::{Log, Lost};
 use crate::notify::notify;
 use crate::open::{Opened, open};
@@ -28,7 +28,8 @@ use tokio::time::timeout;
 use volume::{Volume, VolumeEvent};
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[(&["attach"], "policy", Kind::Words(POLICIES))];
+pub(crate) const COMPLETED: &[CompletedArgument] =
+    &[(&["attach"], "policy", Kind::Words(POLICIES))];
 
 /// What to attach, and where.
 #[derive(Args, Debug)]

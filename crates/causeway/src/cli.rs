@@ -18,7 +18,7 @@ use crate::commands::state::{self, StateVerb};
 use crate::commands::target::{self, TargetVerb};
 use crate::commands::top::{self, TopFlags};
 use crate::commands::{apply, explain, pool_check, status};
-use crate::completion::Place;
+use crate::completion::CompletedArgument;
 use crate::output::Output;
 use crate::serve;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -175,23 +175,23 @@ pub(crate) enum Command {
 }
 
 /// What may stand where, of every command.
-pub(crate) const PLACES: &[&[Place]] = &[
-    attach::PLACES,
-    doctor::PLACES,
-    explain::PLACES,
-    grant::PLACES,
-    host::PLACES,
-    journal::PLACES,
+pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
+    attach::COMPLETED,
+    doctor::COMPLETED,
+    explain::COMPLETED,
+    grant::COMPLETED,
+    host::COMPLETED,
+    journal::COMPLETED,
     lun::MADE,
-    lun::PLACES,
-    path::PLACES,
-    pool::PLACES,
-    scrub::PLACES,
-    session::PLACES,
+    lun::COMPLETED,
+    path::COMPLETED,
+    pool::COMPLETED,
+    scrub::COMPLETED,
+    session::COMPLETED,
     share::MADE,
-    share::PLACES,
-    state::PLACES,
-    target::PLACES,
+    share::COMPLETED,
+    state::COMPLETED,
+    target::COMPLETED,
 ];
 
 impl Command {

@@ -57,7 +57,7 @@ pub(crate) fn script(shell: clap_complete::Shell) -> Result<(), Problem> {
 /// The commands, each argument with what may stand there.
 fn command() -> Command {
     let mut command = parse::command();
-    for (verbs, argument, kind) in cli::PLACES.iter().copied().flatten().copied() {
+    for (verbs, argument, kind) in cli::COMPLETED.iter().copied().flatten().copied() {
         command = completed(command, verbs, argument, kind);
     }
     command

@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 /// Command, argument, what may stand there.
-pub(crate) type Place = (&'static [&'static str], &'static str, Kind);
+pub(crate) type CompletedArgument = (&'static [&'static str], &'static str, Kind);
 
 pub(crate) const BLOCK_SIZES: &[&str] = &["512", "4096"];
 pub(crate) const BOOLEANS: &[&str] = &["true", "false"];

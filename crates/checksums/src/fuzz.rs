@@ -2,7 +2,7 @@
 
 use crate::checksum::MapId;
 use crate::page::{Generation, Level, MAGIC as PAGE_MAGIC, PAGE, Page};
-use crate::place::Place;
+use crate::place::PageId;
 use crate::superblock::{Blank, MAGIC as MAP_MAGIC, Superblock};
 use crate::tree::{Found, Recorded, judge};
 use formats::seal;
@@ -40,7 +40,7 @@ pub fn map_page(bytes: &[u8]) {
     let mut hurt = block.clone();
     hurt[bit / 8] ^= 1 << (bit % 8);
     assert!(Page::read(&hurt, OF).is_err(), "bit {bit} is not covered");
-    let place = Place {
+    let place = PageId {
         level: page.level,
         index: page.index,
     };

@@ -30,9 +30,9 @@ mod test;
 mod tree;
 
 pub use checksum::{Checksum, MapId, Salt};
-pub use formats::{Damage, Places};
+pub use formats::{CopiesState, Damage};
 pub use page::{FAN, Generation, Level, PAGE, Page};
-pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, checksums_max, map_bytes};
+pub use place::{PageId, REGIONS_MAX, SUPERBLOCKS_AT, checksums_max, map_bytes};
 pub use superblock::{Blank, Superblock};
 pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};
 

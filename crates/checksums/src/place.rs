@@ -39,7 +39,7 @@ pub const fn checksums_max(covers: BlockSize) -> u64 {
 pub fn map_bytes(checksums: u64) -> u64 {
     let level = Level::Checksums;
     let index = checksums.div_ceil(FAN64).max(1) - 1;
-    Place { level, index }.pair_at() + PAIR
+    PageId { level, index }.pair_at() + PAIR
 }
 
 const FAN64: u64 = FAN as u64;
@@ -47,16 +47,16 @@ const PAIR: u64 = 2 * PAGE as u64;
 const GROUP_PAIRS: u64 = 1 + FAN64;
 const REGION_PAIRS: u64 = 1 + FAN64 * GROUP_PAIRS;
 
-/// A page's place.
+/// Which page of the map it is: that says where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct PageId {
     /// What its entries are.
     pub level: Level,
     /// Which one of its level.
     pub index: u64,
 }
 
-impl Place {
+impl PageId {
     /// The page with the checksum of a block, and which entry it is.
     #[must_use]
     pub fn of_block(block: u64) -> (Self, usize) {

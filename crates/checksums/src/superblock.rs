@@ -4,7 +4,7 @@ use crate::checksum::MapId;
 use crate::page::PAGE;
 use crate::place::{REGIONS_MAX, REGIONS_OF_PAGES, checksums_max, regions_max};
 use crate::{VERSION, VERSION_SECTORS};
-use formats::{Damage, Places, open, seal};
+use formats::{CopiesState, Damage, open, seal};
 use units::BlockSize;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -195,8 +195,8 @@ impl Superblock {
 
     /// How both slots are. The first one that is written goes to the first of them.
     #[must_use]
-    pub fn places(slots: [&[u8]; 2]) -> Places {
-        Places::of(slots, 0, |block| Self::read(block).map(|it| it.count))
+    pub fn copies_state(slots: [&[u8]; 2]) -> CopiesState {
+        CopiesState::of(slots, 0, |block| Self::read(block).map(|it| it.count))
     }
 
     /// The newer one of both slots.

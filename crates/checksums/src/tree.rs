@@ -18,7 +18,7 @@
 
 use crate::checksum::MapId;
 use crate::page::{FAN, Generation, Level, PAGE, Page};
-use crate::place::{Place, REGIONS_MAX};
+use crate::place::{PageId, REGIONS_MAX};
 use crate::superblock::Superblock;
 use formats::Damage;
 
@@ -63,7 +63,7 @@ pub struct Unfit {
 /// That neither can be it.
 pub fn judge(
     recorded: Recorded,
-    place: Place,
+    place: PageId,
     map: MapId,
     slots: [&[u8]; 2],
 ) -> Result<Found, Unfit> {
@@ -144,7 +144,7 @@ struct Node {
 }
 
 impl Node {
-    fn written(&self, place: Place, map: MapId) -> NodeWrite {
+    fn written(&self, place: PageId, map: MapId) -> NodeWrite {
         let page = Page {
             level: place.level,
             index: place.index,
@@ -172,7 +172,7 @@ impl Node {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeWrite {
     /// Level and index of the page in the tree.
-    pub place: Place,
+    pub place: PageId,
     /// Which version of it.
     pub generation: Generation,
     /// Where to, in bytes.
@@ -239,8 +239,8 @@ impl Tree {
     /// The pages above checksums that must be loaded, in this order, and what is recorded of each
     /// one is right only then.
     #[must_use]
-    pub fn nodes(&self) -> Vec<Place> {
-        let of = |level, count| (0..count as u64).map(move |index| Place { level, index });
+    pub fn nodes(&self) -> Vec<PageId> {
+        let of = |level, count| (0..count as u64).map(move |index| PageId { level, index });
         let regions = of(Level::Regions, self.regions.len());
         regions
             .chain(of(Level::Groups, self.groups.len()))
@@ -253,7 +253,7 @@ impl Tree {
     /// # Errors
     /// That it cannot be used. Then only less is known of the pages below it: lost writes from
     /// before are not noticed.
-    pub fn load(&mut self, place: Place, slots: [&[u8]; 2]) -> Result<(), Unfit> {
+    pub fn load(&mut self, place: PageId, slots: [&[u8]; 2]) -> Result<(), Unfit> {
         let recorded = self.recorded(place);
         let (judged, map) = (judge(recorded, place, self.map, slots), self.map);
         let node = self.node(place);
@@ -281,7 +281,7 @@ impl Tree {
 
     /// What is known of a page.
     #[must_use]
-    pub fn recorded(&self, place: Place) -> Recorded {
+    pub fn recorded(&self, place: PageId) -> Recorded {
         let generation = match place.above() {
             (Some(above), entry) => self.inspect(above).entries[entry],
             (None, entry) => self.roots[entry],
@@ -299,7 +299,7 @@ impl Tree {
     /// If the map has no such page.
     pub fn stable(&mut self, index: u64, generation: Generation) {
         assert!(index < self.pages, "a page of the map");
-        let place = Place {
+        let place = PageId {
             level: Level::Checksums,
             index,
         };
@@ -319,7 +319,7 @@ impl Tree {
             (Level::Regions, &mut self.regions),
         ] {
             for (index, node) in (0..).zip(nodes).filter(|(_, node)| node.dirty) {
-                let place = Place { level, index };
+                let place = PageId { level, index };
                 node.generation = node.generation.next();
                 node.dirty = false;
                 writes.push(node.written(place, map));
@@ -330,7 +330,7 @@ impl Tree {
 
     /// There was no space for a page above: it is to be written, with the number that
     /// [`Tree::to_write`] gave it.
-    pub fn take_back(&mut self, place: Place) {
+    pub fn take_back(&mut self, place: PageId) {
         let node = self.node(place);
         node.generation = node.generation.before();
         node.dirty = true;
@@ -339,13 +339,13 @@ impl Tree {
     /// A page above as it was written last, to where it was: the file no longer holds it. `None`:
     /// its next version is to be written anyway.
     #[must_use]
-    pub fn again(&self, place: Place) -> Option<NodeWrite> {
+    pub fn again(&self, place: PageId) -> Option<NodeWrite> {
         let node = self.inspect(place);
         (!node.dirty).then(|| node.written(place, self.map))
     }
 
     /// A page above is stable.
-    pub fn node_stable(&mut self, place: Place, generation: Generation) {
+    pub fn node_stable(&mut self, place: PageId, generation: Generation) {
         self.update_above(place, generation);
     }
 
@@ -373,7 +373,7 @@ impl Tree {
         (self.groups.len() + self.regions.len()) * PAGE + self.known.len() * 8
     }
 
-    fn update_above(&mut self, place: Place, generation: Generation) {
+    fn update_above(&mut self, place: PageId, generation: Generation) {
         match place.above() {
             (Some(above), entry) => {
                 let node = self.node(above);
@@ -392,7 +392,7 @@ impl Tree {
         self.known.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    fn inspect(&self, place: Place) -> &Node {
+    fn inspect(&self, place: PageId) -> &Node {
         let index = usize::try_from(place.index).expect("64-bit machines only");
         match place.level {
             Level::Groups => &self.groups[index],
@@ -401,7 +401,7 @@ impl Tree {
         }
     }
 
-    fn node(&mut self, place: Place) -> &mut Node {
+    fn node(&mut self, place: PageId) -> &mut Node {
         let index = usize::try_from(place.index).expect("64-bit machines only");
         match place.level {
             Level::Groups => &mut self.groups[index],

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the API can be reached now. Cloning shares it.
 #[derive(Clone, Default, Debug)]
-pub struct Reached(Arc<Mutex<Places>>);
+pub struct Reached(Arc<Mutex<Addresses>>);
 
 #[derive(Default, Debug)]
-struct Places {
+struct Addresses {
     addresses: Vec<String>,
     away: Vec<(String, String)>,
 }
 
 impl Reached {
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, Addresses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -33,7 +33,7 @@ impl Reached {
     /// It listens at these from now on, and at those not yet, each with the reason.
     pub fn set(&self, addresses: &[String], away: &[(ApiAddress, String)]) {
         let away = away.iter().map(|(at, why)| (at.to_string(), why.clone()));
-        *self.lock() = Places {
+        *self.lock() = Addresses {
             addresses: addresses.iter().map(|at| from_anywhere(at)).collect(),
             away: away.collect(),
         };

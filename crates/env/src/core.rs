@@ -52,7 +52,7 @@ pub trait Core {
 
     /// Completes at `at` or a tick of the timers (a millisecond) later, and not in the poll that
     /// begins it, also where `at` has passed: whoever replaces a timer because its time has come
-    /// never hears of it. Dropping it cancels the timer.
+    /// is never notified. Dropping it cancels the timer.
     fn sleep_until(&self, at: Now) -> LocalFuture<()>;
 
     /// Starts a task on this core. It runs until it ends or the runtime stops; nobody waits for it.

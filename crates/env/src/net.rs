@@ -250,7 +250,7 @@ pub struct InterfaceLink {
     pub mtu: u32,
     /// The administrator has it up.
     pub up: bool,
-    /// It is up and hears its other end.
+    /// It is up and has a signal from its other end.
     pub carrier: bool,
     /// It leads back to this machine.
     pub loopback: bool,

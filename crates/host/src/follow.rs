@@ -132,7 +132,7 @@ impl Following {
         some
     }
 
-    /// Inspects all ports again: new pairs join, moved ones move, and the plan hears of it.
+    /// Inspects all ports again: new pairs join, moved ones move, and the plan is notified.
     async fn renew(&mut self, core: &CoreHandle, home: &Home, layer: &Multipath) {
         let prepared = &mut self.prepared;
         // What `--from` named may be gone for the moment: then the facts stay, and the paths are

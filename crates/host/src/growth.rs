@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use units::BlockCount;
 use volume::{Epoch, Shape, VolumeEvent, VolumeEvents};
 
-/// The facts of a volume as they are now, and who hears of changes.
+/// The facts of a volume as they are now, and who is notified of changes.
 pub(crate) struct Facts(Mutex<Inside>);
 
 struct Inside {

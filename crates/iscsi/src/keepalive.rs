@@ -12,7 +12,7 @@ use units::Now;
 pub(crate) struct Keepalive {
     ping_after: Option<Duration>,
     ping_timeout: Duration,
-    heard: Now,
+    received: Now,
     pinged: Option<Now>,
 }
 
@@ -29,14 +29,14 @@ impl Keepalive {
         Self {
             ping_after,
             ping_timeout,
-            heard: now,
+            received: now,
             pinged: None,
         }
     }
 
     /// The peer gave a sign of life.
-    pub(crate) fn heard(&mut self, now: Now) {
-        self.heard = now;
+    pub(crate) fn received(&mut self, now: Now) {
+        self.received = now;
         self.pinged = None;
     }
 
@@ -44,7 +44,7 @@ impl Keepalive {
     pub(crate) fn next(&self) -> Option<Now> {
         match self.pinged {
             Some(pinged) => Some(pinged.after(self.ping_timeout)),
-            None => self.ping_after.map(|after| self.heard.after(after)),
+            None => self.ping_after.map(|after| self.received.after(after)),
         }
     }
 
@@ -72,13 +72,13 @@ mod test {
         let at = |seconds| Now::ZERO.after(second * seconds);
         let mut watch = Keepalive::new(at(0), Some(second * 10), second * 5);
         assert_eq!(watch.due(at(9)), Due::Nothing);
-        watch.heard(at(9));
+        watch.received(at(9));
         assert_eq!(watch.next(), Some(at(19)));
         assert_eq!(watch.due(at(19)), Due::Ping);
         assert_eq!(watch.due(at(20)), Due::Nothing);
         assert_eq!(watch.next(), Some(at(24)));
         assert_eq!(watch.clone().due(at(24)), Due::GiveUp);
-        watch.heard(at(21));
+        watch.received(at(21));
         assert_eq!(watch.due(at(24)), Due::Nothing);
         assert_eq!(Keepalive::new(at(0), None, second).next(), None);
     }

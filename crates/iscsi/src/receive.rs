@@ -40,7 +40,7 @@ pub enum Want {
 
 /// Where in a PDU the stream is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum PduPart {
     Header,
     /// The additional header segments, and with them the rest of the digest.
     Additional {
@@ -64,7 +64,7 @@ pub(crate) enum HeaderProgress {
 
 /// The receiving half of a connection's framing.
 pub(crate) struct Receiver {
-    place: Place,
+    place: PduPart,
     bhs: Bhs,
     /// Additional header segments of this PDU (then digest while it comes in).
     additional: Vec<u8>,
@@ -77,7 +77,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn new() -> Self {
         Self {
-            place: Place::Header,
+            place: PduPart::Header,
             bhs: [0; BHS_BYTES],
             additional: Vec::new(),
             data_length: 0,
@@ -95,13 +95,13 @@ impl Receiver {
 
     pub(crate) fn want(&self) -> Want {
         match self.place {
-            Place::Header if self.header_digest => Want::Header {
+            PduPart::Header if self.header_digest => Want::Header {
                 bytes: BHS_BYTES.saturating_add(DIGEST_BYTES),
             },
-            Place::Header => Want::Header { bytes: BHS_BYTES },
-            Place::Additional { bytes } => Want::Header { bytes },
-            Place::Data { left } => Want::Data { bytes: left },
-            Place::Trailer { bytes } => Want::Trailer { bytes },
+            PduPart::Header => Want::Header { bytes: BHS_BYTES },
+            PduPart::Additional { bytes } => Want::Header { bytes },
+            PduPart::Data { left } => Want::Data { bytes: left },
+            PduPart::Trailer { bytes } => Want::Trailer { bytes },
         }
     }
 
@@ -123,8 +123,10 @@ impl Receiver {
     /// Bytes of the data segment that have come in.
     pub(crate) fn data_done(&self) -> usize {
         match self.place {
-            Place::Data { left } => self.data_length.saturating_sub(left),
-            Place::Header | Place::Additional { .. } | Place::Trailer { .. } => self.data_length,
+            PduPart::Data { left } => self.data_length.saturating_sub(left),
+            PduPart::Header | PduPart::Additional { .. } | PduPart::Trailer { .. } => {
+                self.data_length
+            }
         }
     }
 
@@ -137,7 +139,7 @@ impl Receiver {
             );
         };
         assert_eq!(bytes.len(), wanted, "the driver hands in what was wanted");
-        if let Place::Additional { .. } = self.place {
+        if let PduPart::Additional { .. } = self.place {
             self.additional.extend_from_slice(bytes);
             return self.header_complete();
         }
@@ -149,7 +151,7 @@ impl Receiver {
             0 => self.header_complete(),
             // With a digest, four bytes of the additional segments have come in its place.
             bytes => {
-                self.place = Place::Additional { bytes };
+                self.place = PduPart::Additional { bytes };
                 Ok(HeaderProgress::Partial)
             }
         }
@@ -174,8 +176,8 @@ impl Receiver {
         self.data_length = bhs::data_segment_length(&self.bhs) as usize;
         self.running = digest::Running::default();
         self.place = match self.data_length {
-            0 => Place::Header,
-            left => Place::Data { left },
+            0 => PduPart::Header,
+            left => PduPart::Data { left },
         };
         Ok(HeaderProgress::Complete)
     }
@@ -202,23 +204,23 @@ impl Receiver {
 
     /// The next `bytes` bytes of payload have come. True: the PDU is whole.
     pub(crate) fn data(&mut self, bytes: usize) -> bool {
-        let Place::Data { left } = self.place else {
+        let PduPart::Data { left } = self.place else {
             panic!("the driver filled data where {:?} was wanted", self.want());
         };
         assert!(bytes <= left, "the driver fills no more than was wanted");
         let left = left.saturating_sub(bytes);
         if left > 0 {
-            self.place = Place::Data { left };
+            self.place = PduPart::Data { left };
             return false;
         }
         let digest = if self.data_digest { DIGEST_BYTES } else { 0 };
         match pad_bytes(self.data_length).saturating_add(digest) {
             0 => {
-                self.place = Place::Header;
+                self.place = PduPart::Header;
                 true
             }
             bytes => {
-                self.place = Place::Trailer { bytes };
+                self.place = PduPart::Trailer { bytes };
                 false
             }
         }
@@ -245,22 +247,22 @@ impl Receiver {
 
     /// The trailer was checked before.
     pub(crate) fn skip_trailer(&mut self) {
-        if let Place::Trailer { .. } = self.place {
-            self.place = Place::Header;
+        if let PduPart::Trailer { .. } = self.place {
+            self.place = PduPart::Header;
         }
     }
 
     /// Padding and digest. True: the data segment matches its digest, if it has one. The PDU is
     /// whole.
     pub(crate) fn trailer(&mut self, bytes: &[u8]) -> bool {
-        let Place::Trailer { bytes: wanted } = self.place else {
+        let PduPart::Trailer { bytes: wanted } = self.place else {
             panic!(
                 "the driver handed in a trailer where {:?} was wanted",
                 self.want()
             );
         };
         assert_eq!(bytes.len(), wanted, "the driver hands in what was wanted");
-        self.place = Place::Header;
+        self.place = PduPart::Header;
         if !self.data_digest {
             return true;
         }

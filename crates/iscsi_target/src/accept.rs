@@ -1,7 +1,7 @@
 //! A new connection: whether there is a place for it, and on which core.
 
 use crate::login_places::LoginPermit;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::shared::Shared;
 use env::{CoreHandle, DetachedStream};
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ pub(crate) fn place(
             .turn_away(core.wall_clock(), stream.peer, stream.local);
         return;
     };
-    let place = Place::choose(shared, shared.export().pinned(portal_group_tag));
+    let place = Placement::choose(shared, shared.export().pinned(portal_group_tag));
     let to = place.core();
     let shared = Arc::clone(shared);
     let start = move |core: &CoreHandle| {

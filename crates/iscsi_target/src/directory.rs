@@ -73,7 +73,7 @@ impl Claim {
         (self.key.clone(), self.number)
     }
 
-    /// The session is on this core now: the directory hears of it.
+    /// The session is on this core now: the directory is notified.
     pub(crate) async fn has_moved(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
         let here = core.id();
         let reported = call(core, CoreId(0), move |core| {

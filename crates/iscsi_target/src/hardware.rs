@@ -2,7 +2,7 @@
 //! paths.
 //!
 //! The owner of the front sets it ([`Server::set_hardware`](crate::Server::set_hardware)); a
-//! session that has logged in, for discovery or for a target, may ask, and hears of the portals
+//! session that has logged in, for discovery or for a target, may ask, and gets the portals
 //! that SendTargets would report to it, and of no other.
 
 use crate::discovery::offered;

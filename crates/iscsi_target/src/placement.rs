@@ -4,13 +4,13 @@ use crate::shared::Shared;
 use env::CoreId;
 use std::sync::Arc;
 
-/// A count on a core that is given back when dropped.
-pub(crate) struct Place {
+/// The core that a connection was placed on: it counts there until this is dropped.
+pub(crate) struct Placement {
     shared: Arc<Shared>,
     core: CoreId,
 }
 
-impl Place {
+impl Placement {
     /// On the core that works least of these; of all where there are none.
     pub(crate) fn choose(shared: &Arc<Shared>, among: &[CoreId]) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Placement {
     fn drop(&mut self) {
         self.shared.loads().leave(self.core);
     }

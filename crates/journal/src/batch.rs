@@ -9,7 +9,7 @@
 //! says whose blocks are lost; and it says which batches were stable when it was made, so that a
 //! torn end, which nobody was answered, is not taken for damage, nor damage for a torn end.
 
-use crate::layout::{BLOCK, JournalId, Place, VERSION};
+use crate::layout::{BLOCK, BatchPosition, JournalId, VERSION};
 use formats::{Damage, Reader, Writer, open, seal};
 use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
@@ -176,7 +176,7 @@ pub struct Record {
 
 /// The first byte of a record's data in a ring of `blocks` blocks.
 #[must_use]
-pub fn data_at(place: Place, record: &Record, blocks: u64) -> u64 {
+pub fn data_at(place: BatchPosition, record: &Record, blocks: u64) -> u64 {
     place.position % blocks * BLOCK as u64 + u64::from(record.data_at)
 }
 
@@ -184,7 +184,7 @@ pub fn data_at(place: Place, record: &Record, blocks: u64) -> u64 {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Which batch, and where it lies.
-    pub place: Place,
+    pub place: BatchPosition,
     /// Which opening of the ring wrote it.
     pub epoch: u64,
     /// This batch and all before it were stable when this header was made.
@@ -206,7 +206,7 @@ impl Header {
     /// A header over `changes` with their data, which begins right after it, and the checksums of
     /// it.
     pub(crate) fn over(
-        place: Place,
+        place: BatchPosition,
         (epoch, stable): (u64, u64),
         changes: &[(Change, Buf)],
         crcs: &[u32],
@@ -300,7 +300,7 @@ impl Header {
         fields.bytes::<16>()?;
         fields.u32()?;
         let blocks = fields.u32()?;
-        let place = Place {
+        let place = BatchPosition {
             number: fields.u64()?,
             position: fields.u64()?,
         };

@@ -7,7 +7,7 @@
 //!
 //! The format is described in `docs/formats/journal.md`.
 
-use formats::{Damage, Places, Writer, open, seal};
+use formats::{CopiesState, Damage, Writer, open, seal};
 
 /// Bytes of a block: everything in a journal begins at a multiple of it.
 pub const BLOCK: usize = 4096;
@@ -127,8 +127,8 @@ impl Superblock {
 
     /// How both of its copies are. They are written together.
     #[must_use]
-    pub fn places(copies: [&[u8]; 2], bytes: u64) -> Places {
-        Places::of(copies, 0, |block| Self::read(block, bytes).map(|_| 1))
+    pub fn copies_state(copies: [&[u8]; 2], bytes: u64) -> CopiesState {
+        CopiesState::of(copies, 0, |block| Self::read(block, bytes).map(|_| 1))
     }
 
     /// Reads it from a device of `bytes`, of which `block` is one of the first two blocks.
@@ -169,16 +169,16 @@ impl Superblock {
 }
 
 /// A batch's number and where it begins. Numbers rise by one; positions count blocks for ever, so
-/// that the place in the ring is the position modulo its size.
+/// that the block in the ring is the position modulo its size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct BatchPosition {
     /// The batch's number, from 1.
     pub number: u64,
     /// Its first block.
     pub position: u64,
 }
 
-impl Place {
+impl BatchPosition {
     /// Where a new ring begins.
     pub const FIRST: Self = Self {
         number: 1,
@@ -196,9 +196,9 @@ pub struct Checkpoint {
     pub epoch: u64,
     /// The first batch of this opening. What lies there or after it of earlier openings was given
     /// up as torn.
-    pub begun: Place,
+    pub begun: BatchPosition,
     /// The oldest batch that is still needed.
-    pub tail: Place,
+    pub tail: BatchPosition,
 }
 
 impl Checkpoint {
@@ -206,8 +206,8 @@ impl Checkpoint {
     pub const FIRST: Self = Self {
         count: 0,
         epoch: 0,
-        begun: Place::FIRST,
-        tail: Place::FIRST,
+        begun: BatchPosition::FIRST,
+        tail: BatchPosition::FIRST,
     };
 
     /// The slot that it is written to.
@@ -248,7 +248,7 @@ impl Checkpoint {
             let (count, epoch) = (fields.u64()?, fields.u64()?);
             let mut place = || {
                 let (number, position) = (fields.u64()?, fields.u64()?);
-                Some(Place { number, position })
+                Some(BatchPosition { number, position })
             };
             let (begun, tail) = (place()?, place()?);
             Some((
@@ -272,9 +272,9 @@ impl Checkpoint {
 
     /// How both slots are.
     #[must_use]
-    pub fn places(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> Places {
+    pub fn copies_state(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> CopiesState {
         let read = |block| Self::read(block, journal, ring).map(|it| it.count);
-        Places::of(slots, Self::FIRST.count, read)
+        CopiesState::of(slots, Self::FIRST.count, read)
     }
 
     /// The newer one of both slots.

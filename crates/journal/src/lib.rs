@@ -43,13 +43,14 @@ pub use batch::{
 pub use blocks::block_checksum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
-pub use formats::{Damage, Places};
+pub use formats::{CopiesState, Damage};
 pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
-    BLOCK, Checkpoint, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock, VERSION,
+    BLOCK, BatchPosition, Checkpoint, JournalId, Layout, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
+    VERSION,
 };
 pub use log::{Log, Next, Stable, Token, Wanted, sequences};
 pub use replay::{Found, Replay, Step, Stop};
-pub use ring::{CheckpointWrite, Refused, Ring, Write};
+pub use ring::{BatchWrite, CheckpointWrite, Refused, Ring};
 pub use segment::{Again, Segment};
 pub use survey::{Damaged, RingSurvey, Survey, SurveyedVolume};

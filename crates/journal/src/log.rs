@@ -17,7 +17,7 @@ use crate::batch::{
     Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Kind, RECORDS_MAX, Record, Sequence, VolumeId,
 };
 use crate::replay::Found;
-use crate::ring::{CheckpointWrite, Refused, Ring, Write};
+use crate::ring::{BatchWrite, CheckpointWrite, Refused, Ring};
 use std::collections::{BTreeMap, VecDeque};
 use units::{BlockSize, Buf, LbaRange};
 
@@ -61,7 +61,7 @@ pub struct Stable {
 #[derive(Debug)]
 pub enum Next {
     /// Write a batch, past every volatile cache, and say how it ended by [`Log::written`].
-    Write(Write),
+    Write(BatchWrite),
     /// Write a checkpoint likewise, and say how it ended by [`Log::checkpoint_written`].
     Checkpoint(CheckpointWrite),
     /// Changes wait, but the ring has no room: something must be released.
@@ -188,7 +188,7 @@ impl Log {
     ///
     /// # Panics
     /// As [`Ring::append`].
-    pub fn relocate(&mut self, relocated: &[(Change, Buf)]) -> Result<Write, Refused> {
+    pub fn relocate(&mut self, relocated: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         let write = self.ring.relocate(relocated)?;
         self.on_their_way.push_back(OnItsWay {
             number: write.number,
@@ -235,7 +235,7 @@ impl Log {
         numbered.collect()
     }
 
-    fn put_on_its_way(&mut self, write: &Write, changes: &[(Change, Buf)]) {
+    fn put_on_its_way(&mut self, write: &BatchWrite, changes: &[(Change, Buf)]) {
         let taken = self.waiting.drain(..changes.len());
         let holds = taken.zip(changes).zip(&write.data_at);
         let holds = holds.map(|(((token, _), (change, _)), data_at)| Stable {
@@ -295,7 +295,7 @@ impl Log {
 
     /// The log is at rest, and its last batch should be sealed: an empty batch to write, if there
     /// is room.
-    pub fn seal(&mut self) -> Option<Write> {
+    pub fn seal(&mut self) -> Option<BatchWrite> {
         if !self.waiting.is_empty() || !self.ring.wants_seal() {
             return None;
         }

@@ -21,7 +21,7 @@
 
 use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record, header_blocks};
 use crate::blocks::{BlockChecksums, checksum_of};
-use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
+use crate::layout::{BLOCK, BatchPosition, Checkpoint, JournalId};
 use crate::ring::Ring;
 use formats::{Damage, crc32c};
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ const WINDOW_BLOCKS: u64 = 1024;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// Which, and where.
-    pub place: Place,
+    pub place: BatchPosition,
     /// Its changes that are as they were made.
     pub records: Vec<Record>,
     /// Its changes whose data, or whose place in the log, is lost: writes.
@@ -91,7 +91,7 @@ struct Link {
     /// All that it changed.
     changes: Vec<Change>,
     /// Where the next one may begin.
-    end: Place,
+    end: BatchPosition,
     /// Where its data begins, and the checksums of the data's blocks.
     checksums: (u64, Vec<u32>),
 }
@@ -101,7 +101,7 @@ enum Mode {
     /// The next batch is looked for right after the last one.
     Walk,
     /// It is not there; it is looked for where the ring begins anew.
-    Turn,
+    Wrap,
     /// It is not there; later ones are looked for from this position on.
     Probe(u64),
     Ended,
@@ -117,7 +117,7 @@ pub struct Replay {
     window: (u64, Buf),
     mode: Mode,
     /// The next batch of the chain.
-    next: Place,
+    next: BatchPosition,
     /// The opening that wrote the last one.
     epoch: u64,
     /// All batches up to this one were stable.
@@ -129,7 +129,7 @@ pub struct Replay {
     /// that were found to be stable leave.
     unsure: VecDeque<(u64, Range<u64>)>,
     /// What has been given out so far: its end, distances, and what the last one changed.
-    given_out: Place,
+    given_out: BatchPosition,
     lengths: VecDeque<u32>,
     checksums: BlockChecksums,
     before: Vec<Change>,
@@ -180,8 +180,8 @@ impl Replay {
                 self.mode = Mode::Ended;
             }
             let moved = match self.mode {
-                Mode::Walk => self.walk(self.next.position, Mode::Turn),
-                Mode::Turn => {
+                Mode::Walk => self.walk(self.next.position, Mode::Wrap),
+                Mode::Wrap => {
                     let position = self.next.position;
                     self.walk(self.turn(position), Mode::Probe(position))
                 }
@@ -371,7 +371,7 @@ impl Replay {
         let damaged = header.damaged(|range| checksum_of(batch, own, &checksums, range));
         self.sure = self.sure.max(header.stable);
         self.epoch = header.epoch;
-        let end = Place {
+        let end = BatchPosition {
             number: header.place.number + 1,
             position: header.place.position + u64::from(header.blocks),
         };
@@ -414,7 +414,7 @@ impl Replay {
 
     /// The header of the next batch is gone, and the one after it says what that changed.
     fn lost(&mut self, after: Header) {
-        let end = Place {
+        let end = BatchPosition {
             number: self.next.number + 1,
             position: after.place.position,
         };

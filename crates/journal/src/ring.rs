@@ -18,7 +18,7 @@
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
 use crate::blocks::{BlockChecksums, DataChecksums, padding};
-use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
+use crate::layout::{BLOCK, BatchPosition, Checkpoint, JournalId};
 use crate::segment::Segment;
 use std::collections::VecDeque;
 use units::Buf;
@@ -37,9 +37,9 @@ pub enum Refused {
     Failed,
 }
 
-/// A batch to write.
+/// A batch as it goes to the journal's device.
 #[derive(Debug)]
-pub struct Write {
+pub struct BatchWrite {
     /// Which, for [`Ring::written`].
     pub number: u64,
     /// Where, in bytes from the first one of the ring's log.
@@ -75,18 +75,18 @@ pub struct Ring {
     checkpoint: Checkpoint,
     /// The tail of the one before, in the other slot: its room is used again only when both slots
     /// know that it is free, so that either of them finds the whole log.
-    floor: Place,
+    floor: BatchPosition,
     /// The one that is being written.
     writing: Option<Checkpoint>,
     /// The first checkpoint of this opening is stable.
     open: bool,
     /// Where the next batch goes at the earliest.
-    head: Place,
+    head: BatchPosition,
     /// From each batch's place to the next one's, from the checkpoint's tail on.
     lengths: VecDeque<u32>,
     in_flight: VecDeque<InFlight>,
     /// All batches below are in the backing volume.
-    released: Place,
+    released: BatchPosition,
     /// What the newest batch changed.
     before: Vec<Change>,
     /// Of the blocks from the checkpoint's tail on.
@@ -107,7 +107,7 @@ impl Ring {
         before: Vec<Change>,
     ) -> Self {
         let ahead: u64 = lengths.iter().map(|&blocks| u64::from(blocks)).sum();
-        let head = Place {
+        let head = BatchPosition {
             number: found.tail.number + lengths.len() as u64,
             position: found.tail.position + ahead,
         };
@@ -163,7 +163,7 @@ impl Ring {
 
     /// The oldest batch that a replay would find.
     #[must_use]
-    pub const fn tail(&self) -> Place {
+    pub const fn tail(&self) -> BatchPosition {
         self.checkpoint.tail
     }
 
@@ -175,7 +175,7 @@ impl Ring {
 
     /// The first batch that has not been released.
     #[must_use]
-    pub const fn released(&self) -> Place {
+    pub const fn released(&self) -> BatchPosition {
         self.released
     }
 
@@ -194,7 +194,7 @@ impl Ring {
             if end.number > self.released.number && next - self.released.position > blocks_max {
                 break;
             }
-            end = Place {
+            end = BatchPosition {
                 number: end.number + 1,
                 position: next,
             };
@@ -223,7 +223,7 @@ impl Ring {
                     ends: vec![end],
                 });
             }
-            from = Place {
+            from = BatchPosition {
                 number: from.number + 1,
                 position: end,
             };
@@ -299,7 +299,7 @@ impl Ring {
     /// # Panics
     /// If there are more than [`RECORDS_MAX`], more data than [`DATA_BYTES_MAX`], or data that is
     /// not as long as its change says: whoever puts batches together cuts them.
-    pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+    pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         self.append_but(self.blocks - self.room_blocks(), changes)
     }
 
@@ -311,12 +311,12 @@ impl Ring {
     ///
     /// # Panics
     /// As [`Ring::append`].
-    pub fn relocate(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+    pub fn relocate(&mut self, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         self.append_but(0, changes)
     }
 
     /// With so many blocks left free.
-    fn append_but(&mut self, kept: u64, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+    fn append_but(&mut self, kept: u64, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         if self.failed || !self.open {
             return Err(Refused::Failed);
         }
@@ -349,7 +349,7 @@ impl Ring {
         let length = place.position + blocks - self.head.position;
         self.lengths
             .push_back(u32::try_from(length).expect("no more than a ring's end and a batch"));
-        self.head = Place {
+        self.head = BatchPosition {
             number: place.number + 1,
             position: place.position + blocks,
         };
@@ -361,9 +361,9 @@ impl Ring {
     }
 
     /// Where a batch of so many blocks goes: at the head, or where the ring begins anew.
-    fn place_for(&self, blocks: u64, kept: u64) -> Option<Place> {
+    fn place_for(&self, blocks: u64, kept: u64) -> Option<BatchPosition> {
         debug_assert!(blocks <= BATCH_BLOCKS_MAX);
-        let Place { number, position } = self.head;
+        let BatchPosition { number, position } = self.head;
         let left = self.blocks - position % self.blocks;
         let position = if blocks <= left {
             position
@@ -371,10 +371,10 @@ impl Ring {
             position + left
         };
         let used = position + blocks - self.floor.position;
-        (used + kept <= self.blocks).then_some(Place { number, position })
+        (used + kept <= self.blocks).then_some(BatchPosition { number, position })
     }
 
-    fn write_of(&self, header: &Header, changes: &[(Change, Buf)]) -> Write {
+    fn write_of(&self, header: &Header, changes: &[(Change, Buf)]) -> BatchWrite {
         let mut bytes = Buf::copy_of(&header.write(self.journal, self.ring));
         let mut data_at = Vec::with_capacity(changes.len());
         for (record, (_, data)) in header.records.iter().zip(changes) {
@@ -384,7 +384,7 @@ impl Ring {
         }
         bytes.append_owned(padding(bytes.len(), BLOCK));
         debug_assert_eq!(bytes.len(), header.blocks as usize * BLOCK);
-        Write {
+        BatchWrite {
             number: header.place.number,
             at: header.place.position % self.blocks * BLOCK as u64,
             bytes,
@@ -421,7 +421,7 @@ impl Ring {
             .map(|&it| u64::from(it))
             .sum();
         if number > self.released.number {
-            self.released = Place {
+            self.released = BatchPosition {
                 number,
                 position: self.checkpoint.tail.position + ahead,
             };

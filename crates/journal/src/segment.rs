@@ -2,7 +2,7 @@
 
 use crate::batch::{BATCH_BLOCKS_MAX, Header, Record, data_at};
 use crate::index::SECTOR;
-use crate::layout::{BLOCK, JournalId, Place};
+use crate::layout::{BLOCK, BatchPosition, JournalId};
 use formats::crc32c_of;
 use std::ops::Range;
 use units::Buf;
@@ -14,7 +14,7 @@ pub struct Segment {
     /// Blocks of the ring.
     pub(crate) blocks: u64,
     /// The first batch, or the end of the ring before it.
-    pub(crate) from: Place,
+    pub(crate) from: BatchPosition,
     /// Right after each.
     pub(crate) ends: Vec<u64>,
 }
@@ -25,7 +25,7 @@ pub enum Again {
     /// What it holds.
     Found {
         /// Which batch, and where.
-        place: Place,
+        place: BatchPosition,
         /// Its changes whose data is right.
         records: Vec<Record>,
         /// Its changes whose data is damaged.
@@ -74,7 +74,7 @@ impl Segment {
             if let Some(&last) = ends.last()
                 && end - from.position > blocks_max
             {
-                let next = Place {
+                let next = BatchPosition {
                     number: from.number + ends.len() as u64,
                     position: last,
                 };
@@ -89,7 +89,7 @@ impl Segment {
         parts
     }
 
-    fn part(&self, from: Place, ends: Vec<u64>) -> Self {
+    fn part(&self, from: BatchPosition, ends: Vec<u64>) -> Self {
         Self {
             of: self.of,
             blocks: self.blocks,
@@ -169,7 +169,7 @@ impl Segment {
         };
         let own = Header::blocks_at(&part(1)?.to_vec(), self.of.0, self.of.1)?;
         let header = Header::read(&part(own)?.to_vec(), self.of.0, self.of.1).ok()?;
-        let right = header.place == Place { number, position };
+        let right = header.place == BatchPosition { number, position };
         debug_assert!(u64::from(header.blocks) <= BATCH_BLOCKS_MAX);
         let batch = part(header.blocks as usize)?;
         right.then_some((header, batch))
@@ -207,14 +207,14 @@ impl Segment {
     /// # Panics
     /// If the ring had more than 2 TiB.
     #[must_use]
-    pub fn sector_of(&self, place: Place, record: &Record) -> u32 {
+    pub fn sector_of(&self, place: BatchPosition, record: &Record) -> u32 {
         let byte = data_at(place, record, self.blocks);
         u32::try_from(byte / SECTOR).expect("a ring has 2 TiB at most")
     }
 
     /// Where a record's data is among the bytes that were read.
     #[must_use]
-    pub fn data_at(&self, place: Place, record: &Record) -> usize {
+    pub fn data_at(&self, place: BatchPosition, record: &Record) -> usize {
         self.offset(place.position) + record.data_at as usize
     }
 }
@@ -228,7 +228,7 @@ mod test {
         let whole = Segment {
             of: (JournalId([1; 16]), 0),
             blocks: 100,
-            from: Place {
+            from: BatchPosition {
                 number: 3,
                 position: 40,
             },
@@ -243,7 +243,7 @@ mod test {
                 let blocks = part.blocks_before(part.end());
                 assert!(blocks <= most || part.ends.len() == 1, "{part:?}");
                 ends.extend(&part.ends);
-                at = Place {
+                at = BatchPosition {
                     number: part.end(),
                     position: at.position + blocks,
                 };

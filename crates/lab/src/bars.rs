@@ -163,7 +163,7 @@ struct Lab<'a> {
     report: &'a mut dyn FnMut(&str),
 }
 
-/// Runs them; `report` hears what is done.
+/// Runs them; `report` is called with what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.

@@ -317,7 +317,7 @@ impl Bed {
     /// What the system refused.
     pub async fn team(&self) -> Result<(), LabError> {
         let namespace = self.namespace(Side::Host);
-        // Whoever asks for the team's address gets an answer from the NIC that hears it.
+        // Whoever asks for the team's address gets an answer from the NIC that receives it.
         let loose = [("net/ipv4/conf/all/arp_ignore".to_owned(), "0")];
         tool::settings(&namespace, &loose).await?;
         let mtu = self.topology.mtu;

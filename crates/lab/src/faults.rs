@@ -214,7 +214,7 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
     }
 }
 
-/// Runs the faults; `report` hears what is done.
+/// Runs the faults; `report` is called with what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a load cannot run.

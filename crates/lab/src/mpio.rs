@@ -154,14 +154,14 @@ pub struct MpioRow {
     /// What the model leaves out, where it is one.
     pub model: Option<&'static str>,
     /// The test with reads alone.
-    pub read: Cell,
+    pub read: Measured,
     /// The test with writes alone.
-    pub write: Cell,
+    pub write: Measured,
 }
 
 /// A measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Cell {
+pub struct Measured {
     /// MB/s.
     pub mbps: f64,
     /// Mean response time in milliseconds.
@@ -213,7 +213,7 @@ pub(crate) fn limit(seconds: u32) -> Duration {
     Duration::from_secs(u64::from(seconds) + 60)
 }
 
-/// Runs the tests; `report` hears what is done.
+/// Runs the tests; `report` is called with what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.
@@ -290,11 +290,11 @@ fn choose(names: &[String]) -> Result<Vec<&'static Test>, LabError> {
     Ok(TESTS.iter().filter(asked).collect())
 }
 
-fn cell(figures: &Figures, write: bool) -> Cell {
+fn cell(figures: &Figures, write: bool) -> Measured {
     let side = if write { &figures.write } else { &figures.read };
     let nothing = Direction::default();
     let side = side.as_ref().unwrap_or(&nothing);
-    Cell {
+    Measured {
         mbps: side.megabytes(),
         ms: side.latency_us.mean / 1e3,
         vs_control_pct: None,
@@ -367,7 +367,7 @@ mod test {
     use crate::figures::PathState;
 
     fn row(test: &'static str, read: f64, write: f64) -> MpioRow {
-        let cell = |mbps| Cell {
+        let cell = |mbps| Measured {
             mbps,
             ..cell(&Figures::default(), false)
         };

@@ -1,7 +1,7 @@
 //! The page of `lab mpio`: the topology of each test, its figures, and the published ones beside
 //! them.
 
-use crate::mpio::{Cell, MpioReport, MpioRow};
+use crate::mpio::{Measured, MpioReport, MpioRow};
 use crate::svg::{self, Group, escape};
 use std::fmt::Write as _;
 
@@ -122,7 +122,7 @@ impl MpioReport {
     }
 }
 
-fn line(row: &MpioRow, name: &str, cell: &Cell) -> String {
+fn line(row: &MpioRow, name: &str, cell: &Measured) -> String {
     format!(
         "{:<5}{name:<6}{:>7.1}{:>11}{:>12}{:>11}{:>9.1}{:>13}",
         row.test,

@@ -92,7 +92,7 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
     }
 }
 
-/// Runs it; `report` hears what is done.
+/// Runs it; `report` is called with what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.

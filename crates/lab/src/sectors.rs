@@ -93,7 +93,7 @@ fn spread_pct(passes: &[f64]) -> f64 {
     (most - least) / median(passes.to_vec()).max(1e-9) * 100.0
 }
 
-/// Runs it; `report` hears what is done.
+/// Runs it; `report` is called with what is done.
 ///
 /// # Errors
 /// Where the lab cannot be built, or a run fails.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::Histogram;
-use units::histogram::Place;
+use units::histogram::Bin;
 use volume::{Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
 
 /// Of the operations that are answered in the very poll that submits them, and are small, one in so
@@ -61,7 +61,7 @@ impl Counters {
         &self.kinds[kind as usize]
     }
 
-    fn end(&mut self, kind: OpKind, blocks: u64, took: Place, result: &IoResult) {
+    fn end(&mut self, kind: OpKind, blocks: u64, took: Bin, result: &IoResult) {
         let counters = &mut self.kinds[kind as usize];
         counters.latency.count_at(took);
         match result {
@@ -140,7 +140,7 @@ struct Counting {
 /// The last operation of a kind that was timed, and how many more it stands for.
 #[derive(Clone, Copy)]
 struct Pace {
-    last: Place,
+    last: Bin,
     left: u32,
 }
 
@@ -148,7 +148,7 @@ impl Default for Pace {
     /// The first operation is timed.
     fn default() -> Self {
         Self {
-            last: Place::of(Duration::ZERO),
+            last: Bin::of(Duration::ZERO),
             left: 0,
         }
     }
@@ -166,7 +166,7 @@ impl Counting {
         let pace = &mut self.paces[kind as usize];
         let place = match took {
             Some(took) => {
-                let place = Place::of(took);
+                let place = Bin::of(took);
                 if pace.left == 0 {
                     *pace = Pace {
                         last: place,
@@ -302,7 +302,7 @@ impl Lane for MeterLane {
                 };
                 Answer::wait(async move {
                     let result = waiting.await;
-                    let took = Place::of(core.now().since(begin));
+                    let took = Bin::of(core.now().since(begin));
                     flight.ended = true;
                     let mut counting = flight.counting.borrow_mut();
                     counting.counters.end(kind, blocks, took, &result);

@@ -21,12 +21,12 @@ use units::LbaRange;
 
 /// A task in this core's half of the task set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct TaskId {
     place: usize,
     arrival: u64,
 }
 
-impl Ticket {
+impl TaskId {
     /// Tasks of this core that arrived later have a higher one.
     pub(crate) fn arrival(self) -> u64 {
         self.arrival
@@ -73,7 +73,7 @@ struct Hold {
     /// Tasks that arrived before this moment are older than the hold.
     arrival: u64,
     /// The task that it serves, where it lives on this core.
-    owner: Option<Ticket>,
+    owner: Option<TaskId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// A task has arrived.
-    pub(crate) fn arrive(&mut self) -> Ticket {
+    pub(crate) fn arrive(&mut self) -> TaskId {
         let arrival = self.arrivals;
         self.arrivals += 1;
         self.live += 1;
@@ -120,10 +120,10 @@ impl Admission {
             };
             self.free = next;
             self.entries[place] = entry;
-            return Ticket { place, arrival };
+            return TaskId { place, arrival };
         }
         self.entries.push(entry);
-        Ticket {
+        TaskId {
             place: self.entries.len() - 1,
             arrival,
         }
@@ -133,7 +133,7 @@ impl Admission {
     /// `head_of_queue` passes ordered holds. `false`: ask again after the next change.
     pub(crate) fn admit(
         &mut self,
-        ticket: Ticket,
+        task_id: TaskId,
         touches: Option<LbaRange>,
         head_of_queue: bool,
     ) -> bool {
@@ -141,9 +141,9 @@ impl Admission {
             || !self
                 .holds
                 .iter()
-                .any(|hold| hold.stops(ticket, touches, head_of_queue));
+                .any(|hold| hold.stops(task_id, touches, head_of_queue));
         if may {
-            let entry = self.entry_mut(ticket);
+            let entry = self.entry_mut(task_id);
             entry.stage = Stage::Running {
                 touches,
                 quarantined: false,
@@ -153,19 +153,22 @@ impl Admission {
     }
 
     /// The task has left the task set. `true` where somebody may wait for that.
-    pub(crate) fn leave(&mut self, ticket: Ticket) -> bool {
+    pub(crate) fn leave(&mut self, task_id: TaskId) -> bool {
         let next = self.free;
-        let entry = self.entry_mut(ticket);
+        let entry = self.entry_mut(task_id);
         entry.stage = Stage::Free { next };
-        self.free = Some(ticket.place);
+        self.free = Some(task_id.place);
         self.live -= 1;
         !self.holds.is_empty()
     }
 
     /// The blocks that a task touches now.
-    pub(crate) fn touches(&self, ticket: Ticket) -> Option<LbaRange> {
-        let entry = self.entries.get(ticket.place);
-        match entry.filter(|entry| entry.arrival == ticket.arrival)?.stage {
+    pub(crate) fn touches(&self, task_id: TaskId) -> Option<LbaRange> {
+        let entry = self.entries.get(task_id.place);
+        match entry
+            .filter(|entry| entry.arrival == task_id.arrival)?
+            .stage
+        {
             Stage::Running { touches, .. } => touches,
             Stage::Arrived | Stage::Free { .. } => None,
         }
@@ -173,8 +176,8 @@ impl Admission {
 
     /// A running task was aborted while the backend still has its write: it keeps its blocks, and
     /// holds on everything no longer wait for it.
-    pub(crate) fn quarantine(&mut self, ticket: Ticket) -> Option<LbaRange> {
-        match &mut self.entry_mut(ticket).stage {
+    pub(crate) fn quarantine(&mut self, task_id: TaskId) -> Option<LbaRange> {
+        match &mut self.entry_mut(task_id).stage {
             Stage::Running {
                 touches,
                 quarantined,
@@ -183,17 +186,17 @@ impl Admission {
                 *touches
             }
             Stage::Arrived => None,
-            Stage::Free { .. } => unreachable!("tickets are used while the task lives"),
+            Stage::Free { .. } => unreachable!("task ids are used while the task lives"),
         }
     }
 
     /// Starts a hold. Installing it again (an ordered hold is first installed where its task
     /// arrived) changes nothing.
-    pub(crate) fn install(&mut self, id: HoldId, kind: HoldKind, owner: Option<Ticket>) {
+    pub(crate) fn install(&mut self, id: HoldId, kind: HoldKind, owner: Option<TaskId>) {
         if self.holds.iter().any(|hold| hold.id == id) {
             return;
         }
-        let arrival = owner.map_or(self.arrivals, |ticket| ticket.arrival);
+        let arrival = owner.map_or(self.arrivals, |task_id| task_id.arrival);
         self.holds.push(Hold {
             id,
             kind,
@@ -207,7 +210,7 @@ impl Admission {
         let Some(hold) = self.holds.iter().find(|hold| hold.id == id) else {
             return true;
         };
-        let owner = hold.owner.map(|ticket| ticket.arrival);
+        let owner = hold.owner.map(|task_id| task_id.arrival);
         !self
             .entries
             .iter()
@@ -224,25 +227,25 @@ impl Admission {
         self.live
     }
 
-    fn entry_mut(&mut self, ticket: Ticket) -> &mut Entry {
-        let entry = &mut self.entries[ticket.place];
+    fn entry_mut(&mut self, task_id: TaskId) -> &mut Entry {
+        let entry = &mut self.entries[task_id.place];
         assert_eq!(
-            entry.arrival, ticket.arrival,
-            "a ticket is used only while its task lives"
+            entry.arrival, task_id.arrival,
+            "a task id is used only while its task lives"
         );
         entry
     }
 }
 
 impl Hold {
-    fn stops(&self, ticket: Ticket, touches: Option<LbaRange>, head_of_queue: bool) -> bool {
-        if self.owner == Some(ticket) {
+    fn stops(&self, task_id: TaskId, touches: Option<LbaRange>, head_of_queue: bool) -> bool {
+        if self.owner == Some(task_id) {
             return false;
         }
         match self.kind {
             HoldKind::Range(range) => touches.is_some_and(|touched| touched.overlaps(range)),
             HoldKind::All => true,
-            HoldKind::Order => !head_of_queue && ticket.arrival >= self.arrival,
+            HoldKind::Order => !head_of_queue && task_id.arrival >= self.arrival,
         }
     }
 

@@ -10,7 +10,7 @@
 //! Without a limit, a unit's bytes are counted on each core apart. With one, they are counted in
 //! one place for all cores, which is what a limit over all of them costs.
 
-use crate::room_queue::{Place, RoomQueue, Wake};
+use crate::room_queue::{QueueNumber, RoomQueue, Wake};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,7 @@ impl InFlightLimit {
 
     /// Takes `bytes` for a session that holds `holds` of this unit already; `place`: where it
     /// stands in the queue.
-    fn take(&self, bytes: u64, holds: u64, place: Option<Place>) -> Taken {
+    fn take(&self, bytes: u64, holds: u64, place: Option<QueueNumber>) -> Taken {
         let Some(most) = self.most() else {
             return Taken::Unlimited;
         };
@@ -108,7 +108,7 @@ enum Taken {
 /// A session's place among those that wait for room at a unit, until it is dropped.
 pub struct WaitsForRoom {
     limit: Arc<InFlightLimit>,
-    place: Place,
+    place: QueueNumber,
 }
 
 impl WaitsForRoom {
@@ -211,7 +211,12 @@ mod test {
         }
 
         /// What is taken is given back when it is dropped.
-        fn take(&self, bytes: u64, holds: u64, place: Option<Place>) -> Result<Taking<'_>, Room> {
+        fn take(
+            &self,
+            bytes: u64,
+            holds: u64,
+            place: Option<QueueNumber>,
+        ) -> Result<Taking<'_>, Room> {
             match self.0.take(bytes, holds, place) {
                 Taken::No(why) => Err(why),
                 Taken::Limited => Ok(Taking(&self.0, bytes)),
@@ -219,7 +224,7 @@ mod test {
             }
         }
 
-        fn enter(&self, bytes: u64) -> Place {
+        fn enter(&self, bytes: u64) -> QueueNumber {
             self.0.with_queue(|queue| queue.enter(bytes))
         }
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use units::Now;
-use units::histogram::Place;
+use units::histogram::Bin;
 
 /// What is reported of all units that are up, over all cores.
 pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
@@ -70,17 +70,17 @@ struct Run {
 }
 
 impl Run {
-    fn end(self, now: Now) -> (Place, u64) {
+    fn end(self, now: Now) -> (Bin, u64) {
         let (watch, count) = (self.latency_trace.control.stopwatch(), self.count);
-        let total = Place::of_nanos(between(watch.first_byte, now));
+        let total = Bin::of_nanos(between(watch.first_byte, now));
         let network = watch.network.get() + between(watch.mark.get(), now);
         let mut times = self.latency_trace.unit.times().borrow_mut();
         if let Some(transfer) = watch.transfer {
             let times = times.of(transfer);
             times
                 .queue
-                .count_many(Place::of_nanos(watch.queue.get()), count);
-            times.network.count_many(Place::of_nanos(network), count);
+                .count_many(Bin::of_nanos(watch.queue.get()), count);
+            times.network.count_many(Bin::of_nanos(network), count);
             times.total.count_many(total, count);
         }
         (total, count)
@@ -97,7 +97,7 @@ impl Tally {
     /// The socket has the whole answer of this one, too. Returns how long the ones before it took
     /// in all, and how many they are, where this one took another time.
     #[inline]
-    pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<(Place, u64)> {
+    pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<(Bin, u64)> {
         if let Some(run) = &mut self.run
             && Rc::ptr_eq(&run.latency_trace.unit, &latency_trace.unit)
             && run
@@ -118,7 +118,7 @@ impl Tally {
 
     /// That was all. Returns how long the last ones took in all, and how many they are.
     #[must_use]
-    pub fn end(self) -> Option<(Place, u64)> {
+    pub fn end(self) -> Option<(Bin, u64)> {
         Some(self.run?.end(self.now))
     }
 }

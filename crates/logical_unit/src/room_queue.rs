@@ -10,15 +10,15 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
-/// Where a session stands. Older places are less.
+/// A session's number in the queue: older ones are less.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place(u64);
+pub(crate) struct QueueNumber(u64);
 
 /// The sessions that wait.
 #[derive(Default)]
 pub(crate) struct RoomQueue {
     next: u64,
-    waiting: BTreeMap<Place, Waiting>,
+    waiting: BTreeMap<QueueNumber, Waiting>,
 }
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Wake {
 
 impl RoomQueue {
     /// A session comes to the end of the queue, with a command of `bytes` bytes.
-    pub(crate) fn enter(&mut self, bytes: u64) -> Place {
+    pub(crate) fn enter(&mut self, bytes: u64) -> QueueNumber {
         let waiting = Waiting {
             bytes,
             ..Waiting::default()
@@ -53,8 +53,8 @@ impl RoomQueue {
         self.push(waiting)
     }
 
-    fn push(&mut self, waiting: Waiting) -> Place {
-        let place = Place(self.next);
+    fn push(&mut self, waiting: Waiting) -> QueueNumber {
+        let place = QueueNumber(self.next);
         self.next += 1;
         self.waiting.insert(place, waiting);
         place
@@ -66,7 +66,7 @@ impl RoomQueue {
     }
 
     /// What the oldest that waits for nothing but room needs, if it stands before `place`.
-    pub(crate) fn wanted_before(&self, place: Option<Place>) -> u64 {
+    pub(crate) fn wanted_before(&self, place: Option<QueueNumber>) -> u64 {
         let oldest = self.waiting.iter().find(|(_, waiting)| !waiting.is_busy);
         let before = oldest.filter(|(oldest, _)| place.is_none_or(|place| **oldest < place));
         before.map_or(0, |(_, waiting)| waiting.bytes)
@@ -79,7 +79,7 @@ impl RoomQueue {
     }
 
     /// It tried, and found too little room for `bytes` bytes: it stays where it is.
-    pub(crate) fn stays(&mut self, place: Place, bytes: u64) {
+    pub(crate) fn stays(&mut self, place: QueueNumber, bytes: u64) {
         if let Some(waiting) = self.waiting.get_mut(&place) {
             // While it was busy it was passed over, perhaps just after its try: it tries once
             // more.
@@ -89,7 +89,7 @@ impl RoomQueue {
     }
 
     /// It tried, began something, and needs `bytes` bytes more: others come first.
-    pub(crate) fn goes_back(&mut self, place: Place, bytes: u64) -> (Place, Wake) {
+    pub(crate) fn goes_back(&mut self, place: QueueNumber, bytes: u64) -> (QueueNumber, Wake) {
         let Some(mut waiting) = self.waiting.remove(&place) else {
             return (place, Wake(None));
         };
@@ -100,7 +100,7 @@ impl RoomQueue {
 
     /// It tried, and waits for something else first: for memory of its core, or for commands of
     /// its own to end.
-    pub(crate) fn is_busy(&mut self, place: Place) -> Wake {
+    pub(crate) fn is_busy(&mut self, place: QueueNumber) -> Wake {
         if let Some(waiting) = self.waiting.get_mut(&place) {
             waiting.is_busy = true;
         }
@@ -109,7 +109,7 @@ impl RoomQueue {
 
     /// It waits no longer. The part of each other is larger then: where all wait for something
     /// else, the oldest tries again.
-    pub(crate) fn leave(&mut self, place: Place) -> Wake {
+    pub(crate) fn leave(&mut self, place: QueueNumber) -> Wake {
         self.waiting.remove(&place);
         let all_busy = self.waiting.values().all(|waiting| waiting.is_busy);
         if all_busy {
@@ -120,7 +120,7 @@ impl RoomQueue {
     }
 
     /// Ready once it is to try.
-    pub(crate) fn poll(&mut self, place: Place, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, place: QueueNumber, cx: &Context<'_>) -> Poll<()> {
         let Some(waiting) = self.waiting.get_mut(&place) else {
             return Poll::Pending;
         };
@@ -164,7 +164,7 @@ mod test {
     /// Sessions that are asleep.
     struct Sessions {
         queue: RoomQueue,
-        places: Vec<Place>,
+        places: Vec<QueueNumber>,
         woken: Arc<Count>,
     }
 

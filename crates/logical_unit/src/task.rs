@@ -14,7 +14,7 @@
 //!
 //! **Spec.** SAM-5 "Command and task management models", "Aborting commands".
 
-use crate::admission::{HoldKind, Ticket};
+use crate::admission::{HoldKind, TaskId};
 use crate::in_flight::{Room, WaitsForRoom};
 use crate::latency_trace::LatencyTrace;
 use crate::outcome::{Outcome, Refusal, Response};
@@ -99,17 +99,17 @@ impl Task {
     pub(crate) fn new(
         nexus: &Rc<Nexus>,
         (command, writes): (Command, bool),
-        ticket: Ticket,
+        task_id: TaskId,
         tag: u64,
         attribute: Attribute,
         stopwatch: Stopwatch,
     ) -> Self {
-        let control = TaskControl::new(ticket, tag, writes, stopwatch);
+        let control = TaskControl::new(task_id, tag, writes, stopwatch);
         let place = nexus.task_begins(Rc::clone(&control));
         let unit = nexus.unit();
         // Later tasks of this core stop here from this moment on.
         let order = (attribute == Attribute::Ordered)
-            .then(|| unit.begin_hold(HoldKind::Order, Some(ticket)));
+            .then(|| unit.begin_hold(HoldKind::Order, Some(task_id)));
         Self {
             nexus: Rc::clone(nexus),
             command,
@@ -206,7 +206,7 @@ impl Task {
         self.check_aborted()?;
         if let Some(guard) = &self.order {
             let unit = self.unit();
-            let standing = unit.finish_hold(guard, HoldKind::Order, Some(self.control.ticket()));
+            let standing = unit.finish_hold(guard, HoldKind::Order, Some(self.control.task_id()));
             self.unless_aborted(standing).await?;
         }
         Ok(())
@@ -223,17 +223,17 @@ impl Task {
         self.control.aborted().is_none()
             && self
                 .unit()
-                .admit(self.control.ticket(), touches, head_of_queue)
+                .admit(self.control.task_id(), touches, head_of_queue)
     }
 
     /// Waits until the task may touch `touches`.
     pub(crate) async fn admit(&self, touches: Option<LbaRange>) -> Result<(), Refusal> {
         self.control.enter(Stage::Waiting);
-        let (unit, ticket) = (self.unit(), self.control.ticket());
+        let (unit, task_id) = (self.unit(), self.control.task_id());
         let head_of_queue = self.attribute == Attribute::HeadOfQueue;
         unit.changed()
             .until(|| {
-                self.control.aborted().is_some() || unit.admit(ticket, touches, head_of_queue)
+                self.control.aborted().is_some() || unit.admit(task_id, touches, head_of_queue)
             })
             .await;
         self.check_aborted()
@@ -244,8 +244,8 @@ impl Task {
         self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         let unit = Rc::clone(self.unit());
-        let ticket = Some(self.control.ticket());
-        self.unless_aborted(async move { unit.hold(kind, ticket).await })
+        let task_id = Some(self.control.task_id());
+        self.unless_aborted(async move { unit.hold(kind, task_id).await })
             .await
     }
 
@@ -254,8 +254,8 @@ impl Task {
         self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         let unit = Rc::clone(self.unit());
-        let ticket = Some(self.control.ticket());
-        self.unless_aborted(async move { unit.hold_for_change(kind, ticket).await })
+        let task_id = Some(self.control.task_id());
+        self.unless_aborted(async move { unit.hold_for_change(kind, task_id).await })
             .await
     }
 

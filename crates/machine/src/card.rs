@@ -7,17 +7,17 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a NIC's place says.
+/// What hardware a NIC is, by its directory in sysfs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct NicHardware {
     /// What fails with the NIC; `None`: it is no hardware.
     pub(crate) card: Option<String>,
     /// The directory of its PCI function.
     pub(crate) function: Option<PathBuf>,
 }
 
-/// Reads the place from the NIC's directory, links followed.
-pub(crate) fn place(nic: &Path) -> Place {
+/// Reads it from the path of the NIC's directory, links followed.
+pub(crate) fn hardware(nic: &Path) -> NicHardware {
     let mut function = None;
     let (mut usb, mut on_usb) = (None, false);
     let mut at = PathBuf::new();
@@ -36,13 +36,13 @@ pub(crate) fn place(nic: &Path) -> Place {
     }
     // A USB NIC goes with its plug, not with the controller.
     if usb.is_some() {
-        return Place {
+        return NicHardware {
             card: usb,
             function: None,
         };
     }
     if let Some((at, device)) = function {
-        return Place {
+        return NicHardware {
             card: Some(device),
             function: Some(at),
         };
@@ -50,7 +50,7 @@ pub(crate) fn place(nic: &Path) -> Place {
     // Other buses (Hyper-V, Xen, platform devices): the directory that has the NIC is its device.
     let parent = nic.parent().filter(|it| it.ends_with("net"));
     let device = parent.and_then(|net| net.parent()?.file_name()?.to_str());
-    Place {
+    NicHardware {
         card: device.filter(|it| *it != "virtual").map(str::to_owned),
         function: None,
     }
@@ -101,7 +101,7 @@ mod test {
     use super::*;
 
     fn card(path: &str) -> Option<String> {
-        place(Path::new(path)).card
+        hardware(Path::new(path)).card
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod test {
             card("/sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0"),
             Some("0000:00:03".to_owned())
         );
-        let at = place(Path::new(
+        let at = hardware(Path::new(
             "/sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0",
         ));
         assert_eq!(

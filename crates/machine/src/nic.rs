@@ -53,7 +53,7 @@ pub struct Nic {
     pub duplex: Option<Duplex>,
     /// The administrator has it up.
     pub up: bool,
-    /// It is up and hears its other end.
+    /// It is up and has a signal from its other end.
     pub carrier: bool,
     /// Largest IP packet in bytes.
     pub mtu: u32,
@@ -79,23 +79,23 @@ pub(crate) async fn read(
     addresses: &[InterfaceAddress],
 ) -> Nic {
     let dir = roots.sys.join("class/net").join(&link.name);
-    let place = match files.resolve(&dir).await {
-        Ok(real) => card::place(&real),
-        Err(_) => card::Place::default(),
+    let hardware = match files.resolve(&dir).await {
+        Ok(real) => card::hardware(&real),
+        Err(_) => card::NicHardware::default(),
     };
     let (lower, has) = entries(files, &dir).await;
     let mut nic = Nic {
         name: link.name.clone(),
         kind: kind(files, &dir, link, &has, &lower).await,
         lower,
-        card: place.card,
+        card: hardware.card,
         up: link.up,
         carrier: link.carrier,
         mtu: link.mtu,
         addresses: own(addresses, &link.name),
         ..Nic::default()
     };
-    if let Some(function) = &place.function {
+    if let Some(function) = &hardware.function {
         if let Ok(physical) = files.resolve(&function.join("physfn")).await {
             nic.card = card::card_of_function(&physical).or(nic.card);
         }

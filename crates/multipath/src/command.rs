@@ -9,7 +9,7 @@ use super::route::Route;
 use super::wait::Promise;
 use env::Answer;
 use paths::health::{AccessState, Seen};
-use paths::policy::{self, Direction, Request, Selector, Settings, Ticket, Use};
+use paths::policy::{self, Booking, Direction, Request, Selector, Settings, Use};
 use paths::stale::{self, CommandId, Decide, Kind, Nexus, Outcome};
 use paths::verdict::{PathSays, Step, Verdict};
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ impl Engine {
         }
         let request = self.request(pending.io.op());
         let taken = take(&mut state.selector, pending, request, now);
-        let usable = taken.map(|ticket| (state.routes[ticket.path()].session.clone(), ticket));
-        let Some((Some(session), ticket)) = usable else {
+        let usable = taken.map(|booking| (state.routes[booking.path()].session.clone(), booking));
+        let Some((Some(session), booking)) = usable else {
             pending.without_path.get_or_insert(now);
             state.ready.push_back(id);
             drop(inside);
@@ -101,7 +101,7 @@ impl Engine {
             return;
         };
         pending.without_path = None;
-        let route = &mut state.routes[ticket.path()];
+        let route = &mut state.routes[booking.path()];
         let nexus = route.nexus;
         let placed = state.pending_table.placed(id, nexus);
         debug_assert!(placed, "a path with a session is not a lost one");
@@ -112,11 +112,11 @@ impl Engine {
         // borrowed.
         self.core.spawn(Box::pin(async move {
             let ended = session.submit(io).await;
-            let path = ticket.path();
+            let path = booking.path();
             if matches!(ended, Ended::Done(_)) {
                 engine.clocked(path, request.bytes, now);
             }
-            engine.ended(id, nexus, ticket, ended);
+            engine.ended(id, nexus, booking, ended);
         }));
         if late {
             self.bell.ring();
@@ -127,11 +127,11 @@ impl Engine {
         self: &Rc<Self>,
         id: CommandId,
         nexus: Nexus,
-        ticket: Ticket,
+        booking: Booking,
         ended: Ended,
     ) {
         let now = self.core.now();
-        let path = ticket.path();
+        let path = booking.path();
         let mut effects = Vec::new();
         let mut decisions = {
             let mut state = self.state.borrow_mut();
@@ -147,7 +147,7 @@ impl Engine {
                 Ended::Again(..) => policy::Ended::Carried,
                 Ended::Lost { .. } => policy::Ended::Lost,
             };
-            state.selector.done(ticket, carried, now);
+            state.selector.done(booking, carried, now);
             let route = &mut state.routes[path];
             if state.selector.in_flight(path) == 0 {
                 route.health.seen(Seen::NothingExpected, now);
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// An operation on `nexus` has ended; with the last one of a session that is over, the pending
-    /// table hears of it.
+    /// table is notified.
     fn one_less(&self, nexus: Nexus, now: Now) -> Vec<Decide> {
         let mut state = self.state.borrow_mut();
         match state.one_less(nexus) {
@@ -383,7 +383,7 @@ fn again(
 
 /// The path for an operation: the one it has to go back to, else the policy's choice, but not the
 /// one to avoid if there is another.
-fn take(selector: &mut Selector, pending: &Pending, request: Request, now: Now) -> Option<Ticket> {
+fn take(selector: &mut Selector, pending: &Pending, request: Request, now: Now) -> Option<Booking> {
     let usage =
         |selector: &Selector, path: usize| selector.settings(path).map_or(Use::No, |it| it.usage);
     if let Some(path) = pending
@@ -404,7 +404,7 @@ fn take(selector: &mut Selector, pending: &Pending, request: Request, now: Now) 
     let taken = selector.take(request, now);
     selector.set(avoid, settings);
     match taken {
-        Ok(ticket) => Some(ticket),
+        Ok(booking) => Some(booking),
         Err(_) => selector.take(request, now).ok(),
     }
 }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use units::Now;
 
 impl Engine {
-    /// Asks every other path to fence `nexus`, the one that was heard last first; logging in again
-    /// on its own path does it too.
+    /// Asks every other path to fence `nexus`, the one that received something last first; logging
+    /// in again on its own path does it too.
     pub(super) fn fence(self: &Rc<Self>, nexus: Nexus) {
         let mut sessions: Vec<Rc<dyn Session>> = {
             let state = self.state.borrow();

@@ -65,12 +65,12 @@ impl Engine {
         let Some(light) = state.pending_table.light(kind, Some(range)) else {
             return Err(io);
         };
-        let Ok(ticket) = state.selector.take(self.request(io.op()), now) else {
+        let Ok(booking) = state.selector.take(self.request(io.op()), now) else {
             return Err(self.unbegun(inside, light, io));
         };
-        let route = &mut state.routes[ticket.path()];
+        let route = &mut state.routes[booking.path()];
         let Some(session) = &route.session else {
-            state.selector.done(ticket, policy::Ended::Lost, now);
+            state.selector.done(booking, policy::Ended::Lost, now);
             return Err(self.unbegun(inside, light, io));
         };
         let (session, nexus) = (Rc::clone(session), route.nexus);
@@ -85,7 +85,7 @@ impl Engine {
             session,
             io,
             nexus,
-            ticket,
+            booking,
             light,
         };
         match begun {
@@ -157,21 +157,21 @@ impl Engine {
         // The session and the operation are dropped at the end, when nothing is borrowed.
         let Journey {
             nexus,
-            ticket,
+            booking,
             light,
             session: _session,
             io: _io,
         } = journey;
-        let path = ticket.path();
-        let siblings = state.routes.len() > 1 && ticket.is_timed();
-        let (bytes, begun) = (ticket.bytes(), ticket.begun());
+        let path = booking.path();
+        let siblings = state.routes.len() > 1 && booking.is_timed();
+        let (bytes, begun) = (booking.bytes(), booking.begun());
         // What was received last was this answer.
-        let now = if ticket.is_timed() {
+        let now = if booking.is_timed() {
             self.core.recent()
         } else {
             Now::ZERO
         };
-        state.selector.done(ticket, policy::Ended::Carried, now);
+        state.selector.done(booking, policy::Ended::Carried, now);
         if state.selector.in_flight(path) == 0 {
             let now = self.core.recent();
             state.routes[path].health.seen(Seen::NothingExpected, now);
@@ -198,13 +198,13 @@ impl Engine {
         Landed::Answered(result)
     }
 
-    /// The pending table takes an operation on, and hears how it ended.
+    /// The pending table takes an operation on, and is notified how it ended.
     fn turn(self: &Rc<Self>, journey: Journey, ended: Ended) -> Promise<IoResult> {
         let Journey {
             session: _session,
             io,
             nexus,
-            ticket,
+            booking,
             light,
         } = journey;
         let promise = Promise::new();
@@ -215,7 +215,7 @@ impl Engine {
             state.pending.insert(id, pending);
             id
         };
-        self.ended(id, nexus, ticket, ended);
+        self.ended(id, nexus, booking, ended);
         promise
     }
 

@@ -6,7 +6,7 @@
 use super::wait::Promise;
 use super::{Ended, Session};
 use env::LocalFuture;
-use paths::policy::Ticket;
+use paths::policy::Booking;
 use paths::stale::{Light, Nexus};
 use std::rc::Rc;
 use std::task::{Context, Waker};
@@ -41,7 +41,7 @@ pub(super) struct Journey {
     pub(super) session: Rc<dyn Session>,
     pub(super) io: Io,
     pub(super) nexus: Nexus,
-    pub(super) ticket: Ticket,
+    pub(super) booking: Booking,
     pub(super) light: Light,
 }
 

@@ -1,4 +1,4 @@
-//! The planner hears of every path that fails or recovers, and says what is wanted of each.
+//! The planner is notified of every path that fails or recovers, and says what is wanted of each.
 
 use super::engine::Engine;
 use super::planned::Planned;

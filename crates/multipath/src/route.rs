@@ -3,7 +3,7 @@
 use super::gauge::Gauge;
 use super::{Config, PathSpec, Port, Session};
 use env::CoreHandle;
-use paths::health::Path;
+use paths::health::PathHealth;
 use paths::policy::{Selector, Settings, Use};
 use paths::stale::Nexus;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// One path.
 pub(super) struct Route {
     pub(super) port: Rc<dyn Port>,
-    pub(super) health: Path,
+    pub(super) health: PathHealth,
     pub(super) settings: Settings,
     pub(super) session: Option<Rc<dyn Session>>,
     pub(super) nexus: Nexus,
@@ -37,7 +37,7 @@ impl Route {
         let number = selector.add(settings);
         Self {
             port: spec.port,
-            health: Path::new(config.timing, u32::from_be_bytes(seed)),
+            health: PathHealth::new(config.timing, u32::from_be_bytes(seed)),
             settings,
             session: None,
             open: 0,

@@ -1,4 +1,5 @@
-//! The paths' half of the engine: their machines hear of everything, and what they ask for is done.
+//! The paths' half of the engine: their machines are notified of everything, and what they ask for
+//! is done.
 
 use super::engine::Engine;
 use super::fence::lost;
@@ -13,7 +14,7 @@ use std::time::Duration;
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// A path's machine hears of something, and what it asks for is done.
+    /// A path's machine is notified of something, and what it asks for is done.
     pub(super) fn see(self: &Rc<Self>, path: usize, seen: Seen) {
         let now = self.core.now();
         let effects = match self.state.borrow_mut().routes.get_mut(path) {

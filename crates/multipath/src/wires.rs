@@ -214,12 +214,12 @@ impl Session for SessionHandle {
             let core = Rc::clone(&session.target.core);
             core.sleep_until(core.now().after(session.target.slowness()))
                 .await;
-            let heard =
+            let received =
                 !session.over.get() && session.target.wire(session.nexus.path) == Wire::Good;
-            if heard {
+            if received {
                 session.target.fence(nexus);
             }
-            heard
+            received
         })
     }
 

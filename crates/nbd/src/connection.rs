@@ -91,7 +91,7 @@ impl Connection {
     /// Serves until the client goes, breaks the protocol, or the server stops.
     pub(crate) async fn run(mut self) -> Result<(), Violation> {
         let result = poll_fn(|cx| self.turn(cx)).await;
-        // What was taken is finished even where nobody hears of it any more.
+        // What was taken is finished even where nobody receives the answer any more.
         while poll_fn(|cx| Pin::new(&mut self.in_flight).poll_next(cx))
             .await
             .is_some()

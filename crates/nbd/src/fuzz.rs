@@ -21,7 +21,7 @@ fn export() -> Export {
 
 /// What came of a talk that arrived in pieces of so many bytes: the steps that did something, and
 /// all answers.
-fn heard(bytes: &[u8], piece: usize) -> (Vec<Step>, Vec<u8>, bool) {
+fn received(bytes: &[u8], piece: usize) -> (Vec<Step>, Vec<u8>, bool) {
     let mut out = Vec::new();
     let mut machine = Machine::new(export(), &mut out);
     let (mut at, mut there, mut steps) = (0_usize, piece.min(bytes.len()), Vec::new());
@@ -76,8 +76,8 @@ pub fn talk(input: &[u8]) {
     let Some((first, bytes)) = input.split_first() else {
         return;
     };
-    let whole = heard(bytes, bytes.len().max(1));
-    let pieces = heard(bytes, usize::from(*first).max(1));
+    let whole = received(bytes, bytes.len().max(1));
+    let pieces = received(bytes, usize::from(*first).max(1));
     assert_eq!(whole, pieces, "cut into pieces of {first}");
     assert!(
         whole.1.len() <= 64 + 16 * bytes.len(),
@@ -164,7 +164,7 @@ mod test {
             talk(&seed);
         }
         let modern = &seeds()[0];
-        let (steps, out, broken) = heard(&modern[1..], modern.len());
+        let (steps, out, broken) = received(&modern[1..], modern.len());
         let requests = steps
             .iter()
             .filter(|step| matches!(step, Step::Request(..)))

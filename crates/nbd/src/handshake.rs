@@ -58,7 +58,7 @@ pub(crate) struct Handshake {
 
 /// What became of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum HandshakeProgress {
     /// There are not enough of them.
     More,
     /// So many were used, and the negotiation goes on.
@@ -93,14 +93,14 @@ impl Handshake {
         export: &Export,
         input: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Turn, Violation> {
+    ) -> Result<HandshakeProgress, Violation> {
         if !self.greeted {
             return self.client_flags(input);
         }
         let (Some(magic), Some(option), Some(length)) =
             (be64(input, 0), be32(input, 8), be32(input, 12))
         else {
-            return Ok(Turn::More);
+            return Ok(HandshakeProgress::More);
         };
         if magic != OPTION_MAGIC {
             return Err(Violation("an option does not begin with IHAVEOPT"));
@@ -110,7 +110,7 @@ impl Handshake {
             return Err(Violation("an option is too long"));
         }
         let Some(data) = input.get(16..16 + length) else {
-            return Ok(Turn::More);
+            return Ok(HandshakeProgress::More);
         };
         self.options += 1;
         if self.options > OPTIONS_MAX {
@@ -119,16 +119,16 @@ impl Handshake {
         Ok(self.option(export, option, data, out, 16 + length))
     }
 
-    fn client_flags(&mut self, input: &[u8]) -> Result<Turn, Violation> {
+    fn client_flags(&mut self, input: &[u8]) -> Result<HandshakeProgress, Violation> {
         let Some(flags) = be32(input, 0) else {
-            return Ok(Turn::More);
+            return Ok(HandshakeProgress::More);
         };
         if flags & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) != 0 {
             return Err(Violation("unknown client flags"));
         }
         self.greeted = true;
         self.no_zeroes = flags & u32::from(NO_ZEROES) != 0;
-        Ok(Turn::Took(4))
+        Ok(HandshakeProgress::Took(4))
     }
 
     fn option(
@@ -138,12 +138,12 @@ impl Handshake {
         data: &[u8],
         out: &mut Vec<u8>,
         used: usize,
-    ) -> Turn {
+    ) -> HandshakeProgress {
         match option {
             EXPORT_NAME => return self.export_name(export, data, out, used),
             ABORT => {
                 answer(out, option, REP_ACK, &[]);
-                return Turn::Left(used);
+                return HandshakeProgress::Left(used);
             }
             LIST if data.is_empty() => {
                 // The length of a name that is empty, then words for people.
@@ -159,27 +159,33 @@ impl Handshake {
             INFO | GO => {
                 let known = self.info(export, option, data, out);
                 if known && option == GO {
-                    return Turn::Over(used);
+                    return HandshakeProgress::Over(used);
                 }
             }
             LIST_META_CONTEXT | SET_META_CONTEXT => self.contexts(option, data, out),
             LIST | STRUCTURED_REPLY => answer(out, option, ERR_INVALID, b"it carries no data"),
             _ => answer(out, option, ERR_UNSUP, b""),
         }
-        Turn::Took(used)
+        HandshakeProgress::Took(used)
     }
 
     /// Answered without a reply head, or by closing the connection.
-    fn export_name(&self, export: &Export, data: &[u8], out: &mut Vec<u8>, used: usize) -> Turn {
+    fn export_name(
+        &self,
+        export: &Export,
+        data: &[u8],
+        out: &mut Vec<u8>,
+        used: usize,
+    ) -> HandshakeProgress {
         if !data.is_empty() {
-            return Turn::Left(used);
+            return HandshakeProgress::Left(used);
         }
         out.extend_from_slice(&export.size().to_be_bytes());
         out.extend_from_slice(&export.flags(self.structured).to_be_bytes());
         if !self.no_zeroes {
             out.extend_from_slice(&[0; PADDING]);
         }
-        Turn::Over(used)
+        HandshakeProgress::Over(used)
     }
 
     /// Says whether the export was found.

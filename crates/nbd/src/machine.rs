@@ -1,7 +1,7 @@
 //! One connection as a pure machine: bytes in, requests and answers out.
 
 use crate::export::Export;
-use crate::handshake::{Handshake, Turn, greeting};
+use crate::handshake::{Handshake, HandshakeProgress, greeting};
 use crate::wire::{
     Command, REQUEST_BYTES, REQUEST_MAGIC, RawRequest, Reply, Request, TRANSFER_MAX, Violation,
     errno, flag, reply,
@@ -55,10 +55,10 @@ impl Machine {
     pub fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Step, Violation> {
         match &mut self.phase {
             Phase::Handshake(handshake) => match handshake.step(&self.export, input, out)? {
-                Turn::More => Ok(Step::More),
-                Turn::Took(used) => Ok(Step::Took(used)),
-                Turn::Left(used) => Ok(Step::Left(used)),
-                Turn::Over(used) => {
+                HandshakeProgress::More => Ok(Step::More),
+                HandshakeProgress::Took(used) => Ok(Step::Took(used)),
+                HandshakeProgress::Left(used) => Ok(Step::Left(used)),
+                HandshakeProgress::Over(used) => {
                     self.phase = Phase::Transmission {
                         structured: handshake.structured,
                         allocation: handshake.allocation,

@@ -56,7 +56,7 @@ pub(crate) async fn follow(core: CoreHandle, node: Weak<Inner>) {
     let mut follower = match Follower::start(&core, Roots::default()).await {
         Ok(follower) => follower,
         Err(error) => {
-            tracing::warn!(%error, "this system does not report its interfaces: initiators will not hear of cards and speeds");
+            tracing::warn!(%error, "this system does not report its interfaces: initiators are not notified of cards and speeds");
             return;
         }
     };

@@ -10,7 +10,8 @@ use std::path::Path;
 use units::hex;
 use volume::OpenError;
 use write_back::{
-    Damaged, Kept, Places, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId, kept, survey,
+    CopiesState, Damaged, Kept, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId, kept,
+    survey,
 };
 
 /// Bytes of a block of a journal.
@@ -129,7 +130,7 @@ fn lun(volume: VolumeId) -> String {
 
 fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> JournalView {
     let rings = survey.rings.iter().zip(&kept.checkpoints);
-    let ring = |(ring, checkpoint): (&RingSurvey, &Places)| RingView {
+    let ring = |(ring, checkpoint): (&RingSurvey, &CopiesState)| RingView {
         checkpoint: checkpoint.to_string(),
         ring: ring.ring,
         openings: ring.epoch,

@@ -115,15 +115,15 @@ async fn history(changes: Opened, naa: &str) -> Option<Found> {
     }
     let words = survey.state.to_string();
     Some(match survey.state {
-        write_back::Places::Version(_) => Found::refused(words),
-        write_back::Places::Damaged(_) => Found {
+        write_back::CopiesState::Version(_) => Found::refused(words),
+        write_back::CopiesState::Damaged(_) => Found {
             words: format!("{words}; {anew}"),
             is_damaged: true,
             is_refused: false,
         },
-        write_back::Places::Blank
-        | write_back::Places::Good
-        | write_back::Places::OneDamaged(_) => Found {
+        write_back::CopiesState::Blank
+        | write_back::CopiesState::Good
+        | write_back::CopiesState::OneDamaged(_) => Found {
             words,
             is_damaged: false,
             is_refused: false,

@@ -43,13 +43,13 @@ async fn serve(inbox: Arc<Inbox<Asker>>) {
     loop {
         for one in poll_fn(|cx| inbox.poll_ended(cx)).await {
             let (asker, ended) = one.end();
-            asker.hear(ended);
+            asker.complete(ended);
         }
     }
 }
 
 impl Asker {
-    fn hear(self, ended: Ended) {
+    fn complete(self, ended: Ended) {
         let result = self.result(ended);
         if let Err(error) = result {
             self.image.has_failed(error);

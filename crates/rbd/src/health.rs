@@ -75,8 +75,8 @@ pub(crate) fn read(health: &[u8], space: &[u8], pools: &[u8], pool: &str) -> Opt
     let all: Vec<Pool> = serde_json::from_slice(pools).ok()?;
     let it = all.iter().find(|it| it.pool_name == pool)?;
     let found = health.get("checks")?.as_object()?;
-    let heard = found.iter().filter(|(_, check)| !is_muted(check));
-    let checks: Vec<Check> = heard
+    let active = found.iter().filter(|(_, check)| !is_muted(check));
+    let checks: Vec<Check> = active
         .map(|(code, check)| Check {
             code: code.clone(),
             severity: severity(check["severity"].as_str()),

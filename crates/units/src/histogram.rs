@@ -31,21 +31,21 @@ impl core::fmt::Debug for Histogram {
     }
 }
 
-/// Where a time belongs.
+/// A time with the bucket of a histogram that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Bin {
     bucket: u8,
     nanos: u64,
 }
 
-impl Place {
-    /// The place of a time.
+impl Bin {
+    /// The bin of a time.
     #[must_use]
     pub fn of(took: Duration) -> Self {
         Self::of_nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The place of a time in nanoseconds.
+    /// The bin of a time in nanoseconds.
     #[must_use]
     pub fn of_nanos(nanos: u64) -> Self {
         // A bucket has what took no longer than its bound: exactly that long belongs to it, not to
@@ -81,19 +81,19 @@ impl Histogram {
 
     /// Counts one.
     pub fn count(&mut self, took: Duration) {
-        self.count_at(Place::of(took));
+        self.count_at(Bin::of(took));
     }
 
-    /// Counts one whose place is known.
-    pub fn count_at(&mut self, place: Place) {
-        self.count_many(place, 1);
+    /// Counts one whose bin is known.
+    pub fn count_at(&mut self, bin: Bin) {
+        self.count_many(bin, 1);
     }
 
     /// Counts `count` that took the same time.
-    pub fn count_many(&mut self, place: Place, count: u64) {
+    pub fn count_many(&mut self, bin: Bin, count: u64) {
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
-        buckets[usize::from(place.bucket)] += count;
-        let nanos = place.nanos.saturating_mul(count);
+        buckets[usize::from(bin.bucket)] += count;
+        let nanos = bin.nanos.saturating_mul(count);
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
     }
 
@@ -132,7 +132,7 @@ mod test {
     use super::*;
 
     fn bucket(took: Duration) -> usize {
-        usize::from(Place::of(took).bucket)
+        usize::from(Bin::of(took).bucket)
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod test {
         one.add(&two);
         assert_eq!(one, Histogram::default());
         two.count(Duration::from_nanos(1500));
-        two.count_at(Place::of(Duration::from_secs(3600)));
+        two.count_at(Bin::of(Duration::from_secs(3600)));
         one.add(&two);
         one.add(&two);
         assert_eq!((one.total(), one.sum_nanos()), (4, 2 * 3_600_000_001_500));

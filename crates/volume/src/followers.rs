@@ -25,7 +25,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Followers {
-    /// One more, who hears of everything from now on.
+    /// One more, who is notified of everything from now on.
     pub fn follow(&self) -> Rc<dyn VolumeEvents> {
         let queue: Arc<Mutex<Queue>> = Arc::default();
         lock(&self.0).push(Arc::downgrade(&queue));

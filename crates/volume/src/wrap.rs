@@ -35,7 +35,7 @@ impl<W: Wrap> Volume for Over<W> {
         let core = Rc::clone(core);
         Box::pin(async move {
             // The facts are taken first: if they change meanwhile, the lane knows the older ones,
-            // and whoever opened it hears of the change.
+            // and whoever opened it is notified of the change.
             let shape = self.below.shape();
             let below = Arc::clone(&self.below).open(&core).await?;
             Ok(self.wrap.lane(&core, below, shape))

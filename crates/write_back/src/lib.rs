@@ -47,7 +47,7 @@ mod verify;
 
 pub use cut::RingHistory;
 pub use history::{HistorySurvey, bytes_for as history_bytes, survey_history};
-pub use journal::{Damaged, Places, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId};
+pub use journal::{CopiesState, Damaged, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;

@@ -3,7 +3,7 @@
 use crate::journal_file::{cannot_open, superblock_in};
 use env::file::{length, read, read_piece};
 use env::{CoreHandle, File, OpenHow};
-use journal::{BLOCK, Checkpoint, Places, Replay, RingSurvey, Step, Superblock, Survey};
+use journal::{BLOCK, Checkpoint, CopiesState, Replay, RingSurvey, Step, Superblock, Survey};
 use std::path::Path;
 use std::rc::Rc;
 use volume::{OpenError, OpenErrorKind};
@@ -45,9 +45,9 @@ async fn opened(core: &CoreHandle, path: &Path) -> Result<(Rc<dyn File>, u64), O
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// Which of its two copies can be read.
-    pub superblock: Places,
+    pub superblock: CopiesState,
     /// The checkpoints of each ring.
-    pub checkpoints: Vec<Places>,
+    pub checkpoints: Vec<CopiesState>,
 }
 
 /// How both copies of the superblock are, and of each ring's checkpoint, in a journal of which
@@ -68,7 +68,7 @@ pub async fn kept(
     let copies = [block(0).await?, block(BLOCK as u64).await?];
     let [first, second] = copies.each_ref().map(Vec::as_slice);
     let mut kept = Kept {
-        superblock: Superblock::places([first, second], bytes),
+        superblock: Superblock::copies_state([first, second], bytes),
         checkpoints: Vec::new(),
     };
     let layout = superblock.layout;
@@ -78,7 +78,7 @@ pub async fn kept(
             block(layout.checkpoint_at(ring, 1)).await?,
         ];
         let [first, second] = slots.each_ref().map(Vec::as_slice);
-        let places = Checkpoint::places([first, second], superblock.journal, ring);
+        let places = Checkpoint::copies_state([first, second], superblock.journal, ring);
         kept.checkpoints.push(places);
     }
     Ok(kept)

@@ -1,4 +1,4 @@
-//! The order for a run: what to do, on what, who hears of it.
+//! The order for a run: what to do, on what, who is notified.
 
 use super::window::{Progress, Shared};
 use crate::options::Options;
@@ -21,7 +21,7 @@ pub struct Target {
     pub marked: bool,
 }
 
-/// Who hears of a run while it goes on.
+/// Who is notified of a run while it goes on.
 pub trait Watcher {
     /// How far it is; each second.
     fn progress(&mut self, progress: &Progress) {

@@ -3,9 +3,9 @@
 use super::job::{FILL, Plan};
 use super::window::{Shared, Window};
 use crate::meter::{Kind, Meter};
+use crate::offsets::Offsets;
 use crate::pace::Pace;
 use crate::payload::{Payload, memory};
-use crate::place::Places;
 use crate::random::{Random, mix};
 use crate::result::{Share, TargetFacts};
 use crate::verify::Checker;
@@ -66,7 +66,7 @@ struct Outcome {
 
 struct State {
     random: Random,
-    places: Places,
+    offsets: Offsets,
     meter: Meter,
 }
 
@@ -96,7 +96,7 @@ impl Stream {
             thread % options.threads
         };
         let start = options.thread_stride.wrapping_mul(u64::from(of_target));
-        let places = Places::new(
+        let offsets = Offsets::new(
             options.access,
             &options.zones,
             (options.block, facts.length),
@@ -125,7 +125,7 @@ impl Stream {
             interval: options.interval,
             state: RefCell::new(State {
                 random: Random::new(mix(plan.seed) ^ stream),
-                places,
+                offsets,
                 meter: Meter::new(Now(0), Now(0), Duration::from_secs(1)),
             }),
             pace: RefCell::new(Pace::new(options, Now(0))),
@@ -142,16 +142,18 @@ impl Stream {
     /// The next operation; `None` where all places that were tried have one in flight already.
     fn next(&self) -> Option<Next> {
         let mut state = self.state.borrow_mut();
-        let State { random, places, .. } = &mut *state;
+        let State {
+            random, offsets, ..
+        } = &mut *state;
         let write = match self.write_percent {
             0 => false,
             100 => true,
             percent => random.below(100) < percent,
         };
         let at = match &self.checker {
-            None => places.next(random),
+            None => offsets.next(random),
             Some(checker) => {
-                let mut tries = (0..CLAIM_TRIES).map(|_| places.next(random));
+                let mut tries = (0..CLAIM_TRIES).map(|_| offsets.next(random));
                 tries.find(|at| checker.claim(*at, self.block))?
             }
         };

@@ -9,14 +9,14 @@ pub struct Machine {
     /// The host's name; empty where the system does not say.
     pub name: String,
     /// Where each logical processor sits: socket, core, NUMA node.
-    pub processors: Vec<Place>,
+    pub processors: Vec<ProcessorTopology>,
     /// How it saves power; the governor of its processors' frequency.
     pub power: Option<String>,
 }
 
-/// Where in the machine a processor is.
+/// Where in the machine's topology a processor is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Place {
+pub struct ProcessorTopology {
     /// The processor.
     pub number: u32,
     /// The socket that it sits in.
@@ -29,16 +29,16 @@ pub struct Place {
 
 impl Machine {
     /// How many different ones there are of what `of` names.
-    pub(super) fn count<T: Ord>(&self, of: impl Fn(&Place) -> T) -> usize {
+    pub(super) fn count<T: Ord>(&self, of: impl Fn(&ProcessorTopology) -> T) -> usize {
         let all: std::collections::BTreeSet<T> = self.processors.iter().map(of).collect();
         all.len()
     }
 
-    pub(super) fn place(&self, number: u32) -> Place {
+    pub(super) fn place(&self, number: u32) -> ProcessorTopology {
         let known = self.processors.iter().find(|at| at.number == number);
-        known.copied().unwrap_or(Place {
+        known.copied().unwrap_or(ProcessorTopology {
             number,
-            ..Place::default()
+            ..ProcessorTopology::default()
         })
     }
 }

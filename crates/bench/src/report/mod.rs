@@ -6,7 +6,7 @@ mod text;
 pub mod view;
 mod xml;
 
-pub use figures::{Machine, Place};
+pub use figures::{Machine, ProcessorTopology};
 pub use page::{csv, html, iops_chart, latency_chart, page, percentile_chart};
 pub use text::text;
 pub use xml::xml;

@@ -81,7 +81,7 @@ fn example() -> (Options, RunResult, Machine) {
         result,
         Machine {
             name: "host".into(),
-            processors: vec![Place::default()],
+            processors: vec![ProcessorTopology::default()],
             power: None,
         },
     )

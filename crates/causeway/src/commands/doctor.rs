@@ -1,7 +1,7 @@
 //! `causeway doctor`: best practice as read-only checks of this host and of the routes to a target.
 
 use crate::args::Common;
-use crate::completion::{Kind, POLICIES, Place};
+use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::output::Output;
 use clap::Args;
 use doctor::{InspectError, Pools, Scene, Space};
@@ -15,7 +15,8 @@ use std::net::IpAddr;
 use units::text::counted;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[(&["doctor"], "policy", Kind::Words(POLICIES))];
+pub(crate) const COMPLETED: &[CompletedArgument] =
+    &[(&["doctor"], "policy", Kind::Words(POLICIES))];
 
 /// What to check.
 #[derive(Args, Clone, Debug)]

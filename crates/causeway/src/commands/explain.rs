@@ -1,13 +1,13 @@
 //! `causeway explain`: what the codes of errors mean.
 
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{Output, table};
 use manifest::code::{CATALOGUE, Code, Entry};
 use manifest::problem::Problem;
 use serde::Serialize;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[(&["explain"], "code", Kind::Code)];
+pub(crate) const COMPLETED: &[CompletedArgument] = &[(&["explain"], "code", Kind::Code)];
 
 /// An error's code.
 #[derive(Serialize)]

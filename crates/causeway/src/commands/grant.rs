@@ -4,7 +4,7 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use super::share::host_of;
 use crate::args::{Assigned, Named};
 use crate::assign::{Keys, assignments, boolean, number, usage};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 pub(crate) const ASSIGNMENTS: &[&str] = &["lun_id=", "read_only=true", "read_only=false"];
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["grant", "create"], "what", Kind::HostAndLun),
     (&["grant", "create"], "host", Kind::Name("host")),
     (&["grant", "create"], "lun", Kind::Name("lun")),

@@ -3,7 +3,7 @@
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, limit, usage};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{most, properties, table};
 use clap::{Args, Subcommand};
 use hyper::Method;
@@ -30,7 +30,7 @@ pub(crate) const ASSIGNMENTS: &[&str] = &[
 ];
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["host", "show"], "name", Kind::Name("host")),
     (&["host", "set"], "name", Kind::Name("host")),
     (&["host", "set"], "values", Kind::Assignment(ASSIGNMENTS)),

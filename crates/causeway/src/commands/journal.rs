@@ -1,7 +1,7 @@
 //! `causeway journal reopen|discard`: what may be asked of a pool's journal.
 
 use super::context::{Context, object_path};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{print, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -11,7 +11,7 @@ use manifest::problem::Problem;
 use std::io::{IsTerminal as _, stdin};
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["journal", "reopen"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "confirm", Kind::Name("pool")),

@@ -4,7 +4,7 @@ use super::adopt::Adopted;
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
-use crate::completion::{BLOCK_SIZES, Kind, Place};
+use crate::completion::{BLOCK_SIZES, CompletedArgument, Kind};
 use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
 use clap::Subcommand;
@@ -49,10 +49,10 @@ fn help_of_set() -> String {
 }
 
 /// What may stand for the fields of what is made.
-pub(crate) const MADE: &[Place] = &lun_fields(&["lun", "create"]);
+pub(crate) const MADE: &[CompletedArgument] = &lun_fields(&["lun", "create"]);
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["lun", "show"], "name", Kind::Name("lun")),
     (&["lun", "set"], "name", Kind::Name("lun")),
     (

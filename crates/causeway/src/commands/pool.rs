@@ -2,7 +2,7 @@
 
 use super::context::{Context, object_path};
 use crate::args::Named;
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
 use manifest::facts::{HealthFacts, MemberFacts, PoolFacts, PoolState};
@@ -12,7 +12,8 @@ use manifest::time::about;
 use std::path::PathBuf;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[(&["pool", "show"], "name", Kind::Name("pool"))];
+pub(crate) const COMPLETED: &[CompletedArgument] =
+    &[(&["pool", "show"], "name", Kind::Name("pool"))];
 
 /// What to ask of pools.
 #[derive(Subcommand, Debug)]

@@ -1,7 +1,7 @@
 //! `causeway scrub ...`.
 
 use super::context::{Context, object_path};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["scrub", "start"], "lun", Kind::Name("lun")),
     (&["scrub", "status"], "lun", Kind::Name("lun")),
     (&["scrub", "stop"], "lun", Kind::Name("lun")),

@@ -1,7 +1,7 @@
 //! `causeway session ...`.
 
 use super::context::{Context, object_path};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{in_flight, most, properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -11,7 +11,7 @@ use manifest::size::Size;
 use manifest::view::HostView;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["session", "show"], "id", Kind::Session),
     (&["session", "drop"], "id", Kind::Session),
 ];

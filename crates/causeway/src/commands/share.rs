@@ -4,7 +4,7 @@ use super::context::Context;
 use super::lun::spec;
 use crate::args::{Deleted, LunFields, Named, lun_fields};
 use crate::client::segment;
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{print, table};
 use clap::Subcommand;
 use connect::{Export, ExportView, blocks};
@@ -17,10 +17,10 @@ use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
 use serde::Serialize;
 
 /// What may stand for the fields of what is made.
-pub(crate) const MADE: &[Place] = &lun_fields(&["share", "create"]);
+pub(crate) const MADE: &[CompletedArgument] = &lun_fields(&["share", "create"]);
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["share", "show"], "name", Kind::Name("lun")),
     (&["share", "delete"], "name", Kind::Name("lun")),
     (&["share", "create"], "hosts", Kind::Hosts),

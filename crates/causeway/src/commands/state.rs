@@ -1,7 +1,7 @@
 //! `causeway state ls|show|rollback|accept`: the kept generations of the objects.
 
 use super::context::{Context, Step, Tolerate};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{print, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -10,7 +10,7 @@ use manifest::problem::Problem;
 use manifest::view::Kept;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["state", "show"], "generation", Kind::Generation),
     (&["state", "rollback"], "generation", Kind::Generation),
 ];

@@ -3,7 +3,7 @@
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, boolean, number, usage};
-use crate::completion::{Kind, Place};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
@@ -26,7 +26,7 @@ pub(crate) const ASSIGNMENTS: &[&str] = &[
 ];
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["target", "create"], "portal_group", Kind::PortalGroup),
     (&["target", "show"], "name", Kind::Name("target")),
     (&["target", "set"], "name", Kind::Name("target")),

@@ -721,7 +721,7 @@ fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     let daemon = place.start();
     let problems = || place.json("status")["problems"].to_string();
     assert!(!problems().contains("CWY4012"), "{}", problems());
-    // A change meanwhile, of which the pool hears nothing.
+    // A change meanwhile, of which the pool is not notified.
     place.run(0, "host create h --iqn iqn.2020-01.a:h");
     std::fs::remove_dir_all(place.path("pool")).unwrap();
     std::fs::rename(place.path("away"), place.path("pool")).unwrap();

@@ -134,7 +134,8 @@ fn commands_that_another_host_preempts_and_aborts_end_at_once() {
         println!("PREEMPT AND ABORT: {report:?}; without it {idle:?}");
         assert!(report.longest < Duration::from_secs(2) + idle, "{report:?}");
     }
-    // The other one takes the reservation: this host may not write any more, and hears it at once.
+    // The other one takes the reservation: this host may not write any more, and is notified at
+    // once.
     register(&disk, "0xa1");
     bed.guest.run(&format!(
         "sg_persist --out --reserve --param-rk=0xa1 --prout-type=5 {disk}"

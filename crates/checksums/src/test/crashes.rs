@@ -33,9 +33,9 @@ struct World {
     issued: BTreeMap<(u64, u64), Page>,
 }
 
-fn place(index: u64) -> Place {
+fn place(index: u64) -> PageId {
     let level = Level::Checksums;
-    Place { level, index }
+    PageId { level, index }
 }
 
 impl World {
@@ -252,7 +252,7 @@ fn a_lost_write_of_a_page_is_known_by_the_page_above() {
         let lost: Vec<u64> = world.reported.keys().copied().collect();
         let index = lost[usize::try_from(world.random.below(lost.len() as u64)).unwrap()];
         let page = world.reported[&index].clone();
-        let lose = |world: &mut World, place: Place, generation: Generation| {
+        let lose = |world: &mut World, place: PageId, generation: Generation| {
             world.disk.insert(place.at(generation), vec![0; PAGE]);
         };
         // Known at once while the map is open ...

@@ -126,7 +126,7 @@ fn a_later_version_is_refused_by_name_even_next_to_one_of_ours() {
     let mut block = page(8).write(OF);
     block[12] = 2;
     formats::seal(&mut block);
-    let place = Place {
+    let place = PageId {
         level: Level::Checksums,
         index: 3,
     };
@@ -186,7 +186,7 @@ fn every_page_has_a_place_of_its_own_and_one_above() {
         .chain(groups.map(|index| (Level::Groups, index)))
         .chain((0..REGIONS_MAX as u64).map(|index| (Level::Regions, index)));
     for (level, index) in places {
-        let place = Place { level, index };
+        let place = PageId { level, index };
         for slot in [0, PAGE as u64] {
             assert!(taken.insert(place.pair_at() + slot), "{place:?}");
         }
@@ -196,7 +196,7 @@ fn every_page_has_a_place_of_its_own_and_one_above() {
             assert_eq!(above_index * fan + entry as u64, index);
         }
     }
-    let last = Place::of_block(checksums_max(BlockSize::B512) - 1);
+    let last = PageId::of_block(checksums_max(BlockSize::B512) - 1);
     assert_eq!(last.1, FAN - 1);
     assert!(last.0.pair_at() > 0);
 }

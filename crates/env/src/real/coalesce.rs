@@ -270,10 +270,10 @@ mod test {
 
     #[test]
     fn the_time_ends_the_wait_with_what_is_there_and_each_byte_wakes_after_a_wait_for_nothing() {
-        let (say, hear) = std::sync::mpsc::channel();
+        let (say, outcomes) = std::sync::mpsc::channel();
         let client = move |mut client: TcpStream| {
             client.write_all(&[7; 10]).unwrap();
-            hear.recv().unwrap();
+            outcomes.recv().unwrap();
             client.write_all(&[7; 20]).unwrap();
             client.write_all(&[7; 20]).unwrap();
         };

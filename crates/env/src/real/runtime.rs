@@ -398,7 +398,7 @@ fn run_core(start: Start) {
     let event_loop = match Builder::new_current_thread().enable_all().build() {
         Ok(event_loop) => event_loop,
         Err(error) => {
-            // `start` hears of it and gives up.
+            // `start` receives that and gives up.
             let _heard = start.started.send(Err(error));
             return;
         }

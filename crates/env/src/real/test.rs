@@ -357,7 +357,7 @@ fn a_lock_keeps_other_runtimes_out_and_other_cores_in() {
     let ours = start(2, Driver::Poll, FilesMode::Ordinary);
     let theirs = start(1, Driver::Poll, FilesMode::Ordinary);
     let (release, held) = mpsc::channel::<()>();
-    let (reported, hear) = mpsc::channel();
+    let (reported, outcomes) = mpsc::channel();
     let held = Arc::new(Mutex::new(held));
     for core in 0..2 {
         let (path, reported, held) = (path.clone(), reported.clone(), Arc::clone(&held));
@@ -380,7 +380,7 @@ fn a_lock_keeps_other_runtimes_out_and_other_cores_in() {
             })
         })
     };
-    assert!(hear.recv().unwrap() && hear.recv().unwrap());
+    assert!(outcomes.recv().unwrap() && outcomes.recv().unwrap());
     assert_eq!(try_theirs(path.clone()), Err(io::ErrorKind::WouldBlock));
     drop(release);
     drop(ours);
@@ -517,7 +517,7 @@ fn jobs_run_in_the_order_in_which_they_were_posted() {
     let runtime = start(2, Driver::Poll, FilesMode::Ordinary);
     let seen = runtime.run(CoreId(0), |core| {
         Box::pin(async move {
-            let (reported, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            let (reported, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
             for n in 0..1000 {
                 let reported = reported.clone();
                 core.post(
@@ -527,7 +527,7 @@ fn jobs_run_in_the_order_in_which_they_were_posted() {
             }
             drop(reported);
             let mut seen = Vec::new();
-            while let Some(one) = hear.recv().await {
+            while let Some(one) = outcomes.recv().await {
                 seen.push(one);
             }
             seen

@@ -49,8 +49,8 @@ mod test {
         let mut one = CpuSet::new();
         one.set(first.unwrap());
         sched_setaffinity(None, &one).unwrap();
-        let (reported, hear) = mpsc::channel();
+        let (reported, outcomes) = mpsc::channel();
         Threads::new("test", 1).start(move || reported.send(sched_getaffinity(None)).unwrap());
-        assert_eq!(hear.recv().unwrap().unwrap(), all);
+        assert_eq!(outcomes.recv().unwrap().unwrap(), all);
     }
 }

@@ -175,15 +175,15 @@ mod test {
     fn a_hung_piece_of_work_holds_up_nobody_else() {
         let workers = Workers::new("test", 3);
         let (release, hang) = mpsc::channel::<()>();
-        let (reported, hear) = mpsc::channel();
+        let (reported, outcomes) = mpsc::channel();
         drop(workers.call(move || hang.recv()));
         for n in 0..20 {
             let reported = reported.clone();
             drop(workers.call(move || reported.send(n)));
         }
-        let mut heard: Vec<i32> = (0..20).map(|_| hear.recv().unwrap()).collect();
-        heard.sort_unstable();
-        assert_eq!(heard, (0..20).collect::<Vec<_>>());
+        let mut received: Vec<i32> = (0..20).map(|_| outcomes.recv().unwrap()).collect();
+        received.sort_unstable();
+        assert_eq!(received, (0..20).collect::<Vec<_>>());
         // The others end at once, which takes a moment on a busy machine; the one that hangs does
         // not.
         let mut left = (0..10_000).map(|_| workers.stop(Duration::from_millis(1)));
@@ -197,8 +197,8 @@ mod test {
     fn a_panic_ends_the_work_and_not_the_pool() {
         let workers = Workers::new("test", 1);
         drop(workers.call(|| panic!("as the test wants")));
-        let (reported, hear) = mpsc::channel();
+        let (reported, outcomes) = mpsc::channel();
         drop(workers.call(move || reported.send(1)));
-        assert_eq!(hear.recv(), Ok(1));
+        assert_eq!(outcomes.recv(), Ok(1));
     }
 }

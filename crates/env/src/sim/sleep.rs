@@ -35,7 +35,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if !std::mem::replace(&mut self.begun, true) && self.inner.now() >= self.at {
             // Never in the poll that begins it: who replaces a timer because its time has come
-            // would never hear of it.
+            // would never be woken.
             self.at = self.inner.now().saturating_add(TICK_NANOS);
         }
         if let Some(key) = self.key.take() {

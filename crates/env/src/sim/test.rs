@@ -405,7 +405,7 @@ fn a_cut_port_holds_up_its_own_connections_and_no_others() {
         let answer = Rc::new(RefCell::new(Vec::new()));
         let got = Rc::clone(&answer);
         a.core(0).spawn(Box::pin(async move {
-            send_all(&*stream, b"hear me").await.unwrap();
+            send_all(&*stream, b"receive").await.unwrap();
             let mut piece = [0; 100];
             while got.borrow().len() < 7 {
                 let n = poll_fn(|cx| stream.poll_recv(cx, &mut piece))
@@ -417,7 +417,7 @@ fn a_cut_port_holds_up_its_own_connections_and_no_others() {
         answer
     });
     world.run_for(Duration::from_secs(5));
-    assert_eq!(*answers[0].borrow(), b"hear me");
+    assert_eq!(*answers[0].borrow(), b"receive");
     assert!(answers[1].borrow().is_empty());
     let core = a.core(0);
     let connecting = async move { core.net().connect(at, Some(second)).await.map(|_| ()) };
@@ -425,7 +425,7 @@ fn a_cut_port_holds_up_its_own_connections_and_no_others() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::HostUnreachable);
     world.mend_port(second);
     world.run_for(Duration::from_secs(5));
-    assert_eq!(*answers[1].borrow(), b"hear me");
+    assert_eq!(*answers[1].borrow(), b"receive");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Protocol for Initiator {
         let header = *connection.receiver.bhs();
         let current = core::mem::replace(&mut connection.role.current, Current::Discard);
         if let Phase::FullFeature { keepalive, .. } = &mut connection.phase {
-            keepalive.heard(connection.now);
+            keepalive.received(connection.now);
         }
         match (&mut connection.phase, current) {
             (Phase::Closing, _) | (_, Current::Discard) => Ok(()),
@@ -361,7 +361,7 @@ impl Connection<Initiator> {
             Opcode::NopIn => self.nop_in(&NopIn::parse(header)),
             Opcode::TaskManagementResponse => {
                 let pdu = TaskManagementResponse::parse(header)?;
-                self.role.session.hear(pdu.numbers, true, transmit);
+                self.role.session.on_numbers(pdu.numbers, true, transmit);
                 let (itt, response) = (pdu.itt, pdu.response);
                 self.output
                     .events
@@ -377,7 +377,7 @@ impl Connection<Initiator> {
             }
             Opcode::AsyncMessage => {
                 let pdu = AsyncMessage::parse(header);
-                self.role.session.hear(pdu.numbers, true, transmit);
+                self.role.session.on_numbers(pdu.numbers, true, transmit);
                 let parameters = [pdu.parameter_1, pdu.parameter_2, pdu.parameter_3];
                 self.output.events.push_back(InitiatorEvent::Async {
                     event: pdu.event,
@@ -386,7 +386,7 @@ impl Connection<Initiator> {
             }
             Opcode::Reject => {
                 let pdu = Reject::parse(header);
-                self.role.session.hear(pdu.numbers, true, transmit);
+                self.role.session.on_numbers(pdu.numbers, true, transmit);
                 let header = self.role.scratch.first_chunk().copied();
                 self.output.events.push_back(InitiatorEvent::Rejected {
                     reason: pdu.reason,
@@ -410,7 +410,7 @@ impl Connection<Initiator> {
     fn nop_in(&mut self, pdu: &NopIn) {
         self.role
             .session
-            .hear(pdu.numbers, pdu.itt.is_some(), &mut self.output.transmit);
+            .on_numbers(pdu.numbers, pdu.itt.is_some(), &mut self.output.transmit);
         if let Some(itt) = self.role.ping.take_if(|ping| pdu.itt == Some(*ping)) {
             self.output.events.push_back(InitiatorEvent::Pong { itt });
         }
@@ -423,7 +423,7 @@ impl Connection<Initiator> {
     fn text_response(&mut self, pdu: &TextResponse) -> Result<(), Violation> {
         self.role
             .session
-            .hear(pdu.numbers, true, &mut self.output.transmit);
+            .on_numbers(pdu.numbers, true, &mut self.output.transmit);
         let Some((itt, mut text)) = self.role.text.take() else {
             return Ok(());
         };

@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// The numbers of a PDU of the target; `status`: it uses up a StatSN.
-    pub(super) fn hear(&mut self, numbers: Numbers, status: bool, transmit: &mut Transmit) {
+    pub(super) fn on_numbers(&mut self, numbers: Numbers, status: bool, transmit: &mut Transmit) {
         if self.max_cmd_sn.precedes(numbers.max_cmd_sn) {
             self.max_cmd_sn = numbers.max_cmd_sn;
         }
@@ -214,7 +214,7 @@ impl Session {
         r2t: &ReadyToTransfer,
         transmit: &mut Transmit,
     ) -> Result<(), Violation> {
-        self.hear(r2t.numbers, false, transmit);
+        self.on_numbers(r2t.numbers, false, transmit);
         // A task that was given up: nothing is owed to it.
         let Some(task) = self.tasks.get(r2t.itt) else {
             return Ok(());
@@ -260,7 +260,7 @@ impl Session {
         pdu: &DataIn,
         transmit: &mut Transmit,
     ) -> Result<Option<InitiatorEvent>, Violation> {
-        self.hear(pdu.numbers, pdu.has_status, transmit);
+        self.on_numbers(pdu.numbers, pdu.has_status, transmit);
         let Some(task) = self.tasks.get_mut(pdu.itt) else {
             return Ok(None);
         };
@@ -279,7 +279,7 @@ impl Session {
         segment: &[u8],
         transmit: &mut Transmit,
     ) -> Option<InitiatorEvent> {
-        self.hear(pdu.numbers, true, transmit);
+        self.on_numbers(pdu.numbers, true, transmit);
         let sense = segment.split_first_chunk::<2>().and_then(|(length, rest)| {
             let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
             rest.get(..length)

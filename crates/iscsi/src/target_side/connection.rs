@@ -1,6 +1,6 @@
 //! The target's role: what it makes of a login, and what its owner answers to events.
 //!
-//! **Failure model.** A connection that dies takes its tasks with it: the owner hears `Closed` (or
+//! **Failure model.** A connection that dies takes its tasks with it: the owner gets `Closed` (or
 //! drops the connection itself when the socket fails) and ends what it began for them.
 
 use super::config::TargetConfig;
@@ -68,7 +68,7 @@ impl Protocol for Target {
         let receiver = &connection.receiver;
         match &mut connection.phase {
             Phase::FullFeature { full, keepalive } => {
-                keepalive.heard(connection.now);
+                keepalive.received(connection.now);
                 full.begin(receiver, &mut connection.output)
             }
             Phase::Login { .. } => connection.begin_login_request(),
@@ -90,7 +90,7 @@ impl Protocol for Target {
         let header = connection.receiver.bhs();
         match &mut connection.phase {
             Phase::FullFeature { full, keepalive } => {
-                keepalive.heard(connection.now);
+                keepalive.received(connection.now);
                 full.finish(header, intact, &mut connection.output)
             }
             Phase::Login { .. } => {

@@ -446,7 +446,7 @@ impl FullFeature {
         output: &mut Output,
     ) -> Result<(), Violation> {
         if nop.itt.is_none() {
-            // The answer to a ping of ours, which the keepalive has heard already. It carries a
+            // The answer to a ping of ours, which the keepalive has counted already. It carries a
             // CmdSN that counts only if it is not immediate, which it should be.
             if !nop.immediate && self.session.window.plug(nop.cmd_sn) {
                 self.deliver_ready(output);

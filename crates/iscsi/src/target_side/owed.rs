@@ -3,7 +3,7 @@
 //!
 //! A receiver that waits for several PDUs has to say for how many bytes, and commands are small
 //! where data is not. Initiators work on what comes in its order, so the next PDUs are known in
-//! size. It is a guess all the same: one that sends something else, or nothing, is heard just as
+//! size. It is a guess all the same: one that sends something else, or nothing, is answered just as
 //! well.
 
 use crate::bhs::BHS_BYTES;

@@ -8,8 +8,8 @@
 //!    that session: the target ends its tasks before it answers (RFC 7143 6.3.5 "Session
 //!    Reinstatement, Closure, and Timeout"). The session that it makes logs out at once.
 //!
-//! The path that was heard last tries first, the others a little later each; the first success ends
-//! the other attempts.
+//! The path that received something last tries first, the others a little later each; the first
+//! success ends the other attempts.
 
 use super::login::Login;
 use super::open::{LOGIN_MAX, open};

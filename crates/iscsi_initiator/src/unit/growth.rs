@@ -1,8 +1,9 @@
 //! A login shows the unit with its names and more blocks than are known: has it grown, or are these
 //! two units under one name?
 //!
-//! A session that lives hears of a new size from the target. A login only sees one; whom to believe
-//! is a question of what the other paths show, and until that is known nothing is sent by this one.
+//! A session that lives is notified of a new size from the target. A login only sees one; whom to
+//! believe is a question of what the other paths show, and until that is known nothing is sent by
+//! this one.
 //!
 //! **Contract.** While sessions live they are asked: all of them must show the new size. While none
 //! lives, every path is tried once a second; whoever shows the size that is known joins at once and
@@ -28,7 +29,7 @@ const ASK_MAX: Duration = Duration::from_secs(2);
 pub(super) enum Growth {
     /// The unit has grown.
     Agreed,
-    /// Not all that have a say have been heard.
+    /// Not all paths that may decide have shown it.
     Open,
     /// Others show another size.
     Denied,
@@ -46,7 +47,7 @@ struct Claim {
 }
 
 impl Claims {
-    fn hear(&mut self, port: u64, size: BlockCount, now: Now) -> Growth {
+    fn claim(&mut self, port: u64, size: BlockCount, now: Now) -> Growth {
         self.0.retain(|_, it| now.since(it.last) <= CLAIM_LASTS);
         let known = self.0.get(&port).filter(|it| it.size == size);
         let since = known.map_or(now, |it| it.since);
@@ -82,7 +83,7 @@ pub(super) async fn judge(core: &CoreHandle, unit: &Unit, port: u64, size: Block
     if !unit.living().is_empty() {
         return Growth::Open;
     }
-    unit.claims.borrow_mut().hear(port, size, core.now())
+    unit.claims.borrow_mut().claim(port, size, core.now())
 }
 
 #[cfg(test)]
@@ -98,26 +99,26 @@ mod test {
     #[test]
     fn a_size_is_believed_when_it_was_shown_long_enough_by_all_that_answer() {
         let mut claims = Claims::default();
-        assert_eq!(claims.hear(1, SIZE, at(0)), Growth::Open);
-        assert_eq!(claims.hear(2, SIZE, at(1000)), Growth::Open);
-        assert_eq!(claims.hear(1, SIZE, at(2499)), Growth::Open);
-        assert_eq!(claims.hear(1, SIZE, at(2500)), Growth::Agreed);
+        assert_eq!(claims.claim(1, SIZE, at(0)), Growth::Open);
+        assert_eq!(claims.claim(2, SIZE, at(1000)), Growth::Open);
+        assert_eq!(claims.claim(1, SIZE, at(2499)), Growth::Open);
+        assert_eq!(claims.claim(1, SIZE, at(2500)), Growth::Agreed);
     }
 
     #[test]
     fn two_new_sizes_deny_each_other_for_as_long_as_both_are_shown() {
         let mut claims = Claims::default();
-        assert_eq!(claims.hear(1, SIZE, at(0)), Growth::Open);
-        assert_eq!(claims.hear(2, BlockCount(300), at(1000)), Growth::Denied);
-        assert_eq!(claims.hear(1, SIZE, at(3000)), Growth::Denied);
+        assert_eq!(claims.claim(1, SIZE, at(0)), Growth::Open);
+        assert_eq!(claims.claim(2, BlockCount(300), at(1000)), Growth::Denied);
+        assert_eq!(claims.claim(1, SIZE, at(3000)), Growth::Denied);
         // The second one is gone.
-        assert_eq!(claims.hear(1, SIZE, at(7000)), Growth::Agreed);
+        assert_eq!(claims.claim(1, SIZE, at(7000)), Growth::Agreed);
     }
 
     #[test]
     fn a_path_that_was_away_between_begins_anew() {
         let mut claims = Claims::default();
-        assert_eq!(claims.hear(1, SIZE, at(0)), Growth::Open);
-        assert_eq!(claims.hear(1, SIZE, at(60_000)), Growth::Open);
+        assert_eq!(claims.claim(1, SIZE, at(0)), Growth::Open);
+        assert_eq!(claims.claim(1, SIZE, at(60_000)), Growth::Open);
     }
 }

@@ -58,7 +58,7 @@ use outcome::Outcome;
 use paths::stale::Nexus;
 use session::Inner;
 
-/// Hears of new facts.
+/// Is called with new facts.
 type OnGrowth = Box<dyn Fn(&UnitFacts)>;
 
 /// What all paths to a unit know of it.
@@ -106,9 +106,10 @@ impl Unit {
         self.facts.borrow().clone()
     }
 
-    /// From now on `hear` is called with the facts at every larger size that the target announces.
-    pub fn on_growth(&self, hear: impl Fn(&UnitFacts) + 'static) {
-        self.growth.replace(Some(Box::new(hear)));
+    /// From now on `notify` is called with the facts at every larger size that the target
+    /// announces.
+    pub fn on_growth(&self, notify: impl Fn(&UnitFacts) + 'static) {
+        self.growth.replace(Some(Box::new(notify)));
     }
 
     /// Another host has taken this host's reservation key away: nothing is written any more.
@@ -152,8 +153,8 @@ impl Unit {
             Some(Difference::Size { here, known }) if announced && here > known => {
                 facts.identity.block_count = here;
                 facts.capacity.block_count = here;
-                if let Some(hear) = &*self.growth.borrow() {
-                    hear(&facts);
+                if let Some(notify) = &*self.growth.borrow() {
+                    notify(&facts);
                 }
                 Ok(())
             }

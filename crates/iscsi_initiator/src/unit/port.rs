@@ -48,9 +48,9 @@ pub struct PortStatus {
 
 /// A path to a unit, for the multipath layer. Handles are cheap to clone.
 #[derive(Clone)]
-pub struct UnitPort(Rc<Path>);
+pub struct UnitPort(Rc<PortInner>);
 
-struct Path {
+struct PortInner {
     core: CoreHandle,
     config: RefCell<PathConfig>,
     unit: Rc<Unit>,
@@ -65,7 +65,7 @@ impl UnitPort {
     /// A path that has not been tried.
     #[must_use]
     pub fn new(core: &CoreHandle, config: PathConfig, unit: &Rc<Unit>) -> Self {
-        Self(Rc::new(Path {
+        Self(Rc::new(PortInner {
             core: Rc::clone(core),
             shared: RefCell::new(SharedSession::of(core, &config)),
             number: port_number(core),
@@ -117,7 +117,7 @@ impl UnitPort {
     }
 }
 
-impl Path {
+impl PortInner {
     async fn log_in(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
         let asked = within(&self.core, LOGIN_MAX, self.join(nexus)).await;
         let result = asked.unwrap_or_else(|| Err(ConnectError::Silent(TOO_LONG.to_owned())));

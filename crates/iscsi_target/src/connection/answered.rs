@@ -4,7 +4,7 @@ use crate::session::Session;
 use env::CoreHandle;
 use logical_unit::{LatencyTrace, Tally};
 use std::collections::VecDeque;
-use units::histogram::Place;
+use units::histogram::Bin;
 
 /// The answers of one connection, in the order in which they leave.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Answered {
             return;
         }
         let mut latency = session.map(|session| session.counters.latency.borrow_mut());
-        let mut count = |took: Option<(Place, u64)>| {
+        let mut count = |took: Option<(Bin, u64)>| {
             if let (Some(latency), Some((total, count))) = (&mut latency, took) {
                 latency.count_many(total, count);
             }

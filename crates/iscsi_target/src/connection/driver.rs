@@ -4,9 +4,9 @@ use super::alarm::Alarm;
 use super::departure::Departure;
 use super::ending::{End, Ending};
 use super::incoming::Incoming;
+use super::log_limit::LogLimit;
 use super::outgoing::Outgoing;
 use super::phase::{FullFeature, Kind, Login, Normal, Phase};
-use super::said::Said;
 use crate::export::Export;
 use crate::login::ExportPolicy;
 use crate::login_places::LoginPermit;
@@ -69,7 +69,7 @@ pub(super) enum Finished {
 
 /// What it has done in this turn.
 #[derive(Default)]
-pub(super) struct Turn {
+pub(super) struct TurnWork {
     /// In units of a command.
     pub(super) spent: usize,
     /// PDUs that it has handed in.
@@ -89,10 +89,10 @@ pub(super) struct Driver {
     pub(super) pending: FuturesUnordered<LocalFuture<Finished>>,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
-    pub(super) turn: Turn,
+    pub(super) turn: TurnWork,
     alarm: Alarm,
     /// The log's line on rejected PDUs.
-    rejects: Said,
+    rejects: LogLimit,
 }
 
 impl Driver {
@@ -150,9 +150,9 @@ impl Driver {
             pending: FuturesUnordered::new(),
             incoming,
             outgoing: Outgoing::default(),
-            turn: Turn::default(),
+            turn: TurnWork::default(),
             alarm: Alarm::default(),
-            rejects: Said::default(),
+            rejects: LogLimit::default(),
         }
     }
 
@@ -168,7 +168,7 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Departure>> {
         // What begins or ends in this turn is timed by `recent`.
         self.core.now();
-        self.turn = Turn::default();
+        self.turn = TurnWork::default();
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_place(cx);

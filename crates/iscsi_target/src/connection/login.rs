@@ -370,7 +370,7 @@ impl Driver {
                 .as_ref()
                 .is_some_and(|target| own != Some(target.relative_port))
             {
-                // Whoever made it hears when the session is over.
+                // Whoever made it is notified when the session is over.
                 return self.end_with(End::Ordered(EndReason::OtherTarget));
             }
             match target.as_ref().and_then(|target| target.view(&initiator)) {
@@ -404,7 +404,7 @@ impl Driver {
         }
         match taken {
             None => session.has_adopted(generation),
-            // Whoever took something away hears when nothing of it is under way any more.
+            // Whoever took something away is notified when nothing of it is under way any more.
             Some(taken) => self.core.spawn(Box::pin(async move {
                 taken.await;
                 session.has_adopted(generation);

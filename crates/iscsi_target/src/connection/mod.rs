@@ -30,6 +30,7 @@ mod ending;
 mod full_feature;
 mod function;
 mod incoming;
+mod log_limit;
 mod login;
 mod memory;
 mod outgoing;
@@ -37,14 +38,13 @@ mod phase;
 mod reading;
 mod receive;
 mod receiving;
-mod said;
 mod sending;
 mod travel;
 mod units;
 mod unmapped;
 
 use crate::login_places::LoginPermit;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::shared::Shared;
 use driver::Driver;
 use env::{CoreHandle, DetachedStream};
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
     stream: DetachedStream,
     portal_group_tag: u16,
     permit: LoginPermit,
-    place: Place,
+    place: Placement,
 ) {
     let peer = stream.peer;
     match core.net().adopt(stream) {

@@ -26,7 +26,7 @@ use super::receive::Rest;
 use super::units::{SessionUnits, UnitsState};
 use crate::directory::{Claim, SessionKey};
 use crate::export::Export;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::session::{Moved, Session, SessionNumber};
 use crate::shared::Shared;
 use env::{CoreHandle, CoreId, DetachedStream};
@@ -153,7 +153,7 @@ impl Driver {
     }
 
     /// Leaves for another core.
-    fn depart(mut self, departure: Departure, mut place: Place) {
+    fn depart(mut self, departure: Departure, mut place: Placement) {
         let Departure { to, stream, still } = departure;
         let phase = std::mem::take(&mut self.phase);
         let Phase::FullFeature(FullFeature {
@@ -187,7 +187,7 @@ impl Driver {
 }
 
 /// Serves a connection until it ends, or goes to another core.
-pub(super) async fn drive(mut driver: Driver, place: Place) {
+pub(super) async fn drive(mut driver: Driver, place: Placement) {
     match driver.run().await {
         Some(departure) => driver.depart(departure, place),
         None => {
@@ -197,7 +197,7 @@ pub(super) async fn drive(mut driver: Driver, place: Place) {
     }
 }
 
-fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place: Place) {
+fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place: Placement) {
     let (key, number) = travelling.place_in_directory;
     let units = SessionUnits::arrive(core, travelling.units);
     let claim = Claim::new(core, key.clone(), number);

@@ -3,7 +3,7 @@
 use super::{HEADER_BLOCKS, HistoryId, HistoryWrite};
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId, VERSION};
-use formats::{Damage, Places, Reader, Writer, open, seal};
+use formats::{CopiesState, Damage, Reader, Writer, open, seal};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -89,13 +89,13 @@ impl Header {
     }
 
     /// How both places are, and whose history they say it is.
-    pub(super) fn places(bytes: &[u8]) -> (Places, Option<HistoryId>) {
+    pub(super) fn copies_state(bytes: &[u8]) -> (CopiesState, Option<HistoryId>) {
         let read = |block| {
             let found = Self::read(open(block, MAGIC, VERSION)?);
             found.ok_or(Damage::Contradiction("its numbers or cuts cannot be"))
         };
         let blocks = || bytes.chunks_exact(BLOCK);
-        let places = Places::of(blocks(), 1, |block| read(block).map(|it| it.generation));
+        let places = CopiesState::of(blocks(), 1, |block| read(block).map(|it| it.generation));
         let id = blocks().find_map(|block| read(block).ok()?.id);
         (places, id)
     }

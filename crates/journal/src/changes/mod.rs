@@ -23,7 +23,7 @@ mod test;
 
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId};
-use formats::{Damage, Places};
+use formats::{CopiesState, Damage};
 use header::Header;
 pub use header::{CUTS_KEPT, CutPoint};
 pub use page::PART_BYTES;
@@ -102,8 +102,8 @@ impl History {
 
     /// How a ring's header is, by its bytes, and whose history it says that it is.
     #[must_use]
-    pub fn places(header: &[u8]) -> (Places, Option<HistoryId>) {
-        Header::places(header)
+    pub fn copies_state(header: &[u8]) -> (CopiesState, Option<HistoryId>) {
+        Header::copies_state(header)
     }
 
     /// What has to be stable before anything else is written, by the bytes of the header that it

@@ -5,7 +5,7 @@ mod history;
 pub use history::history;
 
 use crate::batch::{Change, Kind, Sequence, VolumeId, data_at};
-use crate::layout::{BLOCK, Checkpoint, JournalId, Layout, Place, Superblock};
+use crate::layout::{BLOCK, BatchPosition, Checkpoint, JournalId, Layout, Superblock};
 use crate::replay::{Found, Replay, Step, Stop};
 use crate::ring::Ring;
 use formats::seal;
@@ -93,7 +93,7 @@ impl Script<'_> {
 
 /// A batch as it was written.
 struct Written {
-    place: Place,
+    place: BatchPosition,
     contents: Vec<(Change, Vec<u8>)>,
     header: Vec<u8>,
 }
@@ -201,7 +201,7 @@ impl Disk {
         let data = write.data_at.first().copied().unwrap_or(u32::MAX);
         let header = usize::try_from(data).unwrap_or(bytes.len());
         let written = Written {
-            place: Place {
+            place: BatchPosition {
                 number: write.number,
                 position,
             },

@@ -68,11 +68,11 @@ fn a_checkpoint_is_as_described() {
     let checkpoint = Checkpoint {
         count: 0x0203,
         epoch: 5,
-        begun: Place {
+        begun: BatchPosition {
             number: 0x11,
             position: 0x12,
         },
-        tail: Place {
+        tail: BatchPosition {
             number: 0x13,
             position: 0x14,
         },
@@ -140,7 +140,7 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
         .iter()
         .map(|(kind, _)| change(*kind, BlockSize::B4096))
         .collect();
-    let place = Place {
+    let place = BatchPosition {
         number: 0x51,
         position: 0x61,
     };

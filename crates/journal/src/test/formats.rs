@@ -69,11 +69,11 @@ fn the_newer_checkpoint_counts_and_a_torn_one_does_not() {
     let newer = Checkpoint {
         count: 5,
         epoch: 2,
-        begun: Place {
+        begun: BatchPosition {
             number: 9,
             position: 77,
         },
-        tail: Place {
+        tail: BatchPosition {
             number: 3,
             position: 20,
         },
@@ -111,7 +111,7 @@ fn headers_say_what_was_put_into_them_and_nothing_else_is_a_header() {
             .into_iter()
             .map(|(change, _)| change)
             .collect();
-        let place = Place {
+        let place = BatchPosition {
             number: 5,
             position: 600,
         };

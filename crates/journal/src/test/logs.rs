@@ -200,19 +200,22 @@ fn after_a_failed_write_everyone_who_waits_hears_of_it_once() {
             .iter()
             .filter_map(|it| it.number)
             .collect();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for (at, number) in (0..).zip(numbers) {
             let acknowledged = office.log.written(number, at != fails);
-            heard.extend(acknowledged.into_iter().map(|it| it.token));
+            received.extend(acknowledged.into_iter().map(|it| it.token));
         }
-        let in_time = heard.len();
+        let in_time = received.len();
         let given_up = office.log.given_up();
         // Two batches at the most were on their way; what waited has no change yet.
         let on_their_way = given_up.iter().take_while(|(_, change)| change.is_some());
         let waited = given_up.iter().filter(|(_, change)| change.is_none());
         assert_eq!(on_their_way.count() + waited.count(), given_up.len());
-        heard.extend(given_up.into_iter().map(|(token, _)| token));
-        assert!(heard.iter().copied().eq((1..=20).map(Token)), "{heard:?}");
+        received.extend(given_up.into_iter().map(|(token, _)| token));
+        assert!(
+            received.iter().copied().eq((1..=20).map(Token)),
+            "{received:?}"
+        );
         assert!(in_time < 20);
         assert!(office.log.next_step().is_none() && office.log.given_up().is_empty());
         let wanted = Wanted {

@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Data of a record, as it lies on the disk.
-    pub(super) fn data(&self, place: Place, record: &Record) -> &[u8] {
+    pub(super) fn data(&self, place: BatchPosition, record: &Record) -> &[u8] {
         let from = place.position % self.blocks * BLOCK as u64 + u64::from(record.data_at);
         let from = usize::try_from(from).unwrap();
         &self.log[from..from + record.change.data_bytes().unwrap()]
@@ -180,7 +180,7 @@ impl World {
     fn append_all(
         &mut self,
         contents: Contents,
-        append: impl FnOnce(&[(Change, Buf)]) -> Result<Write, Refused>,
+        append: impl FnOnce(&[(Change, Buf)]) -> Result<BatchWrite, Refused>,
     ) -> Result<(), Refused> {
         let changes: Vec<(Change, Buf)> = contents
             .iter()

@@ -6,7 +6,7 @@ use super::due::Above;
 use super::map::Map;
 use super::map_file::{MapFile, read_at, read_pair};
 use super::page::lock;
-use checksums::{FAN, Level, PAGE, Place, Recorded, SUPERBLOCKS_AT, Superblock, judge};
+use checksums::{FAN, Level, PAGE, PageId, Recorded, SUPERBLOCKS_AT, Superblock, judge};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Map {
         gone.len() as u64
     }
 
-    async fn has_page(&self, from: &MapFile, place: Place) -> bool {
+    async fn has_page(&self, from: &MapFile, place: PageId) -> bool {
         let recorded = lock(&self.tree).recorded(place);
         let Ok(slots) = read_pair(&from.core, &from.file, place).await else {
             return false;

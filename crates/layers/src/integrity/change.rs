@@ -40,7 +40,7 @@ impl Inside {
         {
             return Err(io);
         }
-        let (place, entry) = checksums::Place::of_block(blocks.start);
+        let (place, entry) = checksums::PageId::of_block(blocks.start);
         let count = blocks.end - blocks.start;
         let entries = entry..entry + usize::try_from(count).unwrap_or(FAN);
         let hold = (entries.end <= FAN).then(|| self.map.cache.peek(place.index));

@@ -1,7 +1,7 @@
 //! What is to be written in the next round of a map, and where its rounds are.
 
 use super::page::Resident;
-use checksums::Place;
+use checksums::PageId;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ pub(super) enum Above {
     /// The newest of both superblocks.
     Superblock,
     /// The newest version of a page.
-    Page(Place),
+    Page(PageId),
 }
 
 /// Where the rounds are.

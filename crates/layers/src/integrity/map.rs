@@ -8,7 +8,7 @@ use super::page::{Changed, Checksums, Resident, lock};
 use super::unflushed::Unflushed;
 use super::{Counts, Finding, OnFinding, Options};
 use checksums::{
-    Blank, Checksum, FAN, Found, Level, MapId, PAGE, Place, Salt, Superblock, Tree, judge,
+    Blank, Checksum, FAN, Found, Level, MapId, PAGE, PageId, Salt, Superblock, Tree, judge,
 };
 use env::{CoreHandle, File};
 use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = Part> {
     let mut at = blocks.start;
     std::iter::from_fn(move || {
         (at < blocks.end).then(|| {
-            let (place, entry) = Place::of_block(at);
+            let (place, entry) = PageId::of_block(at);
             let here = usize::try_from(blocks.end - at)
                 .unwrap_or(FAN)
                 .min(FAN - entry);
@@ -382,9 +382,9 @@ impl Map {
     }
 }
 
-pub(super) const fn place(index: u64) -> Place {
+pub(super) const fn place(index: u64) -> PageId {
     let level = Level::Checksums;
-    Place { level, index }
+    PageId { level, index }
 }
 
 fn blank_page(index: u64) -> Arc<Resident> {

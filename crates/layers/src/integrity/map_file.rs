@@ -1,6 +1,6 @@
 //! The file of a map, as one core has it open.
 
-use checksums::{PAGE, Place};
+use checksums::{PAGE, PageId};
 use env::{CoreHandle, Durable, File, FileDone, FileOp};
 use std::rc::Rc;
 use units::{Buf, BufMut};
@@ -28,7 +28,7 @@ impl MapFile {
 pub(super) async fn read_pair(
     core: &CoreHandle,
     file: &Rc<dyn File>,
-    place: Place,
+    place: PageId,
 ) -> std::io::Result<Vec<u8>> {
     let offset = place.pair_at();
     read_at(core, file, offset, 2 * PAGE).await

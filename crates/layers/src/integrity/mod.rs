@@ -45,7 +45,7 @@ mod test;
 mod unflushed;
 mod verdict;
 
-pub use checksums::{Blank, Places};
+pub use checksums::{Blank, CopiesState};
 pub use lane::IntegrityLane;
 pub use open::{MapSpec, create};
 pub use survey::{MapSurvey, survey};

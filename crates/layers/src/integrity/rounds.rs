@@ -11,7 +11,7 @@ use super::due::{ABOVE_AFTER, Round};
 use super::map::{Map, Tally, place};
 use super::map_file::MapFile;
 use super::page::{Resident, lock};
-use checksums::{Blank, Generation, NodeWrite, Page, Place, SUPERBLOCKS_AT};
+use checksums::{Blank, Generation, NodeWrite, Page, PageId, SUPERBLOCKS_AT};
 use env::FileOp;
 use env::file::is_no_space;
 use std::collections::VecDeque;
@@ -271,7 +271,7 @@ impl Map {
         &self,
         from: &MapFile,
         nodes: Vec<NodeWrite>,
-    ) -> io::Result<Vec<(Place, Generation)>> {
+    ) -> io::Result<Vec<(PageId, Generation)>> {
         let answers = nodes.iter().map(|node| from.write(node.at, &node.bytes));
         ended(answers.collect()).await?;
         Tally::add(&self.tally.page_writes, nodes.len() as u64);
@@ -319,7 +319,7 @@ async fn ended(answers: VecDeque<env::FileFuture>) -> io::Result<()> {
 struct Begun {
     /// The next versions of its pages were taken: for each page, whether there was one.
     written: Option<Vec<bool>>,
-    nodes: Vec<Place>,
+    nodes: Vec<PageId>,
     /// The number that the superblock got.
     superblock: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! Inspects a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
 use super::map_file::{read_at, read_pair};
-use checksums::{PAGE, Places, Superblock, Tree};
+use checksums::{CopiesState, PAGE, Superblock, Tree};
 use env::{CoreHandle, File};
 use std::io;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ pub struct MapSurvey {
     /// Whose it says that it is.
     pub volume: Option<[u8; 16]>,
     /// How its superblock is; of another version also if one of the pages above checksums is.
-    pub state: Places,
+    pub state: CopiesState,
     /// Pages above checksums that cannot be used: lost writes of what is below them go unnoticed.
     pub weak: u64,
 }
@@ -27,7 +27,7 @@ pub async fn survey(core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<MapSur
     let slots = [&slots[..PAGE], &slots[PAGE..]];
     let mut survey = MapSurvey {
         volume: None,
-        state: Superblock::places(slots),
+        state: Superblock::copies_state(slots),
         weak: 0,
     };
     let Ok(superblock) = Superblock::newest(slots) else {
@@ -45,7 +45,7 @@ pub async fn survey(core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<MapSur
         };
         survey.weak += 1;
         if let version @ checksums::Damage::Version { .. } = unfit.why {
-            survey.state = survey.state.and(Places::Version(version));
+            survey.state = survey.state.and(CopiesState::Version(version));
         }
     }
     Ok(survey)

@@ -86,11 +86,11 @@ impl Bucket {
 
 /// Names one that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LimitTicket(u64);
+pub struct LimitWaiter(u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    ticket: LimitTicket,
+    waiter: LimitWaiter,
     bytes: u64,
 }
 
@@ -103,7 +103,7 @@ pub struct Gate {
     at: Now,
     /// By class, in its order.
     queues: [VecDeque<Waiting>; 4],
-    tickets: u64,
+    waiters: u64,
 }
 
 fn place(class: Class) -> usize {
@@ -124,7 +124,7 @@ impl Gate {
             bytes: None,
             at: Now::ZERO,
             queues: Default::default(),
-            tickets: 0,
+            waiters: 0,
         }
     }
 
@@ -151,7 +151,7 @@ impl Gate {
     }
 
     /// An operation comes: `None`: it may go; else it waits under this name.
-    pub fn arrive(&mut self, now: Now, class: Class, bytes: u64) -> Option<LimitTicket> {
+    pub fn arrive(&mut self, now: Now, class: Class, bytes: u64) -> Option<LimitWaiter> {
         self.fill(now);
         let place = place(class);
         let first = self.queues.iter().take(place + 1).all(VecDeque::is_empty);
@@ -159,15 +159,15 @@ impl Gate {
             self.take(bytes);
             return None;
         }
-        let ticket = LimitTicket(self.tickets);
-        self.tickets += 1;
+        let waiter = LimitWaiter(self.waiters);
+        self.waiters += 1;
         let queue = self.queues.get_mut(place).expect("a queue for each class");
-        queue.push_back(Waiting { ticket, bytes });
-        Some(ticket)
+        queue.push_back(Waiting { waiter, bytes });
+        Some(waiter)
     }
 
     /// The next one that may go now.
-    pub fn release(&mut self, now: Now) -> Option<LimitTicket> {
+    pub fn release(&mut self, now: Now) -> Option<LimitWaiter> {
         self.fill(now);
         let first = *self.first()?;
         if !self.wait(first.bytes).is_zero() {
@@ -176,15 +176,15 @@ impl Gate {
         self.take(first.bytes);
         let queue = self.queues.iter_mut().find(|queue| !queue.is_empty());
         let gone = queue.and_then(VecDeque::pop_front);
-        debug_assert_eq!(gone.map(|gone| gone.ticket), Some(first.ticket));
-        Some(first.ticket)
+        debug_assert_eq!(gone.map(|gone| gone.waiter), Some(first.waiter));
+        Some(first.waiter)
     }
 
     /// Who goes next, and when.
     #[must_use]
-    pub fn due(&self) -> Option<(LimitTicket, Now)> {
+    pub fn due(&self) -> Option<(LimitWaiter, Now)> {
         let first = self.first()?;
-        Some((first.ticket, self.at.after(self.wait(first.bytes))))
+        Some((first.waiter, self.at.after(self.wait(first.bytes))))
     }
 
     /// How many wait.

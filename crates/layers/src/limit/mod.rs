@@ -12,7 +12,7 @@ mod gate;
 #[cfg(test)]
 mod test;
 
-pub use gate::{Gate, LimitTicket, MOMENT, Rates};
+pub use gate::{Gate, LimitWaiter, MOMENT, Rates};
 
 use env::{CoreHandle, LocalFuture, call_all, detach};
 use std::cell::{Cell, RefCell};
@@ -42,11 +42,11 @@ struct State {
     gate: Gate,
     rates: Rates,
     /// Those that wait and have asked at least once.
-    wakers: BTreeMap<LimitTicket, Waker>,
+    wakers: BTreeMap<LimitWaiter, Waker>,
     /// Those that may go and do not know it yet.
-    granted: BTreeSet<LimitTicket>,
+    granted: BTreeSet<LimitWaiter>,
     /// Who has the timer, and for when.
-    armed: Option<(LimitTicket, Now)>,
+    armed: Option<(LimitWaiter, Now)>,
     deferred: u64,
     waited: Duration,
 }
@@ -134,9 +134,9 @@ impl Shared {
 impl State {
     /// Lets go who may, and wakes them, and the one that is first then: it has the timer.
     fn go_on(&mut self, now: Now) {
-        while let Some(ticket) = self.gate.release(now) {
-            self.granted.insert(ticket);
-            if let Some(waker) = self.wakers.remove(&ticket) {
+        while let Some(waiter) = self.gate.release(now) {
+            self.granted.insert(waiter);
+            if let Some(waker) = self.wakers.remove(&waiter) {
                 waker.wake();
             }
         }
@@ -149,18 +149,18 @@ impl State {
         }
     }
 
-    /// `None`: `ticket` may go. Else it waits to be woken, and where it is first until then at the
+    /// `None`: `waiter` may go. Else it waits to be woken, and where it is first until then at the
     /// most.
-    fn poll(&mut self, ticket: LimitTicket, now: Now, cx: &Context<'_>) -> Option<Option<Now>> {
-        self.wakers.remove(&ticket);
-        if !self.granted.contains(&ticket) {
+    fn poll(&mut self, waiter: LimitWaiter, now: Now, cx: &Context<'_>) -> Option<Option<Now>> {
+        self.wakers.remove(&waiter);
+        if !self.granted.contains(&waiter) {
             self.go_on(now);
         }
-        if self.granted.remove(&ticket) {
+        if self.granted.remove(&waiter) {
             return None;
         }
-        self.wakers.insert(ticket, cx.waker().clone());
-        let due = self.gate.due().filter(|(first, _)| *first == ticket);
+        self.wakers.insert(waiter, cx.waker().clone());
+        let due = self.gate.due().filter(|(first, _)| *first == waiter);
         if due.is_some() {
             self.armed = due;
         }
@@ -206,14 +206,14 @@ impl Lane for LimitLane {
             return self.below.submit(io);
         };
         let class = io.origin().class;
-        let Some(ticket) = self.arrive(class, bytes) else {
+        let Some(waiter) = self.arrive(class, bytes) else {
             return self.below.submit(io);
         };
         let (core, below) = (Rc::clone(&self.core), Rc::clone(&self.below));
         let shared = Arc::clone(&self.shared);
         let arrived = core.now();
         detach(&self.core, async move {
-            wait(&core, &shared, ticket).await;
+            wait(&core, &shared, waiter).await;
             shared.lock().waited += core.now().since(arrived);
             below.submit(io).await
         })
@@ -221,23 +221,23 @@ impl Lane for LimitLane {
 }
 
 impl LimitLane {
-    fn arrive(&self, class: Class, bytes: u64) -> Option<LimitTicket> {
+    fn arrive(&self, class: Class, bytes: u64) -> Option<LimitWaiter> {
         let mut state = self.shared.lock();
         let now = self.core.now();
         // Those that may go by now go first.
         state.go_on(now);
-        let ticket = state.gate.arrive(now, class, bytes);
-        state.deferred += u64::from(ticket.is_some());
-        ticket
+        let waiter = state.gate.arrive(now, class, bytes);
+        state.deferred += u64::from(waiter.is_some());
+        waiter
     }
 }
 
-/// Waits until `ticket` may go. Where it is first it asks when it is due, else it is woken.
-async fn wait(core: &CoreHandle, shared: &Shared, ticket: LimitTicket) {
+/// Waits until `waiter` may go. Where it is first it asks when it is due, else it is woken.
+async fn wait(core: &CoreHandle, shared: &Shared, waiter: LimitWaiter) {
     let mut timer: Option<(Now, LocalFuture<()>)> = None;
     poll_fn(|cx| {
         loop {
-            let polled = shared.lock().poll(ticket, core.now(), cx);
+            let polled = shared.lock().poll(waiter, core.now(), cx);
             let Some(due) = polled else {
                 return Poll::Ready(());
             };

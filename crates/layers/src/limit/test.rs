@@ -67,16 +67,16 @@ impl Gone {
 
 /// Those that wait, by class, in order of arrival: the model.
 #[derive(Default)]
-struct Queues([VecDeque<(LimitTicket, u64)>; 4]);
+struct Queues([VecDeque<(LimitWaiter, u64)>; 4]);
 
 use std::collections::VecDeque;
 
 impl Queues {
-    fn first(&self) -> Option<&(LimitTicket, u64)> {
+    fn first(&self) -> Option<&(LimitWaiter, u64)> {
         self.0.iter().find_map(VecDeque::front)
     }
 
-    fn pop(&mut self) -> Option<(LimitTicket, u64)> {
+    fn pop(&mut self) -> Option<(LimitWaiter, u64)> {
         let queue = self.0.iter_mut().find(|queue| !queue.is_empty());
         queue.and_then(VecDeque::pop_front)
     }
@@ -85,9 +85,9 @@ impl Queues {
 /// Everything that may go now, in the model's order.
 fn drain(gate: &mut Gate, queues: &mut Queues, now: Now, gone: &mut Gone) -> usize {
     let mut count = 0;
-    while let Some(ticket) = gate.release(now) {
+    while let Some(waiter) = gate.release(now) {
         let (first, bytes) = queues.pop().expect("what goes was waiting");
-        assert_eq!(ticket, first, "I3");
+        assert_eq!(waiter, first, "I3");
         gone.note(now, bytes);
         count += 1;
     }
@@ -121,9 +121,9 @@ fn history(seed: u64) -> (usize, usize) {
                 let class = pick(&mut draw);
                 let bytes = [0, 512, 4096, 1 << 20][pick(&mut draw)];
                 match gate.arrive(now, CLASSES[class], bytes) {
-                    Some(ticket) => {
+                    Some(waiter) => {
                         waited += 1;
-                        queues.0[class].push_back((ticket, bytes));
+                        queues.0[class].push_back((waiter, bytes));
                     }
                     None => {
                         let before = queues.0[..=class].iter().all(VecDeque::is_empty);
@@ -142,7 +142,7 @@ fn history(seed: u64) -> (usize, usize) {
                 let Some((first, due)) = gate.due() else {
                     continue;
                 };
-                assert_eq!(Some(first), queues.first().map(|(ticket, _)| *ticket), "I2");
+                assert_eq!(Some(first), queues.first().map(|(waiter, _)| *waiter), "I2");
                 if due > now {
                     let early = Now(due.0 - 1);
                     assert_eq!(

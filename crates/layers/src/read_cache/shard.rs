@@ -28,7 +28,7 @@ const RUN: usize = 8;
 /// The same.
 pub(super) const RUN_PAGES: u64 = RUN as u64;
 
-/// Of how many pages the policy hears at most before it chooses one that leaves.
+/// Of how many pages the policy is notified at most before it chooses one that leaves.
 const REPORTED_MAX: usize = 64;
 
 /// No frame.

@@ -15,7 +15,7 @@ mod queue;
 #[cfg(test)]
 mod test;
 
-pub use queue::{Flow, HANGS_AFTER, Queue, ShareTicket};
+pub use queue::{Flow, HANGS_AFTER, Queue, ShareWaiter};
 
 use crate::limit::{Deferred, cost};
 use env::{Answer, CoreHandle, detach};
@@ -53,9 +53,9 @@ struct State {
     queue: Queue,
     /// Volumes that were given shares.
     named: usize,
-    wakers: BTreeMap<ShareTicket, Waker>,
+    wakers: BTreeMap<ShareWaiter, Waker>,
     /// Those that may go and do not know it yet.
-    granted: BTreeSet<ShareTicket>,
+    granted: BTreeSet<ShareWaiter>,
     /// When something came or ended last.
     at: Now,
 }
@@ -77,22 +77,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    fn grant(&mut self, ticket: ShareTicket) {
-        self.granted.insert(ticket);
-        if let Some(waker) = self.wakers.remove(&ticket) {
+    fn grant(&mut self, waiter: ShareWaiter) {
+        self.granted.insert(waiter);
+        if let Some(waker) = self.wakers.remove(&waiter) {
             waker.wake();
         }
     }
 
     fn go_on(&mut self) {
-        while let Some(ticket) = self.queue.release(self.at) {
-            self.grant(ticket);
+        while let Some(waiter) = self.queue.release(self.at) {
+            self.grant(waiter);
         }
     }
 
     fn go_on_all(&mut self) {
-        while let Some(ticket) = self.queue.release_any(self.at) {
-            self.grant(ticket);
+        while let Some(waiter) = self.queue.release_any(self.at) {
+            self.grant(waiter);
         }
     }
 }
@@ -224,9 +224,9 @@ impl Lane for ShareLane {
             return self.below.submit(io);
         };
         let cost = OPERATION_BYTES.saturating_add(bytes);
-        let ticket = member.pool.arrive(member.flow, cost, self.core.now());
+        let waiter = member.pool.arrive(member.flow, cost, self.core.now());
         let (share, core) = (self.share.clone(), Rc::clone(&self.core));
-        let Some(ticket) = ticket else {
+        let Some(waiter) = waiter else {
             let under_way = UnderWay { share, core };
             let answer = self.below.submit(io);
             return Answer::wait(async move {
@@ -239,7 +239,7 @@ impl Lane for ShareLane {
         let below = Rc::clone(&self.below);
         let arrived = core.now();
         detach(&self.core, async move {
-            poll_fn(|cx| share.0.pool.poll(ticket, cx)).await;
+            poll_fn(|cx| share.0.pool.poll(waiter, cx)).await;
             let waited = u64::try_from(core.now().since(arrived).as_nanos());
             let waited = waited.unwrap_or(u64::MAX);
             share.0.waited_nanos.fetch_add(waited, Ordering::Relaxed);
@@ -253,22 +253,22 @@ impl Lane for ShareLane {
 
 impl Pool {
     /// `None`: it goes.
-    fn arrive(&self, flow: Flow, cost: u64, at: Now) -> Option<ShareTicket> {
+    fn arrive(&self, flow: Flow, cost: u64, at: Now) -> Option<ShareWaiter> {
         let mut state = lock(&self.state);
         state.at = at;
-        let ticket = state.queue.arrive(flow, cost, at)?;
+        let waiter = state.queue.arrive(flow, cost, at)?;
         // It may go before those that wait.
         state.go_on();
-        Some(ticket)
+        Some(waiter)
     }
 
-    fn poll(&self, ticket: ShareTicket, cx: &Context<'_>) -> Poll<()> {
+    fn poll(&self, waiter: ShareWaiter, cx: &Context<'_>) -> Poll<()> {
         let mut state = lock(&self.state);
-        if state.granted.remove(&ticket) {
-            state.wakers.remove(&ticket);
+        if state.granted.remove(&waiter) {
+            state.wakers.remove(&waiter);
             return Poll::Ready(());
         }
-        state.wakers.insert(ticket, cx.waker().clone());
+        state.wakers.insert(waiter, cx.waker().clone());
         Poll::Pending
     }
 }

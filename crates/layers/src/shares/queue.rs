@@ -30,7 +30,7 @@ pub struct Flow(u64);
 
 /// Names an operation that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ShareTicket(u64);
+pub struct ShareWaiter(u64);
 
 #[derive(Debug)]
 struct Known {
@@ -39,7 +39,7 @@ struct Known {
     end: u128,
     under_way: usize,
     /// Where each begins.
-    waiting: VecDeque<(u128, ShareTicket)>,
+    waiting: VecDeque<(u128, ShareWaiter)>,
     /// When one of it ended last, or went while none was under way.
     moved: Now,
     hangs: bool,
@@ -134,13 +134,13 @@ impl Queue {
     }
 
     /// An operation of this cost has come; `None`: it goes.
-    pub fn arrive(&mut self, flow: Flow, cost: u64, at: Now) -> Option<ShareTicket> {
-        let (now, ticket) = (self.now, ShareTicket(self.number()));
+    pub fn arrive(&mut self, flow: Flow, cost: u64, at: Now) -> Option<ShareWaiter> {
+        let (now, waiter) = (self.now, ShareWaiter(self.number()));
         let known = self.flows.get_mut(&flow)?;
         let begin = now.max(known.end);
         known.end = begin + (u128::from(cost) * SCALE / u128::from(known.shares)).max(1);
         self.active += usize::from(!known.is_active());
-        known.waiting.push_back((begin, ticket));
+        known.waiting.push_back((begin, waiter));
         self.waiting += 1;
         if known.waiting.len() == 1 {
             self.first.insert((begin, flow));
@@ -148,7 +148,7 @@ impl Queue {
         // Whoever waited before goes first, if it may; then nothing waits that may.
         let may = self.waiting == 1 && self.may_go(flow);
         if !may {
-            return Some(ticket);
+            return Some(waiter);
         }
         self.goes(flow, at);
         None
@@ -163,9 +163,9 @@ impl Queue {
     }
 
     /// The first of a flow goes.
-    fn goes(&mut self, flow: Flow, at: Now) -> Option<ShareTicket> {
+    fn goes(&mut self, flow: Flow, at: Now) -> Option<ShareWaiter> {
         let known = self.flows.get_mut(&flow)?;
-        let (begin, ticket) = known.waiting.pop_front()?;
+        let (begin, waiter) = known.waiting.pop_front()?;
         self.first.remove(&(begin, flow));
         if let Some((next, _)) = known.waiting.front() {
             self.first.insert((*next, flow));
@@ -179,11 +179,11 @@ impl Queue {
         self.under_way += 1;
         self.waiting -= 1;
         self.now = self.now.max(begin);
-        Some(ticket)
+        Some(waiter)
     }
 
     /// The next one that may go now; to be asked until there is none, after every change.
-    pub fn release(&mut self, at: Now) -> Option<ShareTicket> {
+    pub fn release(&mut self, at: Now) -> Option<ShareWaiter> {
         if let Some(flow) = self.next() {
             return self.goes(flow, at);
         }
@@ -211,7 +211,7 @@ impl Queue {
     }
 
     /// The next one, whether it may go or not.
-    pub fn release_any(&mut self, at: Now) -> Option<ShareTicket> {
+    pub fn release_any(&mut self, at: Now) -> Option<ShareWaiter> {
         let (_, flow) = *self.first.first()?;
         self.goes(flow, at)
     }

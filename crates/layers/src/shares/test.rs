@@ -14,7 +14,7 @@ use volume_test::plain::Plain;
 struct Model {
     flow: Flow,
     shares: u32,
-    waiting: VecDeque<(ShareTicket, u64)>,
+    waiting: VecDeque<(ShareWaiter, u64)>,
     under_way: usize,
     /// What went of it while all flows had something waiting.
     went: u64,
@@ -43,7 +43,7 @@ impl Model {
     fn arrive(&mut self, queue: &mut Queue, cost: u64, at: Now) {
         match queue.arrive(self.flow, cost, at) {
             None => self.under_way += 1,
-            Some(ticket) => self.waiting.push_back((ticket, cost)),
+            Some(waiter) => self.waiting.push_back((waiter, cost)),
         }
     }
 }
@@ -51,8 +51,8 @@ impl Model {
 /// Lets go who may: each must be the first of its flow (I3), and allowed to (I1). Who went.
 fn let_go(queue: &mut Queue, flows: &mut [Model], depth: usize, at: Now) -> Vec<usize> {
     let mut went = Vec::new();
-    while let Some(ticket) = queue.release(at) {
-        let is_its = |it: &Model| it.waiting.front().is_some_and(|it| it.0 == ticket);
+    while let Some(waiter) = queue.release(at) {
+        let is_its = |it: &Model| it.waiting.front().is_some_and(|it| it.0 == waiter);
         let which = flows.iter().position(is_its).expect("I3");
         let under_way: usize = flows.iter().map(|it| it.under_way).sum();
         let active = flows.iter().filter(|it| it.is_active()).count();

@@ -85,13 +85,13 @@ impl Nexus {
                 };
             }
         };
-        let ticket = unit.arrive();
+        let task_id = unit.arrive();
         let reported = transfer(&command);
         let stopwatch = Stopwatch::new(reported, request.first_byte, request.whole);
         let task = Task::new(
             self,
             (command, row.writes_medium),
-            ticket,
+            task_id,
             u64::from(request.tag),
             request.attribute,
             stopwatch,

@@ -2,7 +2,7 @@
 
 use super::CoreUnit;
 use super::hold::HoldGuard;
-use crate::admission::{HoldKind, Ticket};
+use crate::admission::{HoldKind, TaskId};
 use crate::in_flight::Held;
 use crate::times::Stopwatch;
 use std::cell::{Cell, RefCell};
@@ -33,7 +33,7 @@ pub(crate) enum Stage {
 
 /// What task management sees of a task.
 pub(crate) struct TaskControl {
-    ticket: Ticket,
+    task_id: TaskId,
     tag: u64,
     /// It changes the medium.
     writes: bool,
@@ -54,9 +54,9 @@ pub(crate) struct TaskControl {
 }
 
 impl TaskControl {
-    pub(crate) fn new(ticket: Ticket, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
+    pub(crate) fn new(task_id: TaskId, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
         Rc::new(Self {
-            ticket,
+            task_id,
             tag,
             writes,
             stage: Cell::new(Stage::WaitingForData),
@@ -92,8 +92,8 @@ impl TaskControl {
         children.push((Rc::clone(unit), Rc::clone(child)));
     }
 
-    pub(crate) fn ticket(&self) -> Ticket {
-        self.ticket
+    pub(crate) fn task_id(&self) -> TaskId {
+        self.task_id
     }
 
     /// The initiator's tag; above 32 bits for tasks that a command made.
@@ -167,7 +167,7 @@ impl TaskControl {
     /// Leaves the task set, once.
     pub(crate) fn end(&self, unit: &CoreUnit) {
         if self.stage.replace(Stage::Ended) != Stage::Ended {
-            unit.leave(self.ticket);
+            unit.leave(self.task_id);
             drop(self.quarantine.borrow_mut().take());
             unit.changed().wake_all();
         }
@@ -190,11 +190,11 @@ impl TaskControl {
     /// Puts the blocks of an aborted write that the backend still has out of reach on every core,
     /// until it returns: nothing that comes later may run before it, and be overwritten by it.
     pub(crate) async fn seclude(&self, unit: &Rc<CoreUnit>) {
-        let Some(range) = unit.touches(self.ticket) else {
+        let Some(range) = unit.touches(self.task_id) else {
             return;
         };
         let guard = unit
-            .quarantine_hold(HoldKind::Range(range), self.ticket)
+            .quarantine_hold(HoldKind::Range(range), self.task_id)
             .await;
         if !self.has_ended() {
             *self.quarantine.borrow_mut() = Some(guard);
@@ -210,7 +210,7 @@ impl TaskControl {
         let Stage::InBackend { writes } = self.stage.get() else {
             return;
         };
-        let Some(range) = unit.quarantine(self.ticket).filter(|_| writes) else {
+        let Some(range) = unit.quarantine(self.task_id).filter(|_| writes) else {
             return;
         };
         tracing::warn!(

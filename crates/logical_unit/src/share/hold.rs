@@ -16,7 +16,7 @@
 //! its installation.
 
 use super::{CoreUnit, find};
-use crate::admission::{HoldId, HoldKind, Ticket};
+use crate::admission::{HoldId, HoldKind, TaskId};
 use crate::names::UnitId;
 use env::{CoreHandle, CoreId, call, call_all};
 use std::future::poll_fn;
@@ -67,7 +67,7 @@ fn on_core(core: &CoreHandle, to: CoreId, work: impl FnOnce(&CoreHandle) + Send 
 
 impl CoreUnit {
     /// Takes a hold for the task `owner` of this core.
-    pub(crate) async fn hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
+    pub(crate) async fn hold(self: &Rc<Self>, kind: HoldKind, owner: Option<TaskId>) -> HoldGuard {
         let guard = self.begin_hold(kind, owner);
         self.finish_hold(&guard, kind, owner).await;
         guard
@@ -79,7 +79,7 @@ impl CoreUnit {
     pub(crate) async fn hold_for_change(
         self: &Rc<Self>,
         kind: HoldKind,
-        owner: Option<Ticket>,
+        owner: Option<TaskId>,
     ) -> HoldGuard {
         let guard = self.begin_hold(kind, owner);
         let mut timer = self
@@ -98,7 +98,7 @@ impl CoreUnit {
 
     /// The part of taking a hold that must happen at the very moment that an ordered task arrives:
     /// later tasks of this core stop here from now on.
-    pub(crate) fn begin_hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
+    pub(crate) fn begin_hold(self: &Rc<Self>, kind: HoldKind, owner: Option<TaskId>) -> HoldGuard {
         let id = self.next_hold_id();
         let guard = HoldGuard {
             core: Rc::clone(self.core()),
@@ -117,7 +117,7 @@ impl CoreUnit {
         self: &Rc<Self>,
         guard: &HoldGuard,
         kind: HoldKind,
-        owner: Option<Ticket>,
+        owner: Option<TaskId>,
     ) {
         let (unit, id) = (self.id(), guard.id);
         // The request is entered when the job runs, before anything is awaited: the guard's
@@ -139,7 +139,7 @@ impl CoreUnit {
     pub(crate) async fn quarantine_hold(
         self: &Rc<Self>,
         kind: HoldKind,
-        owner: Ticket,
+        owner: TaskId,
     ) -> HoldGuard {
         let id = self.next_hold_id();
         let guard = HoldGuard {
@@ -164,7 +164,7 @@ impl CoreUnit {
         self: &Rc<Self>,
         id: HoldId,
         kind: HoldKind,
-        owner: Option<Ticket>,
+        owner: Option<TaskId>,
     ) {
         let unit = self.id();
         let here = self.core().id();

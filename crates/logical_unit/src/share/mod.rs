@@ -5,7 +5,7 @@ pub(crate) mod control;
 pub(crate) mod hold;
 pub(crate) mod nexus;
 
-use crate::admission::{Admission, HoldId, HoldKind, Ticket};
+use crate::admission::{Admission, HoldId, HoldKind, TaskId};
 use crate::hold_home::HoldHome;
 use crate::names::UnitId;
 use crate::state::UnitState;
@@ -212,33 +212,33 @@ impl CoreUnit {
     // Admission
     // ------------------------------------------------------------------------------------
 
-    pub(crate) fn arrive(&self) -> Ticket {
+    pub(crate) fn arrive(&self) -> TaskId {
         self.admission.borrow_mut().arrive()
     }
 
     pub(crate) fn admit(
         &self,
-        ticket: Ticket,
+        task_id: TaskId,
         touches: Option<LbaRange>,
         head_of_queue: bool,
     ) -> bool {
         self.admission
             .borrow_mut()
-            .admit(ticket, touches, head_of_queue)
+            .admit(task_id, touches, head_of_queue)
     }
 
-    pub(crate) fn leave(&self, ticket: Ticket) {
-        if self.admission.borrow_mut().leave(ticket) {
+    pub(crate) fn leave(&self, task_id: TaskId) {
+        if self.admission.borrow_mut().leave(task_id) {
             self.changed.wake_all();
         }
     }
 
-    pub(crate) fn touches(&self, ticket: Ticket) -> Option<LbaRange> {
-        self.admission.borrow().touches(ticket)
+    pub(crate) fn touches(&self, task_id: TaskId) -> Option<LbaRange> {
+        self.admission.borrow().touches(task_id)
     }
 
-    pub(crate) fn quarantine(&self, ticket: Ticket) -> Option<LbaRange> {
-        let range = self.admission.borrow_mut().quarantine(ticket);
+    pub(crate) fn quarantine(&self, task_id: TaskId) -> Option<LbaRange> {
+        let range = self.admission.borrow_mut().quarantine(task_id);
         self.changed.wake_all();
         range
     }
@@ -261,7 +261,7 @@ impl CoreUnit {
         &self.hold_home
     }
 
-    pub(crate) fn install_hold(&self, id: HoldId, kind: HoldKind, owner: Option<Ticket>) {
+    pub(crate) fn install_hold(&self, id: HoldId, kind: HoldKind, owner: Option<TaskId>) {
         self.admission.borrow_mut().install(id, kind, owner);
     }
 

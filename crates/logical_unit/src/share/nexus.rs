@@ -260,7 +260,7 @@ impl Nexus {
         // The last to begin: an initiator may use the tag of an aborted task again while the
         // backend still has that.
         let named = tasks.iter().filter(|(_, task)| task.tag() == tag);
-        let last = named.max_by_key(|(_, task)| task.ticket().arrival());
+        let last = named.max_by_key(|(_, task)| task.task_id().arrival());
         last.map(|(_, task)| Rc::clone(task))
     }
 
@@ -273,7 +273,7 @@ impl Nexus {
         let tasks = self.tasks.borrow();
         let named = tasks.iter().filter(|(_, task)| Some(task.tag()) != spare);
         let mut found: Vec<_> = named.map(|(_, task)| Rc::clone(task)).collect();
-        found.sort_by_key(|task| task.ticket().arrival());
+        found.sort_by_key(|task| task.task_id().arrival());
         found
     }
 

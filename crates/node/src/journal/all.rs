@@ -1,7 +1,7 @@
 //! The journals that the node has.
 
-use crate::journal::known_record::Record;
-use crate::journal::news::{Known, News};
+use crate::journal::known_record::JournalRecord;
+use crate::journal::news::{News, Reported};
 use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ const RATE_SPAN: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Journals {
     all: RefCell<BTreeMap<String, Entry>>,
-    records: RefCell<BTreeMap<String, Record>>,
+    records: RefCell<BTreeMap<String, JournalRecord>>,
 }
 
 /// A pool's journal.
@@ -33,7 +33,7 @@ struct Entry {
     /// When its record was checked last.
     followed: Option<Now>,
     /// What was reported of it.
-    reported: Known,
+    reported: Reported,
     /// It went away, and all that it held was destaged then.
     destaged: bool,
 }
@@ -46,7 +46,7 @@ impl Entry {
             ending: None,
             again: None,
             followed: None,
-            reported: Known::default(),
+            reported: Reported::default(),
             destaged: false,
         }
     }
@@ -153,7 +153,7 @@ impl Journals {
     }
 
     /// What a pool's journal must be, as far as this process knows.
-    pub(crate) fn record(&self, pool: &str) -> Option<Record> {
+    pub(crate) fn record(&self, pool: &str) -> Option<JournalRecord> {
         self.records.borrow().get(pool).cloned()
     }
 
@@ -170,7 +170,7 @@ impl Journals {
     }
 
     /// What a pool's journal must be from now on; `None`: whatever is there.
-    pub(crate) fn set_record(&self, pool: &str, record: Option<Record>) {
+    pub(crate) fn set_record(&self, pool: &str, record: Option<JournalRecord>) {
         let mut all = self.records.borrow_mut();
         match record {
             Some(record) => all.insert(pool.to_owned(), record),

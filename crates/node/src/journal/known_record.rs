@@ -12,7 +12,7 @@ pub(crate) const KIND: &str = "journal";
 /// What a pool's journal must be.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Record {
+pub(crate) struct JournalRecord {
     /// The pool's number: a name may be given to another one.
     pub(crate) pool: String,
     pub(crate) journal: String,
@@ -29,7 +29,7 @@ pub(crate) struct RingRecord {
     pub(crate) stable: u64,
 }
 
-impl Record {
+impl JournalRecord {
     pub(crate) fn of(journal: &Journal, rings: &[RingStatus]) -> Self {
         let ring = |ring: &RingStatus| RingRecord {
             openings: ring.openings,
@@ -92,6 +92,6 @@ impl fmt::Display for Lack {
     }
 }
 
-pub(crate) fn parse(text: &[u8]) -> Result<Record, DocumentError> {
+pub(crate) fn parse(text: &[u8]) -> Result<JournalRecord, DocumentError> {
     document::parse(KIND, text)
 }

@@ -20,12 +20,12 @@ pub(crate) enum News {
 
 /// What was known when a journal was checked last.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct Reported {
     errors: BTreeMap<VolumeId, String>,
     lost: BTreeMap<VolumeId, u64>,
 }
 
-impl Known {
+impl Reported {
     /// Compares with what was known.
     pub(crate) fn update(&mut self, rings: &[RingStatus]) -> Vec<(VolumeId, News)> {
         let errors = rings
@@ -91,7 +91,7 @@ mod test {
 
     #[test]
     fn what_cannot_be_destaged_is_reported_once_and_so_is_its_end() {
-        let mut known = Known::default();
+        let mut known = Reported::default();
         let errors = |lun: u64| (VolumeId(lun), News::DestageError(format!("why {lun}")));
         assert_eq!(known.update(&rings(&[1], &[])), [errors(1)]);
         assert_eq!(known.update(&rings(&[1], &[])), []);
@@ -104,7 +104,7 @@ mod test {
 
     #[test]
     fn damage_in_the_log_is_reported_when_there_is_more_of_it_and_when_there_is_none_any_more() {
-        let mut known = Known::default();
+        let mut known = Reported::default();
         let lost = |sectors: u64, first: u64| (VolumeId(7), News::Lost { sectors, first });
         assert_eq!(known.update(&rings(&[], &[(7, 16, 24)])), [lost(8, 16)]);
         assert_eq!(known.update(&rings(&[], &[(7, 16, 24)])), []);

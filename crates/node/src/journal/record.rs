@@ -12,8 +12,8 @@
 //! the generations of maps of checksums, what was destaged) is written later still.
 
 use crate::inner::Inner;
+use crate::journal::known_record::JournalRecord;
 use crate::journal::known_record::KIND;
-use crate::journal::known_record::Record;
 use crate::journal::known_record::parse;
 use crate::pool::late;
 use env::durable::{make_dir, remove_file, replace_file};
@@ -69,7 +69,11 @@ impl Inner {
         }))
     }
 
-    async fn read_record(&self, pool: &str, file: &Path) -> Result<Option<Record>, OpenError> {
+    async fn read_record(
+        &self,
+        pool: &str,
+        file: &Path,
+    ) -> Result<Option<JournalRecord>, OpenError> {
         let lost = format!("pool {pool}: an older copy of its journal would be taken for it");
         let give_up = format!(
             "if the journal of pool {pool} is surely the newest, move {} elsewhere; or give up what it held: causeway journal \
@@ -90,7 +94,7 @@ impl Inner {
             return;
         }
         let status = journal.status(&self.core).await;
-        if self.journals.record(pool) != Some(Record::of(journal, &status)) {
+        if self.journals.record(pool) != Some(JournalRecord::of(journal, &status)) {
             self.write_down(pool, journal).await;
         }
     }
@@ -98,13 +102,13 @@ impl Inner {
     /// Writes down what is stable in a pool's journal.
     pub(crate) async fn write_down(&self, pool: &str, journal: &Journal) {
         let status = journal.status(&self.core).await;
-        let record = Record::of(journal, &status);
+        let record = JournalRecord::of(journal, &status);
         self.journals.set_record(pool, Some(record.clone()));
         let file = self.record_file(pool);
         let written = self.write_record(&file, &record).await;
         let file = file.display();
         self.unsaved.note(
-            late::Record::Journal(pool.to_owned()),
+            late::Late::Journal(pool.to_owned()),
             format_args!(
                 "pool {pool}: what is known of its journal cannot be kept in {file}, and after a restart an older copy may be taken for it"
             ),
@@ -112,7 +116,7 @@ impl Inner {
         );
     }
 
-    async fn write_record(&self, file: &Path, record: &Record) -> io::Result<()> {
+    async fn write_record(&self, file: &Path, record: &JournalRecord) -> io::Result<()> {
         let files = self.core.files();
         make_dir(&*files, &self.config.state_dir.join(DIRECTORY)).await?;
         let text = serde_json::to_vec(record).expect("plain words and numbers");
@@ -138,9 +142,9 @@ mod test {
     use crate::journal::known_record::{Lack, RingRecord};
     use write_back::RingFound;
 
-    fn record() -> Record {
+    fn record() -> JournalRecord {
         let ring = |openings, stable| RingRecord { openings, stable };
-        Record {
+        JournalRecord {
             pool: hex(&[1; 16]),
             journal: hex(&[2; 16]),
             rings: vec![ring(3, 50), ring(3, 7)],

@@ -16,7 +16,7 @@ use crate::lun::sidecar::{CHECKSUMS, RECORD, ending};
 use crate::pool::late;
 use crate::pool::orphan_record::{NoRecord, is_naa, orphan_of};
 use crate::pool::questions;
-use crate::pool::space::{self, Known};
+use crate::pool::space::{self, Probed};
 use ::sidecar::{Sidecar, SidecarKind};
 use backends::FileSpec;
 use env::durable::{self, read_file, replace_file};
@@ -52,7 +52,7 @@ pub(crate) struct Directory {
     /// Why it is missing, where it is.
     missing: RefCell<Option<OpenError>>,
     /// What is known of its room.
-    room: Rc<RefCell<Known>>,
+    room: Rc<RefCell<Probed>>,
 }
 
 /// Why a pool does not begin.
@@ -221,7 +221,7 @@ impl Directory {
                 })
         };
         node.unsaved.note(
-            late::Record::Pool(pool.name.clone()),
+            late::Late::Pool(pool.name.clone()),
             format_args!("pool {}", pool.name),
             marked.await,
         );
@@ -431,7 +431,7 @@ impl Pool for Directory {
             if self.missing.borrow().is_none() {
                 self.mark().await;
             } else {
-                let record = late::Record::Pool(self.pool.name.clone());
+                let record = late::Late::Pool(self.pool.name.clone());
                 self.node().unsaved.forget(&record);
             }
         })

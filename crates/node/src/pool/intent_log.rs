@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct IntentRecord {
     schema: u32,
     luns: Vec<Lun>,
 }
@@ -51,7 +51,7 @@ const KIND: &str = "intent_log";
 const SCHEMA: u32 = 1;
 
 /// The record, from its file.
-fn record_of(text: &[u8]) -> Result<Record, DocumentError> {
+fn record_of(text: &[u8]) -> Result<IntentRecord, DocumentError> {
     let Schema { schema } = document::parse_or_bare(KIND, text)?;
     if schema != SCHEMA {
         let why = format!("it has schema {schema}, and not {SCHEMA}");
@@ -191,7 +191,7 @@ impl Inner {
             return remove_file(&*files, &file).await;
         }
         make_dir(&*files, &self.config.state_dir).await?;
-        let record = Record {
+        let record = IntentRecord {
             schema: SCHEMA,
             luns,
         };

@@ -8,7 +8,7 @@ use volume::{OpenError, OpenErrorKind};
 
 /// What is written down, and may be late.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Record {
+pub(crate) enum Late {
     /// The records of LUNs in their pools.
     Luns,
     /// Which objects were stored last, in the pools.
@@ -23,7 +23,7 @@ pub(crate) enum Record {
 
 /// Those that are late, and why.
 #[derive(Default)]
-pub(crate) struct Unsaved(RefCell<BTreeMap<Record, OpenError>>);
+pub(crate) struct Unsaved(RefCell<BTreeMap<Late, OpenError>>);
 
 /// A record that the system did not take.
 pub(crate) fn not_taken(error: &io::Error) -> OpenError {
@@ -58,7 +58,7 @@ fn is_news(why: &OpenError, before: Option<&OpenError>) -> bool {
 
 impl Unsaved {
     /// A record was written, or was not; `what` is what that costs.
-    pub(crate) fn note(&self, record: Record, what: impl Display, written: Result<(), OpenError>) {
+    pub(crate) fn note(&self, record: Late, what: impl Display, written: Result<(), OpenError>) {
         let mut all = self.0.borrow_mut();
         let Err(error) = written else {
             if let Some(why) = all.remove(&record) {
@@ -70,18 +70,18 @@ impl Unsaved {
         if is_news(&why, all.get(&record)) {
             tracing::warn!("{}", why.cause);
         }
-        if let Record::Saved { .. } = record {
+        if let Late::Saved { .. } = record {
             // The newest counts.
-            all.retain(|known, _| !matches!(known, Record::Saved { .. }));
+            all.retain(|known, _| !matches!(known, Late::Saved { .. }));
         }
         all.insert(record, why);
     }
 
-    pub(crate) fn forget(&self, record: &Record) {
+    pub(crate) fn forget(&self, record: &Late) {
         self.0.borrow_mut().remove(record);
     }
 
-    pub(crate) fn late(&self) -> Vec<Record> {
+    pub(crate) fn late(&self) -> Vec<Late> {
         self.0.borrow().keys().cloned().collect()
     }
 
@@ -107,14 +107,14 @@ mod test {
         assert!(is_news(&denied, Some(&fuller)));
         let unsaved = Unsaved::default();
         for why in [full, fuller] {
-            unsaved.note(Record::Luns, "LUNs", Err(why));
+            unsaved.note(Late::Luns, "LUNs", Err(why));
         }
         let shown = unsaved.reported();
         assert!(
             shown[0].starts_with("LUNs: 2 bytes are free ("),
             "{shown:?}"
         );
-        unsaved.note(Record::Luns, "", Ok(()));
+        unsaved.note(Late::Luns, "", Ok(()));
         assert_eq!(unsaved.late(), []);
     }
 }

@@ -81,7 +81,7 @@ impl Inner {
         }
         *self.orphans.written.borrow_mut() = wanted;
         let what = "the records of LUNs cannot be written to their pool, which only matters where state_dir is lost";
-        self.unsaved.note(late::Record::Luns, what, kept);
+        self.unsaved.note(late::Late::Luns, what, kept);
     }
 
     /// A pool that has seen the LUN larger goes on saying so, where it was not made smaller since:

@@ -29,7 +29,7 @@ impl Inner {
                 kept = Err(why);
             }
         }
-        let record = late::Record::Saved {
+        let record = late::Late::Saved {
             node_id: node_id.to_owned(),
             generation,
         };

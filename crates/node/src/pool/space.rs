@@ -28,9 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a pool is probed when nobody asks.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is known of one pool.
+/// What was probed of one pool, and when.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct Probed {
     fill: Fill,
     /// When it was probed last without being asked.
     probed: Option<Now>,
@@ -51,7 +51,7 @@ pub(crate) struct Room {
 /// Asks a directory how much room it has, unless it is known to be missing.
 pub(crate) async fn room(
     core: &CoreHandle,
-    known: &Rc<RefCell<Known>>,
+    known: &Rc<RefCell<Probed>>,
     path: &Path,
     missing: Option<&OpenError>,
 ) -> Room {
@@ -71,7 +71,7 @@ impl Room {
     }
 }
 
-impl Known {
+impl Probed {
     /// When it is full at the rate of the last hour.
     pub(crate) fn full_in(&self, now: Now, facts: &PoolFacts) -> Option<Duration> {
         self.fill.full_in(now, facts.used, facts.available)
@@ -135,7 +135,7 @@ pub(crate) fn with_forecast(facts: PoolFacts, full_in: Option<Duration>) -> Pool
 }
 
 /// Probes a pool's room, whoever asks: logs when it gets low or full, and when it is well again.
-pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Known>>, path: &Path) {
+pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Probed>>, path: &Path) {
     let now = core.now();
     let probed = known.borrow().probed;
     if probed.is_some_and(|probed| now.since(probed) < PROBE_INTERVAL) {
@@ -166,7 +166,7 @@ pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Know
 /// Asks, unless an earlier question has no answer yet, and returns what is known after a moment.
 async fn ask_in_time(
     core: &CoreHandle,
-    known: &Rc<RefCell<Known>>,
+    known: &Rc<RefCell<Probed>>,
     ask: impl FnOnce() -> LocalFuture<io::Result<Space>>,
 ) -> Room {
     if known.borrow().asked.is_none() {
@@ -196,7 +196,7 @@ async fn ask_in_time(
     known.borrow().room(core.now())
 }
 
-impl Known {
+impl Probed {
     fn room(&self, now: Now) -> Room {
         let waiting = self.asked.map(|asked| now.since(asked));
         let mut room = Room::default();
@@ -240,7 +240,7 @@ mod test {
         used: 60,
     };
 
-    fn ask(world: &World, node: &env::sim::Node, known: &Rc<RefCell<Known>>, hangs: bool) -> Room {
+    fn ask(world: &World, node: &env::sim::Node, known: &Rc<RefCell<Probed>>, hangs: bool) -> Room {
         let (core, known) = (node.core(0), Rc::clone(known));
         let answer = move || -> LocalFuture<io::Result<Space>> {
             if hangs {

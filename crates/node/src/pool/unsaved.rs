@@ -7,7 +7,7 @@
 
 use crate::inner::Inner;
 use crate::journal::pool_journal::PoolJournal;
-use crate::pool::late::Record;
+use crate::pool::late::Late;
 use env::CoreHandle;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -43,27 +43,27 @@ impl Inner {
         }
     }
 
-    async fn keep_again(self: &Rc<Self>, record: &Record) {
+    async fn keep_again(self: &Rc<Self>, record: &Late) {
         match record {
-            Record::Luns if self.is_older().await => {}
-            Record::Luns => {
+            Late::Luns if self.is_older().await => {}
+            Late::Luns => {
                 let objects = Rc::clone(&self.objects.borrow());
                 self.write_records(&objects).await;
             }
-            Record::Saved {
+            Late::Saved {
                 node_id,
                 generation,
             } => self.write_saved(node_id, *generation).await,
-            Record::Journal(pool) => match self.journals.of(pool) {
+            Late::Journal(pool) => match self.journals.of(pool) {
                 PoolJournal::Open(journal) => self.write_down(pool, &journal).await,
                 PoolJournal::None | PoolJournal::Missing(_) => self.unsaved.forget(record),
             },
-            Record::Pool(name) => match self.pools().get(name) {
+            Late::Pool(name) => match self.pools().get(name) {
                 Some(pool) => pool.write_down().await,
                 None => self.unsaved.forget(record),
             },
-            Record::Scrub(naa) if self.scrubs.facts(naa).is_some() => self.keep_scrub(naa).await,
-            Record::Scrub(_) => self.unsaved.forget(record),
+            Late::Scrub(naa) if self.scrubs.facts(naa).is_some() => self.keep_scrub(naa).await,
+            Late::Scrub(_) => self.unsaved.forget(record),
         }
     }
 }

@@ -278,7 +278,7 @@ impl Inner {
             replace_file(&*self.core.files(), &file, &text).await
         };
         self.unsaved.note(
-            late::Record::Scrub(naa.to_owned()),
+            late::Late::Scrub(naa.to_owned()),
             format_args!("how far a scrub is could not be kept in {}", file.display()),
             kept.await.map_err(|error| late::not_taken(&error)),
         );

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! **Contract.** The caller reports what it sees ([`Seen`]) and carries out what comes back
-//! ([`Do`]); it calls [`Path::tick`] at [`Path::deadline`]. A path is dead when nothing was
-//! received for `quiet` while something is expected, and a ping (NOP-Out) stays unanswered for
+//! ([`Do`]); it calls [`PathHealth::tick`] at [`PathHealth::deadline`]. A path is dead when nothing
+//! was received for `quiet` while something is expected, and a ping (NOP-Out) stays unanswered for
 //! `answer` more; a closed connection and a lost carrier kill it at once. A target whose store
 //! hangs still answers pings: that is no path failure.
 //!
 //! Marginal is a judgement about a path that works, badly: it carries I/O only if no better one
-//! does ([`Path::usage`] says standby).
+//! does ([`PathHealth::usage`] says standby).
 
 mod words;
 
@@ -112,7 +112,7 @@ struct Quality {
 
 /// One path.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct PathHealth {
     timing: Timing,
     state: State,
     wanted: Wanted,
@@ -126,7 +126,7 @@ pub struct Path {
     usage: Use,
 }
 
-impl Path {
+impl PathHealth {
     /// A path that has not been tried. `seed` spreads attempts; any number.
     #[must_use]
     pub fn new(timing: Timing, seed: u32) -> Self {
@@ -211,7 +211,7 @@ impl Path {
         self.liveness.expected
     }
 
-    /// When to call [`Path::tick`] next.
+    /// When to call [`PathHealth::tick`] next.
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {
         let timing = &self.timing;
@@ -416,11 +416,11 @@ impl Path {
         out.push(Do::Recovered);
     }
 
-    /// A ping at once, unless something was heard just now or a ping is under way.
+    /// A ping at once, unless something was received just now or a ping is under way.
     fn suspect(&mut self, now: Now, out: &mut Vec<Do>) {
         let logged_in = matches!(self.state, State::Up | State::Proving);
-        let heard = now.since(self.liveness.received) < self.timing.quiet / 4;
-        if logged_in && self.liveness.ping.is_none() && !heard {
+        let is_fresh = now.since(self.liveness.received) < self.timing.quiet / 4;
+        if logged_in && self.liveness.ping.is_none() && !is_fresh {
             self.liveness.ping = Some(now);
             out.push(Do::Ping);
         }

@@ -1,7 +1,7 @@
 //! Dead within the promised time, never because of a slow store, back only when it has proved
 //! itself.
 
-use super::{Cause, Do, Path, Seen, State, Timing, Wanted};
+use super::{Cause, Do, PathHealth, Seen, State, Timing, Wanted};
 use crate::policy::Use;
 use proptest::prelude::*;
 use scsi::alua::AccessState;
@@ -13,7 +13,7 @@ fn at(milliseconds: u64) -> Now {
 }
 
 /// Ticks at every deadline until `until`; pings are answered if `answers`.
-fn run(path: &mut Path, mut now: Now, until: Now, answers: bool) -> Vec<(Now, Do)> {
+fn run(path: &mut PathHealth, mut now: Now, until: Now, answers: bool) -> Vec<(Now, Do)> {
     let mut done = Vec::new();
     while let Some(next) = path.deadline().filter(|next| *next <= until) {
         now = now.max(next);
@@ -31,8 +31,8 @@ fn run(path: &mut Path, mut now: Now, until: Now, answers: bool) -> Vec<(Now, Do
     done
 }
 
-fn up() -> Path {
-    let mut path = Path::new(Timing::default(), 7);
+fn up() -> PathHealth {
+    let mut path = PathHealth::new(Timing::default(), 7);
     path.seen(Seen::Want(Wanted::Active), at(0));
     assert_eq!(path.tick(at(0)), [Do::Connect]);
     assert_eq!(
@@ -304,7 +304,7 @@ proptest! {
     fn whatever_is_seen_every_wait_has_an_end_and_effects_fit_the_state(
         steps in prop::collection::vec((any_seen(), 0..3_000_u64), 1..80)
     ) {
-        let mut path = Path::new(Timing::default(), 3);
+        let mut path = PathHealth::new(Timing::default(), 3);
         let mut now = at(0);
         let mut connected = false;
         let mut reported = Use::No;

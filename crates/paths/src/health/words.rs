@@ -190,7 +190,7 @@ pub enum Do {
     Failed(Cause),
     /// The path is trusted again: notify the monitor.
     Recovered,
-    /// [`Path::usage`] is another now: notify the selector.
+    /// [`PathHealth::usage`] is another now: notify the selector.
     UsageChanged,
     /// REPORT TARGET PORT GROUPS, then [`Seen::Access`].
     ReadAccess,

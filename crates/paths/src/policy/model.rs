@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// When round robin goes on to the next path.
+/// After how much round robin goes on to the next path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum RotateAfter {
     /// After so many commands (VMware: 1000 by default, 1 recommended; Linux `rr_min_io_rq`: 1).
     Commands(u32),
     /// After so many bytes (VMware: 10 MiB).
@@ -20,10 +20,10 @@ pub enum Policy {
     /// The first path by rank, then by number.
     Failover,
     /// Each active path in turn; with none, the first standby.
-    RoundRobin(Turn),
+    RoundRobin(RotateAfter),
     /// Each active path in turn; with none, each standby in turn (Windows: Round Robin with
     /// Subset).
-    RoundRobinSubset(Turn),
+    RoundRobinSubset(RotateAfter),
     /// The fewest commands in flight; among equals the one that was used longest ago (Linux
     /// `queue-length`, Windows Least Queue Depth).
     LeastQueueDepth,
@@ -61,7 +61,7 @@ impl fmt::Display for BadPolicy {
 
 impl std::error::Error for BadPolicy {}
 
-impl FromStr for Turn {
+impl FromStr for RotateAfter {
     type Err = ();
 
     /// `1000` or `bytes=10485760`; at least 1.
@@ -74,7 +74,7 @@ impl FromStr for Turn {
     }
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for RotateAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Commands(commands) => write!(f, "{commands}"),
@@ -90,10 +90,13 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, BadPolicy> {
         let bad = || BadPolicy(text.to_owned());
         let (name, argument) = match text.split_once(':') {
-            Some((name, argument)) => (name, Some(argument.parse::<Turn>().map_err(|()| bad())?)),
+            Some((name, argument)) => (
+                name,
+                Some(argument.parse::<RotateAfter>().map_err(|()| bad())?),
+            ),
             None => (text, None),
         };
-        let turn = argument.unwrap_or(Turn::Commands(1));
+        let turn = argument.unwrap_or(RotateAfter::Commands(1));
         let policy = match name {
             "round-robin" => return Ok(Self::RoundRobin(turn)),
             "round-robin-subset" => return Ok(Self::RoundRobinSubset(turn)),

@@ -2,7 +2,7 @@
 
 use super::adaptive::Ports;
 use super::estimate::Estimate;
-use super::model::{Direction, Policy, Request, Settings, Turn, Use};
+use super::model::{Direction, Policy, Request, RotateAfter, Settings, Use};
 use super::slot::Slot;
 use super::streams::Streams;
 use std::time::Duration;
@@ -13,8 +13,8 @@ pub const UNTIMED: Now = Now(u64::MAX);
 
 /// A command on its way. It goes back to [`Selector::done`], once.
 #[derive(Debug)]
-#[must_use = "a path stays booked until the ticket comes back"]
-pub struct Ticket {
+#[must_use = "a path stays booked until the booking comes back"]
+pub struct Booking {
     bytes: u64,
     begun: Now,
     path: u32,
@@ -23,7 +23,7 @@ pub struct Ticket {
     direction: Direction,
 }
 
-impl Ticket {
+impl Booking {
     /// Its time counts: [`Selector::done`] has to be called when it ended.
     #[must_use]
     pub fn is_timed(&self) -> bool {
@@ -186,7 +186,7 @@ impl Selector {
     ///
     /// # Errors
     /// [`Refused`] says whether to wait for a path or for a command to end.
-    pub fn take(&mut self, request: Request, now: Now) -> Result<Ticket, Refused> {
+    pub fn take(&mut self, request: Request, now: Now) -> Result<Booking, Refused> {
         if let [only] = &self.slots[..] {
             return match only.settings.usage {
                 Use::No => Err(Refused::NoPath),
@@ -213,23 +213,23 @@ impl Selector {
 
     /// Books a path that somebody else chose: a repetition on the same path, a probe. `None`: there
     /// is no such path.
-    pub fn take_on(&mut self, path: usize, request: Request, now: Now) -> Option<Ticket> {
+    pub fn take_on(&mut self, path: usize, request: Request, now: Now) -> Option<Booking> {
         (path < self.slots.len()).then(|| self.enter(path, request, now))
     }
 
     /// A command has ended.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "a ticket comes back once: it is used up"
+        reason = "a booking comes back once: it is used up"
     )]
-    pub fn done(&mut self, ticket: Ticket, ended: Ended, now: Now) {
-        let Ticket {
+    pub fn done(&mut self, booking: Booking, ended: Ended, now: Now) {
+        let Booking {
             bytes,
             begun,
             path,
             depth,
             direction,
-        } = ticket;
+        } = booking;
         let timed = begun != UNTIMED;
         let Some(slot) = self.slots.get_mut(path as usize) else {
             return;
@@ -282,7 +282,7 @@ impl Selector {
         takers.min_by_key(|path| key(&self.slots[*path]))
     }
 
-    fn round_robin(&self, usage: Use, turn: Turn) -> Option<usize> {
+    fn round_robin(&self, usage: Use, turn: RotateAfter) -> Option<usize> {
         match usage {
             Use::Active => self.rotate(usage, turn),
             Use::Standby | Use::No => self.best(usage, |slot| slot.settings.rank),
@@ -290,11 +290,11 @@ impl Selector {
     }
 
     /// The path whose turn it is.
-    fn rotate(&self, usage: Use, turn: Turn) -> Option<usize> {
+    fn rotate(&self, usage: Use, turn: RotateAfter) -> Option<usize> {
         let paths = self.slots.len();
         let over = match turn {
-            Turn::Commands(commands) => self.turn_commands >= commands,
-            Turn::Bytes(bytes) => self.turn_bytes >= bytes,
+            RotateAfter::Commands(commands) => self.turn_commands >= commands,
+            RotateAfter::Bytes(bytes) => self.turn_bytes >= bytes,
         };
         let first = match self.turn {
             Some(at) if over => at + 1,
@@ -385,8 +385,8 @@ impl Selector {
     fn sent(&mut self, path: usize, bytes: u64) {
         let over = match self.policy {
             Policy::RoundRobin(turn) | Policy::RoundRobinSubset(turn) => match turn {
-                Turn::Commands(commands) => self.turn_commands >= commands,
-                Turn::Bytes(limit) => self.turn_bytes >= limit,
+                RotateAfter::Commands(commands) => self.turn_commands >= commands,
+                RotateAfter::Bytes(limit) => self.turn_bytes >= limit,
             },
             Policy::Failover
             | Policy::LeastQueueDepth
@@ -405,7 +405,7 @@ impl Selector {
         self.turn_bytes = self.turn_bytes.saturating_add(bytes);
     }
 
-    fn enter(&mut self, path: usize, request: Request, now: Now) -> Ticket {
+    fn enter(&mut self, path: usize, request: Request, now: Now) -> Booking {
         self.count += 1;
         let slot = &mut self.slots[path];
         slot.last_used = self.count;
@@ -422,7 +422,7 @@ impl Selector {
                 slot.bytes_writing = slot.bytes_writing.saturating_add(request.bytes);
             }
         }
-        Ticket {
+        Booking {
             bytes: request.bytes,
             begun: now,
             path: u32::try_from(path).expect("paths of a volume fit 32 bits"),

@@ -1,6 +1,8 @@
 //! Every decision against a direct transcription of its formula, on random histories.
 
-use super::{Direction, Ended, Policy, Refused, Request, Selector, Settings, Ticket, Turn, Use};
+use super::{
+    Booking, Direction, Ended, Policy, Refused, Request, RotateAfter, Selector, Settings, Use,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,14 +122,14 @@ impl Known {
     }
 
     /// The turn is over.
-    fn spent(&self, turn: Turn) -> bool {
+    fn spent(&self, turn: RotateAfter) -> bool {
         match turn {
-            Turn::Commands(limit) => self.sent.0 >= u64::from(limit),
-            Turn::Bytes(limit) => self.sent.1 >= limit,
+            RotateAfter::Commands(limit) => self.sent.0 >= u64::from(limit),
+            RotateAfter::Bytes(limit) => self.sent.1 >= limit,
         }
     }
 
-    fn round_robin(&mut self, turn: Turn) -> Option<usize> {
+    fn round_robin(&mut self, turn: RotateAfter) -> Option<usize> {
         let mut usable = self.usable();
         usable.sort_unstable();
         if usable.is_empty() {
@@ -312,8 +314,8 @@ enum Step {
 
 fn any_policy() -> impl Strategy<Value = Policy> {
     let turn = prop_oneof![
-        (1..5_u32).prop_map(Turn::Commands),
-        (1..200_000_u64).prop_map(Turn::Bytes)
+        (1..5_u32).prop_map(RotateAfter::Commands),
+        (1..200_000_u64).prop_map(RotateAfter::Bytes)
     ];
     prop_oneof![
         Just(Policy::Failover),
@@ -367,17 +369,17 @@ proptest! {
             selector.add(*it);
         }
         let mut policy = first;
-        let mut flying: Vec<(Ticket, u64)> = Vec::new();
+        let mut flying: Vec<(Booking, u64)> = Vec::new();
         for step in steps {
             match step {
                 Step::Send(bytes) => {
                     let request = read(bytes);
                     let expected = known.choose(policy, &request);
                     match selector.take(request, at(0)) {
-                        Ok(ticket) => {
-                            prop_assert_eq!(Some(ticket.path()), expected, "{}", policy);
-                            known.sent(policy, ticket.path(), bytes);
-                            flying.push((ticket, bytes));
+                        Ok(booking) => {
+                            prop_assert_eq!(Some(booking.path()), expected, "{}", policy);
+                            known.sent(policy, booking.path(), bytes);
+                            flying.push((booking, bytes));
                         }
                         Err(refused) => {
                             prop_assert_eq!(refused, Refused::NoPath);
@@ -386,10 +388,10 @@ proptest! {
                     }
                 }
                 Step::End(n) => if !flying.is_empty() {
-                    let (ticket, bytes) = flying.swap_remove(n % flying.len());
-                    known.in_flight[ticket.path()] -= 1;
-                    known.bytes[ticket.path()] -= bytes;
-                    selector.done(ticket, Ended::Lost, at(0));
+                    let (booking, bytes) = flying.swap_remove(n % flying.len());
+                    known.in_flight[booking.path()] -= 1;
+                    known.bytes[booking.path()] -= bytes;
+                    selector.done(booking, Ended::Lost, at(0));
                 },
                 Step::Set(path, usage, rank, share, throughput) => {
                     let path = path % all.len();
@@ -426,7 +428,7 @@ fn names_of_policies_go_round_and_wrong_ones_are_refused() {
     }
     assert_eq!(
         "round-robin".parse::<Policy>(),
-        Ok(Policy::RoundRobin(Turn::Commands(1)))
+        Ok(Policy::RoundRobin(RotateAfter::Commands(1)))
     );
     for text in [
         "rr",
@@ -453,10 +455,10 @@ fn shares_are_kept_to_the_command_and_evenly_spread() {
     let mut count = [0; 3];
     let mut order = Vec::new();
     for _ in 0..80 {
-        let ticket = selector.take(read(4096), at(0)).unwrap();
-        count[ticket.path()] += 1;
-        order.push(ticket.path());
-        selector.done(ticket, Ended::Lost, at(0));
+        let booking = selector.take(read(4096), at(0)).unwrap();
+        count[booking.path()] += 1;
+        order.push(booking.path());
+        selector.done(booking, Ended::Lost, at(0));
     }
     assert_eq!(count, [50, 10, 20]);
     assert!(
@@ -476,8 +478,8 @@ fn a_congested_path_gets_half_the_window_and_earns_it_back() {
     });
     let fill = |selector: &mut Selector| {
         let mut flying = Vec::new();
-        while let Ok(ticket) = selector.take(read(4096), at(0)) {
-            flying.push(ticket);
+        while let Ok(booking) = selector.take(read(4096), at(0)) {
+            flying.push(booking);
         }
         flying
     };
@@ -488,18 +490,18 @@ fn a_congested_path_gets_half_the_window_and_earns_it_back() {
         Refused::WindowsFull
     );
     selector.done(flying.pop().unwrap(), Ended::Congested, at(1));
-    for ticket in flying {
-        selector.done(ticket, Ended::Lost, at(1));
+    for booking in flying {
+        selector.done(booking, Ended::Lost, at(1));
     }
     let flying = fill(&mut selector);
     assert_eq!(flying.len(), 4);
-    for ticket in flying {
-        selector.done(ticket, Ended::Carried, at(2));
+    for booking in flying {
+        selector.done(booking, Ended::Carried, at(2));
     }
     assert_eq!(fill(&mut selector).len(), 4);
     for n in 0..40 {
-        let ticket = selector.take_on(0, read(4096), at(n)).unwrap();
-        selector.done(ticket, Ended::Carried, at(n));
+        let booking = selector.take_on(0, read(4096), at(n)).unwrap();
+        selector.done(booking, Ended::Carried, at(n));
     }
     assert_eq!(fill(&mut selector).len() + 4, 8);
 }
@@ -509,12 +511,12 @@ fn a_path_that_stalls_is_shunned_for_a_moment_and_one_bad_sample_does_not_poison
     let mut selector = Selector::new(Policy::Adaptive);
     selector.add(settings(0, 0, LINE));
     selector.add(settings(1, 1, LINE));
-    let ticket = selector.take_on(0, read(64 << 10), at(0)).unwrap();
-    selector.done(ticket, Ended::Carried, at(500_000));
+    let booking = selector.take_on(0, read(64 << 10), at(0)).unwrap();
+    selector.done(booking, Ended::Carried, at(500_000));
     let mut goes = |now: u64| {
-        let ticket = selector.take(read(64 << 10), at(now)).unwrap();
-        let path = ticket.path();
-        selector.done(ticket, Ended::Lost, at(now));
+        let booking = selector.take(read(64 << 10), at(now)).unwrap();
+        let path = booking.path();
+        selector.done(booking, Ended::Lost, at(now));
         path
     };
     assert_eq!([goes(500_001), goes(500_002)], [1, 1]);
@@ -534,7 +536,7 @@ fn the_second_sender_to_a_busy_port_waits_for_something_worse() {
     for _ in 0..4 {
         flying.push(selector.take(read(64 << 10), at(0)).unwrap());
     }
-    let paths: Vec<usize> = flying.iter().map(Ticket::path).collect();
+    let paths: Vec<usize> = flying.iter().map(Booking::path).collect();
     assert!(!paths.contains(&1), "{paths:?}");
     assert!(paths.contains(&0) && paths.contains(&2), "{paths:?}");
 }
@@ -553,10 +555,10 @@ fn a_sequential_stream_keeps_its_extent_on_one_path_and_uses_all_of_them() {
             start: n << 16,
             bytes: 64 << 10,
         };
-        let ticket = selector.take(request, at(now)).unwrap();
-        by_extent[usize::try_from(n / 16).unwrap()].push(ticket.path());
+        let booking = selector.take(request, at(now)).unwrap();
+        by_extent[usize::try_from(n / 16).unwrap()].push(booking.path());
         now += 524;
-        selector.done(ticket, Ended::Carried, at(now));
+        selector.done(booking, Ended::Carried, at(now));
     }
     for extent in &by_extent[1..] {
         assert!(extent.iter().all(|path| *path == extent[0]), "{extent:?}");
@@ -587,8 +589,8 @@ fn a_decision_among_eight_paths_takes_well_under_a_microsecond() {
         let rounds = 100_000;
         let start = std::time::Instant::now();
         for n in 0..rounds {
-            let ticket = selector.take(read(4096), at(n)).unwrap();
-            selector.done(ticket, Ended::Carried, at(n + 1));
+            let booking = selector.take(read(4096), at(n)).unwrap();
+            selector.done(booking, Ended::Carried, at(n + 1));
         }
         let each = start.elapsed() / u32::try_from(rounds).unwrap();
         println!("{policy}: {each:?} for a command's choice and end among 8 paths");

@@ -6,7 +6,7 @@
 //! It is a model: enough of one for round robin to collapse on it as it does on real switches,
 //! which is asked, too.
 
-use super::{Direction, Ended, Policy, Request, Selector, Settings, Ticket, Use};
+use super::{Booking, Direction, Ended, Policy, Request, Selector, Settings, Use};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -58,7 +58,7 @@ struct Tcp {
     timers: u64,
     backoff: u32,
     /// Commands: the packet that ends each.
-    commands: VecDeque<(u64, Ticket)>,
+    commands: VecDeque<(u64, Booking)>,
     /// It waits at its NIC.
     queued: VecDeque<u64>,
 }
@@ -76,7 +76,7 @@ struct Bed {
     ports: Vec<VecDeque<(usize, u64)>>,
     buffer: u64,
     lost: u64,
-    done: VecDeque<Ticket>,
+    done: VecDeque<Booking>,
     still_until: u64,
     /// Until when the target answers nothing on a path.
     mute_until: Vec<u64>,
@@ -113,11 +113,11 @@ impl Bed {
         self.events.push(Reverse((time, self.count, what)));
     }
 
-    fn give(&mut self, ticket: Ticket) {
-        let path = ticket.path();
+    fn give(&mut self, booking: Booking) {
+        let path = booking.path();
         let tcp = &mut self.tcp[path];
-        tcp.given += ticket.bytes().div_ceil(PACKET);
-        tcp.commands.push_back((tcp.given, ticket));
+        tcp.given += booking.bytes().div_ceil(PACKET);
+        tcp.commands.push_back((tcp.given, booking));
         self.push(path);
     }
 
@@ -220,7 +220,7 @@ impl Bed {
             }
             while tcp.commands.front().is_some_and(|(end, _)| *end <= upto) {
                 self.done
-                    .extend(tcp.commands.pop_front().map(|(_, ticket)| ticket));
+                    .extend(tcp.commands.pop_front().map(|(_, booking)| booking));
             }
             if self.tcp[path].acknowledged < self.tcp[path].next {
                 self.arm(path);
@@ -246,13 +246,13 @@ impl Bed {
     }
 
     /// What the target has answered; it tries again when it may answer the rest.
-    fn answered(&mut self) -> Vec<Ticket> {
+    fn answered(&mut self) -> Vec<Booking> {
         let (now, mute) = (self.now, &self.mute_until);
         let all = std::mem::take(&mut self.done);
-        let (later, answered): (VecDeque<Ticket>, VecDeque<Ticket>) = all
+        let (later, answered): (VecDeque<Booking>, VecDeque<Booking>) = all
             .into_iter()
-            .partition(|ticket| mute[ticket.path()] > now);
-        let next = later.iter().map(|ticket| mute[ticket.path()]).min();
+            .partition(|booking| mute[booking.path()] > now);
+        let next = later.iter().map(|booking| mute[booking.path()]).min();
         self.done = later;
         if let Some(next) = next {
             self.at(next, What::Probes);
@@ -334,8 +334,8 @@ fn run(
             start: place * bytes,
             bytes,
         };
-        let ticket = selector.take(request, now(bed)).unwrap();
-        bed.give(ticket);
+        let booking = selector.take(request, now(bed)).unwrap();
+        bed.give(booking);
     };
     for _ in 0..depth {
         let place = draw();
@@ -361,10 +361,10 @@ fn run(
                 bed.mute_until[path] = time + (draw() % 250_000) * MICRO;
             }
             What::Probes => {
-                for ticket in bed.answered() {
-                    moved += ticket.bytes();
+                for booking in bed.answered() {
+                    moved += booking.bytes();
                     let place = draw();
-                    selector.done(ticket, Ended::Carried, now(&bed));
+                    selector.done(booking, Ended::Carried, now(&bed));
                     send(&mut bed, &mut selector, place);
                 }
             }

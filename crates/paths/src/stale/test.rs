@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// The target carries one command out; the host hears of it if the session lives.
+    /// The target carries one command out; the host is answered if the session lives.
     fn execute(&mut self, at: usize, answer: Answer) {
         if self.at_target.is_empty() {
             return;

@@ -6,7 +6,7 @@
 mod net;
 
 use net::{Happened, Net};
-use paths::policy::{Direction, Ended, Policy, Request, Selector, Settings, Ticket, Use};
+use paths::policy::{Booking, Direction, Ended, Policy, Request, Selector, Settings, Use};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Now;
@@ -61,7 +61,7 @@ const fn load(direction: Direction, bytes: u64, depth: u32) -> Load {
 
 /// A piece on its way.
 struct Piece {
-    ticket: Ticket,
+    booking: Booking,
     io: u64,
     bytes: u64,
 }
@@ -174,15 +174,15 @@ impl<'a> Run<'a> {
     }
 
     fn submit(&mut self, io: u64, request: Request) {
-        let Ok(ticket) = self.selector.take(request, self.now()) else {
+        let Ok(booking) = self.selector.take(request, self.now()) else {
             self.waiting.push((io, request));
             return;
         };
-        let (to_target, _) = self.streams[ticket.path()];
+        let (to_target, _) = self.streams[booking.path()];
         self.next_id += 1;
         let id = self.next_id;
         let bytes = request.bytes;
-        self.pieces.insert(id, Piece { ticket, io, bytes });
+        self.pieces.insert(id, Piece { booking, io, bytes });
         match request.direction {
             // The command travels alone; headers are small and are not modelled.
             Direction::Read => self.net.after(30_000, id),
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
 
     /// The target has the command, and the data of a write.
     fn at_target(&mut self, id: u64) {
-        let path = self.pieces[&id].ticket.path();
+        let path = self.pieces[&id].booking.path();
         let into_half_second = self.net.now() % 500_000_000;
         let frozen = self.topology.spikes == Some(path) && into_half_second < 50_000_000;
         let stall = if frozen {
@@ -205,7 +205,7 @@ impl<'a> Run<'a> {
 
     fn served(&mut self, id: u64) {
         let piece = &self.pieces[&id];
-        let (_, to_host) = self.streams[piece.ticket.path()];
+        let (_, to_host) = self.streams[piece.booking.path()];
         match self.load.direction {
             Direction::Read => self.net.send(to_host, piece.bytes, id | SERVE),
             Direction::Write => self.finish(id),
@@ -217,7 +217,7 @@ impl<'a> Run<'a> {
             return;
         };
         let now = self.now();
-        self.selector.done(piece.ticket, Ended::Carried, now);
+        self.selector.done(piece.booking, Ended::Carried, now);
         self.done += piece.bytes;
         for (io, request) in std::mem::take(&mut self.waiting) {
             self.submit(io, request);

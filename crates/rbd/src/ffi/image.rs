@@ -27,7 +27,7 @@ const ID_BYTES: usize = 64;
 pub(crate) struct ImageHandle {
     pub(super) raw: RawImage,
     pub(crate) connection: Arc<Connection>,
-    /// Who hears of changes, and by which handle.
+    /// Who is notified of changes, and by which handle.
     watch: Option<(u64, Arc<Notify>)>,
     /// Notified when it is closed.
     closed: Mutex<Option<oneshot::Sender<()>>>,

@@ -30,7 +30,7 @@ pub(crate) struct Permits {
 #[derive(Default)]
 struct Inner {
     used: Admitted,
-    waiting: VecDeque<Turn>,
+    waiting: VecDeque<Waiter>,
     waited: u64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Admitted {
 }
 
 /// Somebody waits.
-struct Turn {
+struct Waiter {
     bytes: usize,
     wake: oneshot::Sender<Permit>,
 }
@@ -88,7 +88,7 @@ impl Permits {
         let (wake, woken) = oneshot::channel();
         let mut inner = self.inner.borrow_mut();
         inner.waited += 1;
-        inner.waiting.push_back(Turn { bytes, wake });
+        inner.waiting.push_back(Waiter { bytes, wake });
         woken
     }
 
@@ -102,7 +102,7 @@ impl Permits {
         self.inner.borrow().waited
     }
 
-    fn next_turn(&self) -> Option<Turn> {
+    fn next_waiter(&self) -> Option<Waiter> {
         if !self.has_room() {
             return None;
         }
@@ -121,7 +121,7 @@ impl Drop for Permit {
         inner.used.bytes -= self.bytes;
         inner.used.jobs -= 1;
         drop(inner);
-        while let Some(Turn { bytes, wake }) = self.of.next_turn() {
+        while let Some(Waiter { bytes, wake }) = self.of.next_waiter() {
             // Nobody can have closed it since it was chosen: all of this is one core's.
             let _ = wake.send(self.of.take(bytes));
         }

@@ -1,7 +1,7 @@
 //! What a segment of the log says, and what of it is still needed.
 
 use crate::ring::{BareChange, Event, Machine, Ring};
-use journal::{Again, Kind, Lying, Place, Record, Segment, Sequence, Slot, newest};
+use journal::{Again, BatchPosition, Kind, Lying, Record, Segment, Sequence, Slot, newest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use units::Buf;
@@ -68,7 +68,7 @@ pub(super) fn contents(ring: &Rc<Ring>, segment: &Segment, data: &Buf) -> Conten
 
 /// The data of a write is damaged: what of it is the newest is lost. What was lost before is said
 /// again.
-fn lose(ring: &Rc<Ring>, segment: &Segment, place: Place, record: &Record) -> BareChange {
+fn lose(ring: &Rc<Ring>, segment: &Segment, place: BatchPosition, record: &Record) -> BareChange {
     let at = segment.sector_of(place, record);
     let lying = ring.machine().lying(&record.change, at);
     let by = record.change.sequence;
@@ -82,7 +82,13 @@ fn lose(ring: &Rc<Ring>, segment: &Segment, place: Place, record: &Record) -> Ba
 }
 
 impl Contents {
-    fn take(&mut self, machine: &Machine, segment: &Segment, place: Place, record: &Record) {
+    fn take(
+        &mut self,
+        machine: &Machine,
+        segment: &Segment,
+        place: BatchPosition,
+        record: &Record,
+    ) {
         let change = record.change;
         let slot = machine.slot(change.volume);
         let slot = slot.expect("the log knows its volumes");

@@ -3,7 +3,7 @@
 
 use env::File;
 use env::file::{length, read};
-use journal::{BLOCK, History, Places, RINGS_MAX, VolumeId};
+use journal::{BLOCK, CopiesState, History, RINGS_MAX, VolumeId};
 use std::io;
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ pub struct HistorySurvey {
     /// Whose it says that it is.
     pub volume: Option<VolumeId>,
     /// How its headers are, of all rings together.
-    pub state: Places,
+    pub state: CopiesState,
 }
 
 /// How a history is.
@@ -29,14 +29,14 @@ pub async fn survey_history(file: &Rc<dyn File>) -> io::Result<HistorySurvey> {
         let Some(header) = there.filter(|_| ring < rings) else {
             break;
         };
-        let (places, id) = History::places(&header);
+        let (places, id) = History::copies_state(&header);
         if let Some(id) = id.filter(|_| volume.is_none()) {
             (volume, rings) = (Some(id.volume), id.rings);
         }
         all.push(places);
     }
     let of_rings = all.into_iter().take(rings as usize);
-    let state = of_rings.fold(Places::Blank, Places::and);
+    let state = of_rings.fold(CopiesState::Blank, CopiesState::and);
     Ok(HistorySurvey { volume, state })
 }
 

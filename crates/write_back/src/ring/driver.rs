@@ -16,7 +16,7 @@ use super::waiting::{Condition, Waiters};
 use crate::admission::Permits;
 use env::{CoreHandle, Durable, File, FileOp};
 use futures_util::future::select;
-use journal::{BLOCK, CheckpointWrite, Slot, VolumeId, Write};
+use journal::{BLOCK, BatchWrite, CheckpointWrite, Slot, VolumeId};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -180,7 +180,7 @@ impl Ring {
     }
 
     /// Hands a batch to the device.
-    fn write_batch(self: &Rc<Self>, write: Write) {
+    fn write_batch(self: &Rc<Self>, write: BatchWrite) {
         {
             let mut counts = self.counts.borrow_mut();
             counts.batches += 1;

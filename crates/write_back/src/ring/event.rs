@@ -4,7 +4,7 @@ use super::destaging::{Blocked, Outcome};
 use super::volumes::{NotNow, OpenFacts};
 use super::write_arounds::WriteAroundId;
 use env::file::is_no_space;
-use journal::{Change, CheckpointWrite, Kind, Lying, Sequence, Slot, Token, VolumeId, Write};
+use journal::{BatchWrite, Change, CheckpointWrite, Kind, Lying, Sequence, Slot, Token, VolumeId};
 use std::io;
 use std::ops::Range;
 use units::{Buf, LbaRange, Now};
@@ -189,7 +189,7 @@ pub(crate) enum Effect {
     /// What is to be relocated finds no place.
     Blocked(Blocked),
     /// A batch is to be written to the log.
-    WriteBatch(Write),
+    WriteBatch(BatchWrite),
     WriteCheckpoint(CheckpointWrite),
     /// A change is stable: the volume's history has to know it, before it is acknowledged.
     RecordHistory {

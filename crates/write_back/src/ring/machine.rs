@@ -34,7 +34,7 @@ mod hosts;
 mod reads;
 mod share;
 
-pub(crate) use reads::Places;
+pub(crate) use reads::ReadFrom;
 
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
@@ -44,8 +44,8 @@ use super::volumes::{OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
 use journal::{
-    Change, Index, Kind, Log, Lying, Next, Refused, Segment, Sequence, Slot, Source, Stable, Token,
-    VolumeId, Wanted, Write,
+    BatchWrite, Change, Index, Kind, Log, Lying, Next, Refused, Segment, Sequence, Slot, Source,
+    Stable, Token, VolumeId, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -238,7 +238,7 @@ impl Machine {
         }
     }
 
-    fn has_relocated(&mut self, write: &Write, before: u64) {
+    fn has_relocated(&mut self, write: &BatchWrite, before: u64) {
         let blocks = self.log.ring().unreleased_blocks() - before;
         self.relocated.add(write.number, blocks);
     }

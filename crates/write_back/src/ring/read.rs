@@ -3,7 +3,7 @@
 use super::driver::Ring;
 use super::grace::Reader;
 use super::log_read::LogRead;
-use super::machine::Places;
+use super::machine::ReadFrom;
 use crate::addresses::blocks;
 use env::Answer;
 use journal::{Piece, Slot, Source};
@@ -28,8 +28,8 @@ impl Ring {
     ) -> IoFuture {
         let places = self.machine().read(slot, range);
         match places {
-            Ok(Places::Backing) => self.read_backing(slot, range, into, origin),
-            Ok(Places::Pieces(pieces)) => self.read_pieces(slot, &pieces, into, origin),
+            Ok(ReadFrom::Backing) => self.read_backing(slot, range, into, origin),
+            Ok(ReadFrom::Pieces(pieces)) => self.read_pieces(slot, &pieces, into, origin),
             Err(not_now) => self.not_now(not_now, slot, Op::Read { range, into }, origin),
         }
     }

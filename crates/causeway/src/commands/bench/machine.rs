@@ -1,7 +1,7 @@
 //! What the machine is called, and what its processors did.
 
 use bench::Processor;
-use bench::report::{Machine, Place};
+use bench::report::{Machine, ProcessorTopology};
 use std::path::Path;
 
 /// This machine.
@@ -25,7 +25,7 @@ fn word(file: &Path) -> Option<String> {
 
 /// Where a processor is; what the system does not report is the first of its kind, and a core of
 /// its own.
-fn place(system: &Path, number: u32) -> Place {
+fn place(system: &Path, number: u32) -> ProcessorTopology {
     let cpu = system.join(format!("cpu/cpu{number}"));
     let figure = |name: &str| word(&cpu.join("topology").join(name))?.parse().ok();
     let nodes = std::fs::read_dir(&cpu).into_iter().flatten().flatten();
@@ -35,7 +35,7 @@ fn place(system: &Path, number: u32) -> Place {
             name.to_str()?.strip_prefix("node")?.parse().ok()
         })
         .next();
-    Place {
+    ProcessorTopology {
         number,
         socket: figure("physical_package_id").unwrap_or(0),
         node: node.unwrap_or(0),

@@ -6,7 +6,7 @@
 pub(crate) mod running;
 mod show;
 
-use crate::completion::{Kind, POLICIES, Place};
+use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::open::of_host;
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -20,7 +20,7 @@ use paths::{Element, PathName, Plan, Policy};
 use units::text::counted;
 
 /// What may stand where.
-pub(crate) const PLACES: &[Place] = &[
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["path", "plan"], "policy", Kind::Words(POLICIES)),
     (&["path", "explain"], "policy", Kind::Words(POLICIES)),
     (&["path", "policy"], "policy", Kind::Words(POLICIES)),

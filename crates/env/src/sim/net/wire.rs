@@ -389,7 +389,7 @@ impl Inner {
             }
         }
         drop(gone);
-        // The peers of a node without power hear nothing, or a reset once it is up again. A plan
+        // The peers of a node without power receive nothing, or a reset once it is up again. A plan
         // without half-open connections rules the first out.
         let may_be_silent = self.plan.borrow().per_million(Fault::NetHalfOpen) > 0;
         for id in broken {

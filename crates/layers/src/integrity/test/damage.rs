@@ -8,7 +8,7 @@ use super::disk::{
 };
 use crate::integrity::Blank;
 use crate::test::simulate;
-use checksums::{Level, PAGE, Place};
+use checksums::{Level, PAGE, PageId};
 use env::{CoreHandle, LocalFuture};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -195,7 +195,7 @@ struct Tally {
 }
 
 /// A bit of a page of checksums, anywhere in both its places.
-async fn flip(bed: &mut Bed, place: Place) {
+async fn flip(bed: &mut Bed, place: PageId) {
     let slot = bed.draw.below(2) * PAGE as u64;
     let bit = bed.draw.below(PAGE as u64 * 8);
     let offset = place.pair_at() + slot + bit / 8;
@@ -205,7 +205,7 @@ async fn flip(bed: &mut Bed, place: Place) {
 }
 
 /// While the page is in memory nobody suffers, and a scrub mends the file.
-async fn flip_of_resident(bed: &mut Bed, place: Place, tally: &mut Tally) {
+async fn flip_of_resident(bed: &mut Bed, place: PageId, tally: &mut Tally) {
     bed.refused(|_| 1).await;
     flip(bed, place).await;
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
@@ -218,7 +218,7 @@ async fn flip_of_resident(bed: &mut Bed, place: Place, tally: &mut Tally) {
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
 }
 
-async fn flip_of_closed(bed: &mut Bed, place: Place, tally: &mut Tally) {
+async fn flip_of_closed(bed: &mut Bed, place: PageId, tally: &mut Tally) {
     bed.reopen(true).await;
     bed.volume.close(&bed.core).await.unwrap();
     flip(bed, place).await;
@@ -260,7 +260,7 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
     let mut tally = Tally::default();
     for round in 0..150_u64 {
         let level = Level::Checksums;
-        let place = Place {
+        let place = PageId {
             level,
             index: round / 3 % 3,
         };
@@ -317,7 +317,7 @@ fn damage_above_the_pages_of_checksums_is_found_and_mended_by_a_scrub() {
             Box::pin(async move {
                 let mut bed = Bed::new(&core, kind, 10).await;
                 let mut tally = Tally::default();
-                let above = [Level::Groups, Level::Regions].map(|level| Place { level, index: 0 });
+                let above = [Level::Groups, Level::Regions].map(|level| PageId { level, index: 0 });
                 let pairs = [above[0].pair_at(), above[1].pair_at(), 0];
                 for round in 0..90 {
                     let block = bed.any();
@@ -342,7 +342,7 @@ fn a_lost_write_of_data_and_of_its_page_of_checksums_is_caught_by_the_page_above
             for seed in 0..40_usize {
                 let mut bed = Bed::new(&core, KINDS[seed % 3], u64::try_from(seed).unwrap()).await;
                 let block = bed.any();
-                let (place, _) = Place::of_block(block);
+                let (place, _) = PageId::of_block(block);
                 let (data, pair) = (
                     bed.raw(block).await,
                     raw_read(&core, CHECKSUMS, place.pair_at(), 2 * PAGE).await,

@@ -194,15 +194,15 @@ pub trait StorageField: Sync {
     fn metrics(&self) -> &'static [Metric];
     /// Reads it from a section of a file, which gets the mistakes.
     fn read(&self, table: &Table<'_, '_>, into: &mut Storage);
-    /// As a file has it, where somebody said something: what stands after the `=`.
+    /// As a file has it, where it was given: what stands after the `=`.
     fn toml(&self, from: &Storage) -> Option<String>;
-    /// As a request or an answer has it, where somebody said something.
-    fn say(&self, from: &Storage) -> Option<Value>;
+    /// As a request or an answer has it, where it was given.
+    fn to_json(&self, from: &Storage) -> Option<Value>;
     /// Takes over what a request that makes a LUN, an answer or a stored LUN says.
     ///
     /// # Errors
     /// What is wrong with it.
-    fn hear(&self, said: &Value, into: &mut Storage) -> Result<(), String>;
+    fn read_json(&self, given: &Value, into: &mut Storage) -> Result<(), String>;
     /// Takes over what a request that changes a LUN says; `known`: as it is.
     ///
     /// # Errors
@@ -278,12 +278,12 @@ impl<F: OneField> StorageField for F {
         of::<F>(from).map(F::toml)
     }
 
-    fn say(&self, from: &Storage) -> Option<Value> {
+    fn to_json(&self, from: &Storage) -> Option<Value> {
         of::<F>(from).and_then(|value| serde_json::to_value(value).ok())
     }
 
-    fn hear(&self, said: &Value, into: &mut Storage) -> Result<(), String> {
-        let value = Option::<F::Value>::deserialize(said).map_err(|error| error.to_string())?;
+    fn read_json(&self, given: &Value, into: &mut Storage) -> Result<(), String> {
+        let value = Option::<F::Value>::deserialize(given).map_err(|error| error.to_string())?;
         *F::slot(into) = value;
         Ok(())
     }

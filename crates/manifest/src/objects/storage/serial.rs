@@ -1,5 +1,5 @@
 //! The storage fields in JSON: members of the object that they belong to, one for each field that
-//! somebody said something of.
+//! was given.
 
 use super::field::StorageField;
 use super::{FIELDS, Storage};
@@ -16,8 +16,8 @@ fn field(name: &str) -> Option<&'static dyn StorageField> {
     FIELDS.into_iter().find(|field| field.name() == name)
 }
 
-/// What somebody said of each field, by its name: of all that can be read as such.
-type Said = BTreeMap<&'static str, Value>;
+/// The value that was given of each field, by its name: of all that can be read as such.
+type GivenValues = BTreeMap<&'static str, Value>;
 
 /// Who reads members that no field has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,18 +31,18 @@ enum Unknown {
 struct Members(Unknown);
 
 impl<'de> Visitor<'de> for Members {
-    type Value = Said;
+    type Value = GivenValues;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the storage fields of a LUN")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Said, M::Error> {
-        let mut said = Said::new();
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<GivenValues, M::Error> {
+        let mut given = GivenValues::new();
         while let Some(name) = members.next_key::<String>()? {
             let value: Value = members.next_value()?;
             match field(&name) {
-                Some(field) => drop(said.insert(field.name(), value)),
+                Some(field) => drop(given.insert(field.name(), value)),
                 None if self.0 == Unknown::Ignored => {}
                 None => {
                     let guess = did_you_mean(&name, FIELDS.iter().map(|field| field.name()));
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for Members {
                 }
             }
         }
-        Ok(said)
+        Ok(given)
     }
 }
 
@@ -60,7 +60,7 @@ fn read<'de, D: Deserializer<'de>>(from: D, unknown: Unknown) -> Result<Storage,
     let mut storage = Storage::default();
     for (name, value) in from.deserialize_map(Members(unknown))? {
         let Some(field) = field(name) else { continue };
-        let taken = field.hear(&value, &mut storage);
+        let taken = field.read_json(&value, &mut storage);
         taken.map_err(|why| D::Error::custom(format!("{name}: {why}")))?;
     }
     Ok(storage)
@@ -70,7 +70,7 @@ impl Serialize for Storage {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut members = to.serialize_map(None)?;
         for field in FIELDS {
-            if let Some(value) = field.say(self) {
+            if let Some(value) = field.to_json(self) {
                 members.serialize_entry(field.name(), &value)?;
             }
         }
@@ -94,7 +94,7 @@ pub(crate) fn read_among_others<'de, D: Deserializer<'de>>(from: D) -> Result<St
 
 /// What of the fields shall change, as a request says it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct StoragePatch(Said);
+pub struct StoragePatch(GivenValues);
 
 impl StoragePatch {
     /// What is wanted then of a LUN that is `known`.
@@ -112,13 +112,13 @@ impl StoragePatch {
 
 impl<'de> Deserialize<'de> for StoragePatch {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let said = from.deserialize_map(Members(Unknown::Refused))?;
-        for (name, value) in &said {
+        let given = from.deserialize_map(Members(Unknown::Refused))?;
+        for (name, value) in &given {
             let Some(field) = field(name) else { continue };
             let nothing = Storage::default();
             let patched = field.patch(value, &nothing, &mut Storage::default());
             patched.map_err(|why| D::Error::custom(format!("{name}: {why}")))?;
         }
-        Ok(Self(said))
+        Ok(Self(given))
     }
 }

@@ -72,7 +72,7 @@ impl MemberPool {
 pub(crate) async fn inspect(node: &Rc<Inner>, pool: &Rc<MemberPool>, config: &config::Pool) {
     let name = config.name.as_str();
     node.unsaved.note(
-        late::Record::Pool(name.to_owned()),
+        late::Late::Pool(name.to_owned()),
         format_args!(
             "pool {name}: what its members are could not be kept in {}",
             pool.memory().display()

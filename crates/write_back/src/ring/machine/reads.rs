@@ -12,23 +12,24 @@ use volume::IoError;
 /// pages are looked up in the index in well under a millisecond.
 const COVERED_BYTES: u64 = 64 << 20;
 
-/// Where what is read is.
+/// Where the blocks of a read are.
 #[derive(Debug)]
-pub(crate) enum Places {
+pub(crate) enum ReadFrom {
     /// The log has nothing of it.
     Backing,
+    /// Some of it is in the log.
     Pieces(Vec<Piece>),
 }
 
 impl Machine {
     /// Where somebody finds what he reads, who asks for all of it in the same poll.
-    pub(crate) fn read(&self, slot: Slot, range: LbaRange) -> Result<Places, NotNow> {
+    pub(crate) fn read(&self, slot: Slot, range: LbaRange) -> Result<ReadFrom, NotNow> {
         let facts = self.volumes.of(slot).admits(false)?;
         let sectors = sectors(range, facts.block_size);
         if self.index.is_clear(slot, sectors.clone()) {
-            return Ok(Places::Backing);
+            return Ok(ReadFrom::Backing);
         }
-        Ok(Places::Pieces(self.index.find(slot, sectors)))
+        Ok(ReadFrom::Pieces(self.index.find(slot, sectors)))
     }
 
     /// What an answer about the allocation of these blocks covers that has so many runs at `most`,

@@ -37,15 +37,15 @@ use super::destaging::{BareChange, Blocked, Job, Outcome};
 use super::event::{
     self, Destage, Effect, Effects, Event, Extent, Failure, HostChange, MayGoAround, Note, Wait,
 };
-use super::machine::{Machine, Places as Found};
+use super::machine::{Machine, ReadFrom as Found};
 use super::volumes::{DestageError, NotNow, OpenFacts};
 use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::replay;
 use journal::{
-    Again, BLOCK, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying, Piece,
-    RING_BLOCKS_MIN, Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep, Token,
-    VolumeId, Write, newest, runs,
+    Again, BLOCK, BatchWrite, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying,
+    Piece, RING_BLOCKS_MIN, Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep,
+    Token, VolumeId, newest, runs,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -433,7 +433,7 @@ impl World {
         replies
     }
 
-    fn hand_over(&mut self, write: &Write) {
+    fn hand_over(&mut self, write: &BatchWrite) {
         let header = Header::read(&write.bytes.to_vec(), OF.0, OF.1).unwrap();
         assert_eq!(header.records.len(), write.data_at.len());
         let batch = Batch {

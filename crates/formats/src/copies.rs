@@ -1,12 +1,12 @@
-//! How something is that is kept in more than one place.
+//! The state of something that is kept in several copies.
 
 use crate::Damage;
 use std::fmt;
 
-/// What was found in all places of something.
+/// What was found in all copies of something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Places {
-    /// Nothing was ever written to any of them.
+pub enum CopiesState {
+    /// Nothing was ever written to any of their places.
     Blank,
     /// All can be read that were ever written.
     Good,
@@ -19,7 +19,7 @@ pub enum Places {
     Version(Damage),
 }
 
-impl Places {
+impl CopiesState {
     /// Of blocks that `read` reads, each with the number that says which is the newest. As long as
     /// that is `first` at most, only one place has been written.
     pub fn of<'a>(
@@ -81,7 +81,7 @@ impl Places {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for CopiesState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blank => write!(f, "nothing was ever written there"),
@@ -100,7 +100,7 @@ mod test {
     const VERSION: Damage = Damage::Version { found: 2, read: 1 };
 
     /// A block's first byte says what it is.
-    fn of(places: &[u8]) -> Places {
+    fn of(places: &[u8]) -> CopiesState {
         let read = |block: &[u8]| match block.first() {
             Some(0) => Err(Damage::Foreign),
             Some(200) => Err(Damage::Checksum),
@@ -108,30 +108,30 @@ mod test {
             Some(&number) => Ok(number.into()),
             None => unreachable!("blocks have bytes"),
         };
-        Places::of(places.chunks(1), 1, read)
+        CopiesState::of(places.chunks(1), 1, read)
     }
 
     #[test]
     fn places_are_good_as_long_as_all_that_was_written_can_be_read() {
         for (places, wanted) in [
-            (&[0, 0][..], Places::Blank),
-            (&[1, 0], Places::Good),
-            (&[0, 1], Places::Good),
-            (&[3, 2], Places::Good),
-            (&[0, 2], Places::OneDamaged(Damage::Foreign)),
-            (&[200, 2], Places::OneDamaged(Damage::Checksum)),
-            (&[200, 0], Places::Damaged(Damage::Checksum)),
-            (&[200, 200], Places::Damaged(Damage::Checksum)),
-            (&[200, 201], Places::Version(VERSION)),
-            (&[2, 201], Places::Version(VERSION)),
+            (&[0, 0][..], CopiesState::Blank),
+            (&[1, 0], CopiesState::Good),
+            (&[0, 1], CopiesState::Good),
+            (&[3, 2], CopiesState::Good),
+            (&[0, 2], CopiesState::OneDamaged(Damage::Foreign)),
+            (&[200, 2], CopiesState::OneDamaged(Damage::Checksum)),
+            (&[200, 0], CopiesState::Damaged(Damage::Checksum)),
+            (&[200, 200], CopiesState::Damaged(Damage::Checksum)),
+            (&[200, 201], CopiesState::Version(VERSION)),
+            (&[2, 201], CopiesState::Version(VERSION)),
         ] {
             assert_eq!(of(places), wanted, "{places:?}");
-            assert_eq!(of(places).and(Places::Blank), wanted);
-            let other = Places::Version(VERSION);
+            assert_eq!(of(places).and(CopiesState::Blank), wanted);
+            let other = CopiesState::Version(VERSION);
             assert_eq!(of(places).and(other), other);
             assert_eq!(
                 wanted.is_usable(),
-                !matches!(wanted, Places::Damaged(_) | Places::Version(_))
+                !matches!(wanted, CopiesState::Damaged(_) | CopiesState::Version(_))
             );
         }
     }

@@ -8,33 +8,33 @@ use crate::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A zone with its place.
+/// A zone with its part of the region.
 #[derive(Clone, Copy, Debug)]
 struct Band {
     /// Operations of a hundred that go here or before.
     upto: u64,
     /// First offset.
     first: u64,
-    /// Places in it.
+    /// Blocks that begin in it.
     places: u64,
 }
 
-/// The places of one thread on one target.
-pub(crate) struct Places {
+/// The offsets of one thread's operations on one target.
+pub(crate) struct Offsets {
     block: u64,
     /// Bytes of the region.
     length: u64,
     access: Access,
     bands: Vec<Band>,
     next: u64,
-    /// How often the same place is still to be given (`-p`).
+    /// How often the same offset is still to be given (`-p`).
     repeat: (u32, u32),
     shared: Option<Arc<AtomicU64>>,
 }
 
-impl Places {
-    /// `start` is where a sequential stream begins; `outstanding` how many operations share a place
-    /// with `-p`.
+impl Offsets {
+    /// `start` is where a sequential stream begins; `outstanding` how many operations share an
+    /// offset with `-p`.
     pub(crate) fn new(
         access: Access,
         zones: &[Zone],
@@ -152,11 +152,11 @@ fn share(length: u64, percent: u8) -> u64 {
 mod test {
     use super::*;
 
-    fn places(access: Access, zones: &[Zone], block: u64, length: u64) -> Places {
-        Places::new(access, zones, (block, length), 0, 2, Arc::default())
+    fn places(access: Access, zones: &[Zone], block: u64, length: u64) -> Offsets {
+        Offsets::new(access, zones, (block, length), 0, 2, Arc::default())
     }
 
-    fn take(places: &mut Places, count: usize) -> Vec<u64> {
+    fn take(places: &mut Offsets, count: usize) -> Vec<u64> {
         let mut random = Random::new(1);
         (0..count).map(|_| places.next(&mut random)).collect()
     }
@@ -184,7 +184,7 @@ mod test {
             interlocked: true,
             parallel: false,
         };
-        let make = || Places::new(access, &[], (4, 16), 0, 1, Arc::clone(&shared));
+        let make = || Offsets::new(access, &[], (4, 16), 0, 1, Arc::clone(&shared));
         let (mut one, mut other) = (make(), make());
         let mut random = Random::new(1);
         let taken = [
