@@ -43,7 +43,7 @@ const DROPPED: Family<0> = Family::gauge(
     "Series left out because there are more than 200,000 in a family",
 );
 
-/// All of it.
+/// The answer of `/metrics` for a sample.
 #[must_use]
 pub fn text(sample: &Sample) -> String {
     let mut out = Text::default();

@@ -55,7 +55,7 @@ pub enum Provisioning {
 /// A file as a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSpec {
-    /// Where.
+    /// The file or device.
     pub path: PathBuf,
     /// Bytes in a logical block.
     pub block_size: BlockSize,

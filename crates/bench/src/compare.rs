@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// One figure of both.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// What it is.
+    /// The figure's name and unit, for people.
     pub name: String,
     /// In the first result.
     pub before: f64,

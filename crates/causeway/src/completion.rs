@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Generation,
     /// Where targets can be reached.
     PortalGroup,
-    /// One of these.
+    /// One of these words.
     Words(&'static [&'static str]),
 }
 

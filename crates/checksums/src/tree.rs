@@ -177,7 +177,7 @@ pub struct NodeWrite {
     pub generation: Generation,
     /// Where to, in bytes.
     pub at: u64,
-    /// What.
+    /// The page as it is written, sealed.
     pub bytes: Vec<u8>,
 }
 

@@ -203,7 +203,7 @@ pub struct DirEntry {
 pub struct Space {
     /// Which file system it is: the same number, the same room.
     pub file_system: u64,
-    /// All of it.
+    /// The size of the file system, used and unused.
     pub total: u64,
     /// What this program may still use.
     pub available: u64,

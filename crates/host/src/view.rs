@@ -23,7 +23,7 @@ pub struct ProcessView<V> {
 pub struct VolumeView {
     /// The process that has it open.
     pub pid: u32,
-    /// How it is.
+    /// Its paths, their states and their counters.
     #[serde(flatten)]
     pub status: Status,
 }
@@ -31,7 +31,7 @@ pub struct VolumeView {
 /// A volume with the plan in force; one that chooses its paths by itself has none.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlannedVolume {
-    /// How it is.
+    /// Its paths, their states and their counters.
     pub volume: Status,
     /// The planner's choice of paths, which is in force.
     pub plan: Option<Plan>,

@@ -91,7 +91,7 @@ pub enum Kind {
 /// One key of the standard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
-    /// Which one.
+    /// The key's number in this program's tables.
     pub id: KeyId,
     /// As it stands in a text segment, before the `=`.
     pub name: &'static str,

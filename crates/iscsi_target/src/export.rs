@@ -99,7 +99,7 @@ pub struct Redirect {
 /// One logical unit for one host.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// For whom.
+    /// The host that reaches it.
     pub host: Arc<Host>,
     /// Under which number.
     pub lun: u16,

@@ -108,7 +108,7 @@ pub struct Change {
     pub range: LbaRange,
     /// How large a block is.
     pub block_size: BlockSize,
-    /// What was done.
+    /// Whether blocks were written, zeroed or given back, or only noted.
     pub kind: Kind,
 }
 

@@ -56,7 +56,7 @@ pub enum Source {
 pub struct Piece {
     /// Sectors of 512 bytes of the volume.
     pub sectors: Range<u64>,
-    /// Where they are.
+    /// Whether the log or the backing volume has them, they are zeroes, or they are lost.
     pub source: Source,
 }
 

@@ -38,7 +38,7 @@ pub struct Wanted {
     pub range: LbaRange,
     /// How large a block is.
     pub block_size: BlockSize,
-    /// What is done.
+    /// Whether blocks are written, zeroed or given back, or only noted.
     pub kind: Kind,
     /// The data of a write, as long as its blocks; else nothing.
     pub data: Buf,

@@ -35,7 +35,7 @@ const WINDOW_BLOCKS: u64 = 1024;
 /// A batch that was stable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Which, and where.
+    /// The batch's number and position in the ring.
     pub place: BatchPosition,
     /// Its changes that are as they were made.
     pub records: Vec<Record>,

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct LabError {
     /// What happened.
     pub what: String,
-    /// What to do.
+    /// The next step for whoever runs the lab.
     pub next: String,
     /// What kind of failure it is.
     pub kind: Kind,

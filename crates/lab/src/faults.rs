@@ -150,7 +150,7 @@ pub struct FaultsReport {
     pub lab: &'static str,
     /// How it was measured.
     pub options: FaultsOptions,
-    /// On what.
+    /// Hosts, switches and cards of the run.
     pub topology: Topology,
     /// The faults.
     pub rows: Vec<FaultsRow>,
@@ -163,7 +163,7 @@ pub struct FaultsRow {
     pub fault: &'static str,
     /// Which time, from 1.
     pub round: u32,
-    /// What it is.
+    /// One line about the fault, for people.
     pub title: &'static str,
     /// When it began, in seconds from the first bytes of the load.
     pub from_seconds: f64,

@@ -132,7 +132,7 @@ pub struct MpioReport {
     pub lab: &'static str,
     /// How it was measured.
     pub options: MpioOptions,
-    /// On what.
+    /// Hosts, switches and cards of the run.
     pub topology: Topology,
     /// The machines and links that the published figures are of.
     pub published_rig: String,
@@ -149,7 +149,7 @@ pub struct MpioReport {
 pub struct MpioRow {
     /// Its letter, or `ours`.
     pub test: &'static str,
-    /// What it is.
+    /// One line about the test, for people.
     pub title: &'static str,
     /// What the model leaves out, where it is one.
     pub model: Option<&'static str>,

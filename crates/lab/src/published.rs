@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// All of them.
+/// The figures of the file, by the test that they belong to.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(crate) struct Published {
     pub(crate) mpio_topologies: Topologies,
@@ -19,7 +19,7 @@ pub(crate) struct Topologies {
     pub(crate) row: Vec<TopologyRow>,
 }
 
-/// One of them.
+/// The published figures of one topology.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(crate) struct TopologyRow {
     pub(crate) test: String,
@@ -39,9 +39,9 @@ pub struct Pair {
 /// Commands per path before round robin goes on to the next.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Switching {
-    /// On what it was measured.
+    /// The machines on which it was measured.
     pub rig: String,
-    /// With what.
+    /// The load with which it was measured.
     pub workload: String,
     /// Commands that go to a path before the next one is used, as the product comes.
     pub default_commands_per_path: u32,

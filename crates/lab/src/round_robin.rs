@@ -42,7 +42,7 @@ pub struct RoundRobinReport {
     pub lab: &'static str,
     /// How it was measured.
     pub options: RoundRobinOptions,
-    /// On what.
+    /// Hosts, switches and cards of the run.
     pub topology: Topology,
     /// One link alone, MB/s.
     pub one_link_mbps: f64,

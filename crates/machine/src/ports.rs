@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub struct UnknownPort {
     /// What was asked for.
     pub asked: String,
-    /// What there is.
+    /// Addresses and NICs of this host that could be named.
     pub known: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ pub struct Entry {
     pub title: &'static str,
     /// Why it happens.
     pub cause: &'static str,
-    /// What to do.
+    /// The next step for the administrator.
     pub next_step: &'static str,
     /// The HTTP status that carries it.
     pub status: u16,

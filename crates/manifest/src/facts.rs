@@ -337,7 +337,7 @@ pub struct PoolFacts {
     pub name: String,
     /// The directory, the members or the cluster's pool, as `node.toml` has them.
     pub path: String,
-    /// All of it.
+    /// The size of the whole pool, used and unused.
     pub total: u64,
     /// What may still be used; less than what is not used where the file system keeps some for
     /// root.

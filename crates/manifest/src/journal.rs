@@ -18,7 +18,7 @@ pub enum JournalState {
 }
 
 impl JournalState {
-    /// All of them.
+    /// Every state, for metrics, which show each as a series.
     pub const ALL: [Self; 3] = [Self::Open, Self::Failed, Self::Missing];
 
     /// As files and labels write it.
@@ -55,7 +55,7 @@ pub struct LostBlocks {
 pub struct DestageError {
     /// The LUN; the journal's number of it, where no LUN has it any more.
     pub lun: String,
-    /// Why.
+    /// Why the backing volume does not take them.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ pub struct DestageError {
 pub struct JournalFacts {
     /// Its file or device.
     pub path: String,
-    /// How it is.
+    /// Whether it is open; if not, why is in `problem`.
     pub state: JournalState,
     /// Why it cannot be used, or takes no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ pub enum JournalOp {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct JournalRequest {
-    /// What to do.
+    /// Whether it is opened anew, or given up.
     pub operation: JournalOp,
     /// The pool's name once more, where writes are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,7 +270,7 @@ pub struct JournalOutcome {
 pub struct LunJournal {
     /// The journal's file or device.
     pub path: String,
-    /// How it is.
+    /// Whether the journal is open, failed or missing.
     pub state: JournalState,
     /// Why the LUN's writes cannot be destaged, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]

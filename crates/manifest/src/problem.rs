@@ -70,7 +70,7 @@ pub struct Details {
     pub code: Code,
     /// Why such a thing happens.
     pub cause: String,
-    /// What to do.
+    /// The next step for the administrator; may be empty.
     pub hint: String,
     /// Where several rules are broken: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,7 +4,7 @@ use crate::code::Code;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What to do.
+/// What a request asks of a scrub.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum ScrubOp {
@@ -122,7 +122,7 @@ impl JournalScrub {
 /// A LUN's scrub: the one that runs, or the last one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct ScrubFacts {
-    /// How it is.
+    /// Whether it runs, was stopped, was given up or has finished.
     pub state: ScrubState,
     /// Why it was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]

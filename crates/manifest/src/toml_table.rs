@@ -28,7 +28,7 @@ pub struct Mistake {
     pub key: String,
     /// What is wrong and what would be right.
     pub message: String,
-    /// The kind.
+    /// The code of the mistake, for `causeway explain`.
     pub code: Code,
     /// Nothing stands there that is wrong: the key is absent, and the line is that of the table
     /// which lacks it.

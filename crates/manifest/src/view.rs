@@ -299,7 +299,7 @@ pub struct GrantView {
     pub host: String,
     /// Through which target.
     pub target: String,
-    /// What.
+    /// The name of the LUN that may be used.
     pub lun: String,
     /// The number by which the host knows the LUN.
     pub lun_id: u16,

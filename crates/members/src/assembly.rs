@@ -14,7 +14,7 @@ use std::fmt;
 /// Something that was inspected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Where.
+    /// The path that was inspected.
     pub path: String,
     /// The device's serial number, where it has one.
     pub serial: Option<String>,

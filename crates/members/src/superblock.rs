@@ -105,7 +105,7 @@ pub enum SidecarKind {
 }
 
 impl SidecarKind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Checksums, Self::Changes, Self::Coming];
 
     /// The digit in place of a LUN's first one. No identifier begins with it.

@@ -54,7 +54,7 @@ pub enum Command {
 /// One request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What.
+    /// The operation that the client asks for.
     pub command: Command,
     /// NBD_CMD_FLAG_*.
     pub flags: u16,

@@ -23,7 +23,7 @@ const DIRECTORY: &str = "pools";
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Remembered {
     id: String,
-    /// Where it was.
+    /// The path of its device or file.
     pub path: String,
     /// The serial number of its device.
     #[serde(default, skip_serializing_if = "Option::is_none")]

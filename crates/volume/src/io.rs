@@ -275,7 +275,8 @@ pub struct Origin {
     pub trace: TraceId,
     /// When the answer loses its use.
     pub deadline: Option<Deadline>,
-    /// What it is for.
+    /// For a host, a repair, a resynchronisation or a scrub: layers that queue serve them in that
+    /// order.
     pub class: Class,
     /// The writer's right.
     pub fence: Fence,
@@ -349,7 +350,7 @@ pub type ExtentList = SmallVec<[Extent; 1]>;
 pub struct Extent {
     /// Which blocks.
     pub range: LbaRange,
-    /// What they are.
+    /// Whether they have space and contents.
     pub kind: ExtentKind,
 }
 

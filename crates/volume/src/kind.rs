@@ -22,7 +22,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// All of them.
+    /// Every kind, in the order of the counters.
     pub const ALL: [Self; 7] = [
         Self::Read,
         Self::Write,

@@ -94,9 +94,9 @@ pub struct Shape {
     pub block_count: BlockCount,
     /// Logical blocks in a physical one, as a power of two.
     pub physical_block_exponent: u8,
-    /// How much at once.
+    /// How much one operation may cover.
     pub limits: Limits,
-    /// What at all.
+    /// Which operations it can do.
     pub caps: Caps,
     /// Which change of the facts this is.
     pub epoch: Epoch,

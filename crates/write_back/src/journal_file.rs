@@ -307,7 +307,7 @@ impl Journal {
         })
     }
 
-    /// Where it is.
+    /// The journal's file or device.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -124,7 +124,7 @@ impl Text {
         self.dropped
     }
 
-    /// All of it.
+    /// The lines that were written so far.
     pub(super) fn into_text(self) -> String {
         self.text
     }

@@ -38,12 +38,12 @@ pub trait Watcher {
 /// Nobody.
 impl Watcher for () {}
 
-/// What to do, on what.
+/// A run that is ordered: its options and its targets.
 #[derive(Clone)]
 pub struct Job {
-    /// What.
+    /// The load, in diskspd's options.
     pub options: Options,
-    /// On what.
+    /// Volumes that the load goes to.
     pub targets: Vec<Target>,
     /// The bytes of `-Z<size>,<file>`.
     pub source: Option<Buf>,

@@ -67,7 +67,7 @@ pub(super) struct Features {
 /// Everything that is known of a unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnitFacts {
-    /// Who it is.
+    /// What names it, and how large it is.
     pub identity: Identity,
     /// What is said of it: vendor, product, revision.
     pub description: String,

@@ -27,7 +27,7 @@ const PAGES_AT_ONCE: usize = 32;
 /// What a map is made for.
 #[derive(Clone, Debug)]
 pub struct MapSpec {
-    /// Where it is to be.
+    /// The file or region that will hold it.
     pub sidecar: Sidecar,
     /// The volume's number.
     pub volume: [u8; 16],

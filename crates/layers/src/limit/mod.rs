@@ -108,7 +108,7 @@ impl Limit {
         self.0.on.load(Ordering::Acquire)
     }
 
-    /// What it did.
+    /// How many operations it made wait since the start, and for how long.
     #[must_use]
     pub fn deferred(&self) -> Deferred {
         let state = self.0.lock();

@@ -89,7 +89,7 @@ impl Job {
         self.stopped.set(true);
     }
 
-    /// Does it.
+    /// Scrubs to the end, or until it is stopped.
     pub async fn run(self: Rc<Self>, core: CoreHandle) -> End {
         let mut sampled = Now(0);
         let mut kept = core.now();

@@ -236,7 +236,7 @@ pub struct GrantKey {
     pub host: String,
     /// Through which target.
     pub target: String,
-    /// What.
+    /// The name of the LUN that may be used.
     pub lun: String,
 }
 

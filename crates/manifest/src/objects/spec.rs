@@ -177,7 +177,7 @@ impl Serialize for SecretSpec {
 pub struct GrantSpec {
     /// Who may.
     pub host: String,
-    /// What.
+    /// The name of the LUN that may be used.
     pub lun: String,
     /// Through which target; where absent, the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub struct Adopted {
     /// The wanted name; where it is taken, it gets a number behind it.
     pub name: String,
-    /// What it is.
+    /// The LUN's fields, as they will be stored.
     pub lun: Lun,
 }
 

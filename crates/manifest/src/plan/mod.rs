@@ -230,11 +230,11 @@ pub enum Verb {
 /// One step of a plan.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Action {
-    /// What is done.
+    /// Whether the object is made, changed, removed and so on.
     pub verb: Verb,
     /// To which kind of object.
     pub section: Section,
-    /// To which one.
+    /// The object's name.
     pub name: String,
     /// The properties, in words; may be empty.
     pub detail: String,

@@ -172,7 +172,7 @@ pub enum Seen {
     Want(Wanted),
 }
 
-/// What to do.
+/// What the machine of a path asks of its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Do {
     /// Connect, log in with the path's own ISID, check identity, size and reservations; then

@@ -52,9 +52,9 @@ pub enum Role {
 pub struct PlannedPath {
     /// Its name.
     pub path: PathName,
-    /// What it is for.
+    /// Whether it carries I/O, is only logged in, is not logged in, or cannot be used.
     pub role: Role,
-    /// Why.
+    /// Why it has that role.
     pub reason: Reason,
     /// The host's address; `None` where it is barred.
     pub source: Option<IpAddr>,
@@ -88,7 +88,7 @@ pub struct Plan {
     pub paths: Vec<PlannedPath>,
     /// Sum of the active paths' speeds, in bits per second.
     pub bandwidth: Speed,
-    /// How.
+    /// The algorithm that chose the active paths.
     pub method: Method,
     /// What to do when one element is lost: for each that a path stands on.
     pub contingencies: Vec<Contingency>,
@@ -143,7 +143,7 @@ pub struct StreamLimit {
     pub speed: Speed,
     /// Which end limits.
     pub end: Ends,
-    /// By what.
+    /// By the port's speed, or by that of one link of its team.
     pub by: Limit,
 }
 

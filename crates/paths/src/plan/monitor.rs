@@ -59,7 +59,7 @@ pub enum Trouble {
     Recovered(PathName),
 }
 
-/// What to do.
+/// A change of the plan, for whoever keeps sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Send I/O on this path; log it in first if it is cold.

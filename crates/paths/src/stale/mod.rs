@@ -144,7 +144,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What to do.
+/// What the pending table asks of its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decide {
     /// Choose a path, and send the command on it.

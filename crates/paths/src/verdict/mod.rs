@@ -111,7 +111,7 @@ pub struct Row {
     pub asc: Option<u8>,
     /// ADDITIONAL SENSE CODE QUALIFIER; `None`: any.
     pub ascq: Option<u8>,
-    /// What to do.
+    /// How the initiator reacts to such a sense.
     pub verdict: Verdict,
     /// In words.
     pub why: &'static str,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Everything that was measured.
 pub struct BenchReport {
-    /// On what.
+    /// Facts of the machine, each with its name.
     pub machine: Vec<(&'static str, String)>,
     /// How much.
     pub effort: Effort,

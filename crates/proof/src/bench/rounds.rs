@@ -27,7 +27,7 @@ pub struct Effort {
 /// A case with every server's rounds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What was done.
+    /// The load of its rounds.
     pub case: Case,
     /// Names of the servers.
     pub servers: Vec<String>,
@@ -94,9 +94,9 @@ pub fn load() -> f64 {
 pub struct Variant<'a> {
     /// For people.
     pub name: &'a str,
-    /// Where.
+    /// The unit that is loaded.
     pub unit: &'a Unit,
-    /// What.
+    /// The load.
     pub case: Case,
 }
 

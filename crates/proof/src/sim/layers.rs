@@ -63,7 +63,7 @@ impl fmt::Debug for Composition {
 }
 
 impl Composition {
-    /// All of them.
+    /// Every stack of layers that a LUN may have.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let modes = [Mode::WriteThrough, Mode::WriteBack, Mode::Volatile];

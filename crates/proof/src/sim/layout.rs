@@ -18,7 +18,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// All of them.
+    /// Every layout of a pool.
     pub const ALL: [Self; 3] = [Self::One, Self::Span, Self::Stripe];
 
     pub(super) const fn columns(self) -> u64 {

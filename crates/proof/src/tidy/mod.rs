@@ -13,7 +13,7 @@
 //! 6. No line of a comment has over 100 columns.
 //! 7. Metrics and `docs/metrics.md` name the same families.
 //! 8. No text has a word that the glossary has retired.
-//! 9. No public item has a comment that only repeats its name.
+//! 9. No public item has a comment that only repeats its name, or has no word but fillers.
 //! 10. Titles of commits have 72 columns at most, and a commit of over 1,000 lines moves or renames
 //!     what was there, and says so.
 //! 11. No two public types of a crate share a name, and none has one of the prelude's.

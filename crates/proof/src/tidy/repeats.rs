@@ -1,4 +1,5 @@
-//! Comments of public items that say no more than the name does: a reader has read them twice.
+//! Comments of public items that say no more than the name does, or nothing at all ("What it is."):
+//! a reader has read them for nothing.
 
 use super::Finding;
 use super::lexer::{self, Kind, Token};
@@ -8,13 +9,13 @@ use std::collections::BTreeSet;
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
-        for (name, line) in repeated(&file.text) {
+        for (name, line) in empty(&file.text) {
             findings.push(Finding {
                 subject: "items".to_owned(),
                 count: 1,
                 complaint: format!(
-                    "{}:{line}: the comment of `{name}` only repeats its name: say what nobody can guess, such as \
-                     its unit, its bounds or why it is there",
+                    "{}:{line}: the comment of `{name}` says no more than its name: say what nobody can guess, such \
+                     as its unit, its bounds or why it is there",
                     file.path
                 ),
             });
@@ -24,8 +25,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Names and lines of the public items and fields whose comments have no word that their names have
-/// not.
-fn repeated(source: &str) -> Vec<(String, usize)> {
+/// not, or no word but fillers.
+fn empty(source: &str) -> Vec<(String, usize)> {
     let tokens = lexer::tokens(source);
     let mut out = Vec::new();
     let mut at = 0;
@@ -36,10 +37,12 @@ fn repeated(source: &str) -> Vec<(String, usize)> {
             continue;
         }
         at = after;
+        let is_filler = words.iter().all(|it| FILLERS.contains(&it.as_str()));
+        let words: BTreeSet<String> = words.iter().map(|it| stem(it)).collect();
         if let Some(name) = public_name(&tokens[at..]) {
             let of_name: BTreeSet<String> =
                 lexer::words(name.text).iter().map(|it| stem(it)).collect();
-            if words.is_subset(&of_name) {
+            if is_filler || words.is_subset(&of_name) {
                 out.push((name.text.to_owned(), name.line));
             }
         }
@@ -47,8 +50,7 @@ fn repeated(source: &str) -> Vec<(String, usize)> {
     out
 }
 
-/// The stems of the words that say something in the documentation that begins at `at`, and where it
-/// has ended.
+/// The words that are not silent in the documentation that begins at `at`, and where it has ended.
 fn comment(tokens: &[Token<'_>], at: usize) -> (BTreeSet<String>, usize) {
     let lines = tokens[at..]
         .iter()
@@ -59,7 +61,7 @@ fn comment(tokens: &[Token<'_>], at: usize) -> (BTreeSet<String>, usize) {
         let chunks = line.text.split(|it: char| !lexer::is_of_word(it));
         for word in chunks.flat_map(lexer::words) {
             if !SILENT.contains(&word.as_str()) {
-                words.insert(stem(&word));
+                words.insert(word);
             }
         }
         after += 1;
@@ -72,6 +74,12 @@ const SILENT: [&str; 38] = [
     "a", "an", "and", "are", "as", "at", "be", "been", "by", "for", "from", "get", "gets", "has",
     "have", "here", "if", "in", "into", "is", "it", "its", "of", "on", "or", "return", "returns",
     "s", "so", "that", "the", "there", "this", "to", "was", "which", "whose", "with",
+];
+
+/// Words that ask or point, in order: a comment of these alone leaves the reader with the question.
+const FILLERS: [&str; 22] = [
+    "all", "did", "do", "does", "done", "had", "he", "how", "kind", "one", "them", "these", "they",
+    "thing", "those", "were", "what", "when", "where", "who", "whom", "why",
 ];
 
 /// Words that may stand between `pub` and the name of an item.
@@ -132,7 +140,7 @@ mod test {
     use super::*;
 
     fn names(source: &str) -> Vec<String> {
-        repeated(source).into_iter().map(|(name, _)| name).collect()
+        empty(source).into_iter().map(|(name, _)| name).collect()
     }
 
     #[test]
@@ -147,7 +155,27 @@ mod test {
         let source = source.join("\n");
         let wanted = ["Shard", "size_of_shard", "set_size", "empty", "OpenShards"];
         assert_eq!(names(&source), wanted);
-        assert_eq!(repeated(&source)[2].1, 8);
+        assert_eq!(empty(&source)[2].1, 8);
+    }
+
+    #[test]
+    fn a_comment_of_fillers_is_found_where_one_word_that_says_something_is_enough() {
+        let said = [
+            "What.",
+            "The kind.",
+            "What it is.",
+            "What there is.",
+            "All of them.",
+            "How they are.",
+        ];
+        for comment in said {
+            let source = format!("/// {comment}\npub struct Shard;");
+            assert_eq!(names(&source), ["Shard"], "{comment}");
+        }
+        for comment in ["What it costs.", "All of them, in order.", "How often."] {
+            let source = format!("/// {comment}\npub struct Shard;");
+            assert_eq!(names(&source), Vec::<String>::new(), "{comment}");
+        }
     }
 
     #[test]

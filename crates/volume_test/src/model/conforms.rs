@@ -52,7 +52,7 @@ impl Plan {
 /// How many operations of each kind went well, and how many failed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Done, by kind.
+    /// Operations that ended well, by kind.
     pub done: BTreeMap<OpKind, u32>,
     /// Operations that ended with an error.
     pub failed: u32,

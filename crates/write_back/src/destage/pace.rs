@@ -25,7 +25,7 @@ pub(crate) struct Pressure {
     pub(crate) round: Duration,
 }
 
-/// What to do.
+/// What the destager does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
     /// Destage now.

@@ -147,7 +147,7 @@ impl Job {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Outcome {
     pub(crate) jobs: Vec<Job>,
-    /// Which of them.
+    /// Jobs whose writes failed, by their places in `jobs`.
     pub(crate) failed: BTreeSet<usize>,
     /// Volumes that something was written to.
     pub(crate) touched: BTreeSet<Slot>,

@@ -64,7 +64,7 @@ pub struct RingStatus {
 pub const LOST_MAX: usize = 100;
 
 impl Ring {
-    /// How it is.
+    /// The ring's counts and gauges now; `number`: which one of the journal it is.
     pub(crate) fn status(&self, number: u32) -> RingStatus {
         let (machine, counts) = (self.machine(), *self.counts.borrow());
         let (now, admitted) = (self.core.now(), self.permits.used());

@@ -65,7 +65,7 @@ pub(crate) enum NotNow {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooManyVolumes;
 
-/// All of them.
+/// The volumes of a ring, by slot and by identifier.
 #[derive(Clone, Default)]
 pub(crate) struct Volumes {
     slots: BTreeMap<VolumeId, Slot>,

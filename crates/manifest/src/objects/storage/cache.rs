@@ -28,7 +28,7 @@ pub enum CacheMode {
 }
 
 impl CacheMode {
-    /// All of them.
+    /// Every mode, for files and help.
     pub const ALL: [Self; 3] = [Self::WriteThrough, Self::WriteBack, Self::Volatile];
 
     /// As files and commands write it.

@@ -24,7 +24,7 @@ pub enum TaskAbortedStatus {
 }
 
 impl TaskAbortedStatus {
-    /// All of them.
+    /// Every value, for files and help.
     pub const ALL: [Self; 3] = [Self::Host, Self::On, Self::Off];
 
     /// As files and commands write it.

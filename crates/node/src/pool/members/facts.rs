@@ -83,7 +83,7 @@ impl MemberPool {
         self.unsaved.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Where that is.
+    /// The file in `state_dir` that remembers the members.
     pub(crate) fn memory(&self) -> &Path {
         &self.memory
     }
@@ -225,7 +225,7 @@ impl MemberPool {
         }
     }
 
-    /// All of it.
+    /// The pool and its members as `pool show` has them.
     pub(crate) fn facts(&self) -> MemberPoolFacts {
         let problem = self.problem();
         let notes = self.notes.borrow().clone();

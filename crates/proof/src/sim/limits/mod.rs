@@ -64,11 +64,11 @@ pub enum Backing {
 }
 
 impl Backing {
-    /// All of them.
+    /// Every kind of storage below the unit.
     pub const ALL: [Self; 4] = [Self::Thin, Self::Thick, Self::Device, Self::Memory];
 }
 
-/// What was done.
+/// Counts of the commands of a run, by how they ended.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct LimitTally {
     /// Commands that ended well.

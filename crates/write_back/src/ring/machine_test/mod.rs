@@ -58,7 +58,7 @@ const OF: (JournalId, u32) = (JournalId([7; 16]), 0);
 #[derive(Clone, Copy)]
 struct Places {
     count: u64,
-    /// Of one.
+    /// Sectors of one place.
     sectors: u64,
 }
 
