@@ -76,9 +76,9 @@ pub struct CoreUnit {
     /// A command waits until that is less.
     is_waited_for: Cell<bool>,
     immediate_flush: Cell<ImmediateFlush>,
-    /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of
-    /// the store in its hands of which nobody knows whether they are as the state says, after a
-    /// save that failed.
+    /// Changes of the state are made one at a time, on the home core: whoever makes one has this
+    /// lock. Behind it are the entries of the store whose last save failed: they may differ from
+    /// the state, and are saved once more with the next change.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
 }
 

@@ -24,9 +24,9 @@ pub(crate) fn done<'a, T: 'a>(answer: T) -> Doing<'a, T> {
     Box::pin(std::future::ready(answer))
 }
 
-/// The blocks of one LUN, open. What a kind does not say is so: it has nothing to report.
+/// The blocks of one LUN, open. A method that a kind does not implement reports nothing.
 pub(crate) trait Leaf {
-    /// They as a volume.
+    /// The blocks as a volume, which the layers stand on.
     fn volume(&self) -> Arc<dyn Volume>;
 
     /// Makes room for so many bytes, which read as zeroes behind the first `now`. Hosts see nothing
