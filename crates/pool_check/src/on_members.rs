@@ -38,7 +38,7 @@ impl OnMembers {
             Layout::Span => table.chunk_bytes,
             Layout::Stripe { unit_bytes } => u64::from(unit_bytes),
         };
-        Some(Ok(Rc::new(Stands {
+        Some(Ok(Rc::new(SidecarFile {
             files: self.0.clone(),
             extents,
             unit,
@@ -46,16 +46,16 @@ impl OnMembers {
     }
 }
 
-/// One of them, as a file.
+/// One of these sidecars, as a file over the members that have its parts.
 #[derive(Clone)]
-struct Stands {
+struct SidecarFile {
     files: BTreeMap<u16, Rc<dyn File>>,
     extents: Vec<Extent>,
     /// Bytes after which the next member has its turn.
     unit: u64,
 }
 
-impl Stands {
+impl SidecarFile {
     /// The member that holds a byte, where on it, and how many bytes follow there.
     fn at(&self, byte: u64) -> Option<(u16, u64, u64)> {
         let mut begin = 0;
@@ -110,7 +110,7 @@ impl Stands {
     }
 }
 
-impl File for Stands {
+impl File for SidecarFile {
     fn facts(&self) -> FileFacts {
         let first = self.files.values().next();
         first.expect("it lies on members that are there").facts()

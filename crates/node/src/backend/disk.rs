@@ -1,6 +1,6 @@
 //! Files and devices: what a LUN has of them, and block devices that are a LUN's alone.
 
-use super::door::{Backend, Doing, Leaf, done};
+use super::door::{Backend, Leaf, Work, done};
 use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::block_size;
 use backends::DiskVolume;
@@ -78,7 +78,7 @@ impl Leaf for DiskLeaf {
         core: &'a CoreHandle,
         _: u64,
         bytes: u64,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         let (volume, wanted) = (&self.0, ByteCount(bytes));
         Box::pin(async move {
             if wanted <= volume.shape().byte_count() {
@@ -97,7 +97,7 @@ impl Leaf for DiskLeaf {
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>> {
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
         let (volume, kept) = (&self.0, ByteCount(bytes));
         Box::pin(async move {
             if kept >= volume.shape().byte_count() {
@@ -136,7 +136,7 @@ pub(crate) fn lacked_space(parts: &[Arc<DiskVolume>]) -> Option<Vec<PathBuf>> {
 }
 
 impl Backend for Device {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             // Opened now, so that a mistake in the path is reported before anything is stored.
             let fences = LogicalUnit::fences_for();
@@ -159,13 +159,13 @@ impl Backend for Device {
         core: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>> {
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         let opening = backends::open_block(core, &self.0, block_size(lun), fences);
         Box::pin(DiskLeaf::open(core, lun, &self.0, opening))
     }
 
     /// The device stays as it is.
-    fn destroy<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn destroy<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 

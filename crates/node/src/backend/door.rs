@@ -16,11 +16,11 @@ use std::sync::Arc;
 use units::BlockCount;
 use volume::{Fences, OpenError, Volume};
 
-/// Work of a backend.
-pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+/// Work of a backend, on its core; it may borrow from whoever asked for it.
+pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Work that is done.
-pub(crate) fn done<'a, T: 'a>(answer: T) -> Doing<'a, T> {
+/// Work that has ended already, with this answer.
+pub(crate) fn done<'a, T: 'a>(answer: T) -> Work<'a, T> {
     Box::pin(std::future::ready(answer))
 }
 
@@ -36,14 +36,14 @@ pub(crate) trait Leaf {
         core: &'a CoreHandle,
         now: u64,
         bytes: u64,
-    ) -> Doing<'a, Result<(), Problem>>;
+    ) -> Work<'a, Result<(), Problem>>;
 
     /// The volume shows so many blocks at least, for which room was made.
     fn extend(&self, _: BlockCount) {}
 
     /// Gives back what is beyond so many bytes, which nobody uses any more; fine where there is no
     /// such thing.
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>>;
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>>;
 
     /// Bytes of a file or device that is the LUN's alone, which may be more than the LUN has.
     fn own_bytes(&self) -> Option<u64> {
@@ -77,7 +77,7 @@ pub(crate) trait Leaf {
     }
 
     /// Lets go of what it has open: nobody uses it any more.
-    fn close<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+    fn close<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, ()> {
         done(())
     }
 }
@@ -85,7 +85,7 @@ pub(crate) trait Leaf {
 /// A kind of backend: makes, opens and destroys what LUNs stand on.
 pub(crate) trait Backend {
     /// Makes what a new LUN needs before it can be opened.
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>>;
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>>;
 
     /// Opens the blocks of a LUN.
     fn open<'a>(
@@ -93,10 +93,10 @@ pub(crate) trait Backend {
         core: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>>;
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>>;
 
     /// Destroys what a LUN has, where that is the LUN's alone to have.
-    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>>;
+    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>>;
 
     /// The file or device that is opened for a LUN, where there is one.
     fn file(&self, _: &Lun) -> Option<PathBuf> {
@@ -113,9 +113,9 @@ pub(crate) struct PoolIdentity {
     pub(crate) has_journal: bool,
 }
 
-/// What is known of a LUN in its pool.
+/// The record of a LUN as its pool has it: nothing, where there is none.
 #[derive(Clone, Default)]
-pub(crate) struct Stands {
+pub(crate) struct Stored {
     /// Its file's text, where it stands in a file.
     pub(crate) text: Option<Vec<u8>>,
     /// What that says.
@@ -138,7 +138,7 @@ pub(crate) trait Pool: Backend {
     fn missing(&self) -> Option<OpenError>;
 
     /// A change that makes, opens or destroys something in it may begin.
-    fn is_ready(&self) -> Doing<'_, Result<(), Problem>> {
+    fn is_ready(&self) -> Work<'_, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -149,35 +149,32 @@ pub(crate) trait Pool: Backend {
     }
 
     /// As `pool show` shows it, and the file system that it shares with others.
-    fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)>;
+    fn facts(&self, promised: Promised) -> Work<'_, (PoolFacts, Option<u64>)>;
 
     /// Bytes that LUNs take by NAA identifier, where their leaves do not know.
-    fn usage(&self) -> Doing<'_, BTreeMap<String, u64>> {
+    fn usage(&self) -> Work<'_, BTreeMap<String, u64>> {
         done(BTreeMap::new())
     }
 
     /// Probes whether something of it went, came back or fills up, about once a second.
-    fn watch(&self) -> Doing<'_, ()>;
+    fn watch(&self) -> Work<'_, ()>;
 
     /// Writes again what it could not write down of itself.
-    fn write_down(&self) -> Doing<'_, ()>;
+    fn write_down(&self) -> Work<'_, ()>;
 
-    /// What stands of a LUN in it; `None`: it does not answer in time, which `soon` asks for.
-    fn stands<'a>(&'a self, lun: &'a Lun, soon: bool) -> Doing<'a, Option<Stands>>;
+    /// What is stored of a LUN in it; `None`: it does not answer in time, which `soon` asks for.
+    fn stored<'a>(&'a self, lun: &'a Lun, soon: bool) -> Work<'a, Option<Stored>>;
 
     /// Writes down in it what this LUN is, as `text`.
     fn write_record<'a>(
         &'a self,
         record: &'a LunRecord,
         text: Vec<u8>,
-    ) -> Doing<'a, Result<(), OpenError>>;
+    ) -> Work<'a, Result<(), OpenError>>;
 
     /// The same of many; the NAA identifiers of those that could not be written, with the reason.
     /// A kind that can write them together does so.
-    fn write_records<'a>(
-        &'a self,
-        records: &'a [LunRecord],
-    ) -> Doing<'a, Vec<(String, OpenError)>> {
+    fn write_records<'a>(&'a self, records: &'a [LunRecord]) -> Work<'a, Vec<(String, OpenError)>> {
         Box::pin(async move {
             let mut failed = Vec::new();
             for record in records {
@@ -191,27 +188,27 @@ pub(crate) trait Pool: Backend {
     }
 
     /// What nobody had, or no object named, is this LUN from now on, and says so.
-    fn adopt<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn adopt<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
     /// LUNs in it that are none of these, by NAA identifier.
-    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Doing<'a, Vec<Orphan>>;
+    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Work<'a, Vec<Orphan>>;
 
     /// What it says of the newest objects that were stored.
-    fn saved(&self) -> Doing<'_, Option<Vec<u8>>>;
+    fn saved(&self) -> Work<'_, Option<Vec<u8>>>;
 
     /// Writes down what was stored last, unless it says that or something newer.
-    fn write_saved(&self, saved: SavedText) -> Doing<'_, Result<(), OpenError>>;
+    fn write_saved(&self, saved: SavedText) -> Work<'_, Result<(), OpenError>>;
 
     /// Gives back what a crash left a LUN too much; `true`: there was something.
-    fn trim<'a>(&'a self, _: &'a Lun) -> Doing<'a, Result<bool, OpenError>> {
+    fn trim<'a>(&'a self, _: &'a Lun) -> Work<'a, Result<bool, OpenError>> {
         done(Ok(false))
     }
 
     /// Reads what it keeps of itself and reports what is damaged, a sentence each; `None`: it keeps
     /// nothing. No change is under way meanwhile.
-    fn damaged(&self) -> Option<Doing<'_, Vec<String>>> {
+    fn damaged(&self) -> Option<Work<'_, Vec<String>>> {
         None
     }
 }
@@ -220,13 +217,13 @@ pub(crate) trait Pool: Backend {
 /// are checksums and history.
 pub(crate) trait KeepsJournal {
     /// Which pool it is; `None`: nothing says that yet.
-    fn identity(&self) -> Doing<'_, Result<Option<PoolIdentity>, OpenError>>;
+    fn identity(&self) -> Work<'_, Result<Option<PoolIdentity>, OpenError>>;
 
     /// Its number, which is made where there is none.
-    fn number(&self) -> Doing<'_, Result<[u8; 16], OpenError>>;
+    fn number(&self) -> Work<'_, Result<[u8; 16], OpenError>>;
 
     /// Says whether it has a journal, durably.
-    fn set_journal(&self, has: bool) -> Doing<'_, Result<(), OpenError>>;
+    fn set_journal(&self, has: bool) -> Work<'_, Result<(), OpenError>>;
 
     /// The sidecar of a LUN with this ending, where it is a file.
     fn sidecar_file(&self, lun: &Lun, ending: &str) -> PathBuf;
@@ -239,7 +236,7 @@ pub(crate) trait KeepsJournal {
         what: SidecarKind,
         bytes: u64,
         is_new: bool,
-    ) -> Doing<'a, Sidecar>;
+    ) -> Work<'a, Sidecar>;
 
     /// A sidecar has room for a LUN that becomes larger.
     fn grow_sidecar<'a>(
@@ -247,7 +244,7 @@ pub(crate) trait KeepsJournal {
         _: &'a Lun,
         _: SidecarKind,
         _: u64,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         done(Ok(()))
     }
 
@@ -256,7 +253,7 @@ pub(crate) trait KeepsJournal {
         &'a self,
         _: &'a Lun,
         _: SidecarKind,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         done(Ok(()))
     }
 }

@@ -1,7 +1,7 @@
 //! The table of kinds: which code opens the door for what node.toml or a LUN names.
 
 use super::disk::Device;
-use super::door::{Backend, Doing, Pool};
+use super::door::{Backend, Pool, Work};
 use super::memory::Memory;
 use super::pools::Pools;
 use crate::inner::Inner;
@@ -18,7 +18,7 @@ fn open<'a>(
     node: &'a Rc<Inner>,
     (index, pool): (usize, &'a config::Pool),
     objects: &'a Rc<Objects>,
-) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
+) -> Work<'a, Result<Rc<dyn Pool>, Problem>> {
     match &pool.place {
         Place::Path(at) => path::open(node, (index, pool), at, objects),
         Place::Members { members, layout } => {

@@ -1,6 +1,6 @@
 //! Memory: gone when the daemon ends.
 
-use super::door::{Backend, Doing, Leaf, done};
+use super::door::{Backend, Leaf, Work, done};
 use crate::lun::geometry::{block_count, block_size, exponent};
 use backends::MemoryVolume;
 use env::CoreHandle;
@@ -17,7 +17,7 @@ pub(crate) struct Memory;
 struct MemoryLeaf(Arc<MemoryVolume>);
 
 impl Backend for Memory {
-    fn create<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn create<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -26,14 +26,14 @@ impl Backend for Memory {
         _: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>> {
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         let blocks = BlockCount(block_count(lun));
         let volume = MemoryVolume::new(block_size(lun), blocks, exponent(lun), fences);
         let leaf: Rc<dyn Leaf> = Rc::new(MemoryLeaf(volume));
         done(Ok(leaf))
     }
 
-    fn destroy<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn destroy<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 }
@@ -43,7 +43,7 @@ impl Leaf for MemoryLeaf {
         Arc::<MemoryVolume>::clone(&self.0)
     }
 
-    fn grow<'a>(&'a self, _: &'a CoreHandle, _: u64, _: u64) -> Doing<'a, Result<(), Problem>> {
+    fn grow<'a>(&'a self, _: &'a CoreHandle, _: u64, _: u64) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -53,7 +53,7 @@ impl Leaf for MemoryLeaf {
         }
     }
 
-    fn shrink<'a>(&'a self, _: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>> {
+    fn shrink<'a>(&'a self, _: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
         let shape = self.0.shape();
         if ByteCount(bytes) < shape.byte_count() {
             let blocks = bytes / u64::from(shape.block_size.bytes());

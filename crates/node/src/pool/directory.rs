@@ -7,7 +7,7 @@
 
 use crate::backend::disk::DiskLeaf;
 use crate::backend::door::{
-    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stands, done,
+    Backend, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stored, Work, done,
 };
 use crate::inner::Inner;
 use crate::lun::failed::failed;
@@ -70,7 +70,7 @@ pub(crate) fn open<'a>(
     (index, pool): (usize, &'a config::Pool),
     path: &'a Path,
     objects: &'a Rc<Objects>,
-) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
+) -> Work<'a, Result<Rc<dyn Pool>, Problem>> {
     let this = Rc::new(Directory {
         node: Rc::downgrade(node),
         pool: pool.clone(),
@@ -277,7 +277,7 @@ impl Directory {
 }
 
 impl Backend for Directory {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let (path, size) = (self.file_of(lun), ByteCount(lun.size.bytes()));
             let made = backends::create_file(core, &path, size, provisioning(lun)).await;
@@ -290,7 +290,7 @@ impl Backend for Directory {
         core: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>> {
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         Box::pin(async move {
             let path = self.file_of(lun);
             let spec = FileSpec {
@@ -303,7 +303,7 @@ impl Backend for Directory {
         })
     }
 
-    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let path = self.file_of(lun);
             let gone = durable::remove_file(&*core.files(), &path).await;
@@ -316,10 +316,10 @@ impl Backend for Directory {
     }
 }
 
-async fn stands_in(files: Rc<dyn Files>, path: PathBuf) -> Stands {
+async fn stored_at(files: Rc<dyn Files>, path: PathBuf) -> Stored {
     let text = read_file(&*files, &path, RECORD_BYTES_MAX).await.ok();
     let record = text.as_ref().and_then(|it| LunRecord::decode(it).ok());
-    Stands { text, record }
+    Stored { text, record }
 }
 
 async fn write_record(files: Rc<dyn Files>, path: PathBuf, text: Vec<u8>) -> io::Result<()> {
@@ -366,7 +366,7 @@ impl Pool for Directory {
         self.missing.borrow().clone()
     }
 
-    fn is_ready(&self) -> Doing<'_, Result<(), Problem>> {
+    fn is_ready(&self) -> Work<'_, Result<(), Problem>> {
         Box::pin(async move {
             let node = self.node();
             let objects = Rc::clone(&node.objects.borrow());
@@ -386,7 +386,7 @@ impl Pool for Directory {
         })
     }
 
-    fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)> {
+    fn facts(&self, promised: Promised) -> Work<'_, (PoolFacts, Option<u64>)> {
         Box::pin(async move {
             let node = self.node();
             let missing = self.missing();
@@ -403,7 +403,7 @@ impl Pool for Directory {
         })
     }
 
-    fn usage(&self) -> Doing<'_, BTreeMap<String, u64>> {
+    fn usage(&self) -> Work<'_, BTreeMap<String, u64>> {
         Box::pin(async move {
             let files = self.node().core.files();
             // A pool that cannot be listed is reported by the status.
@@ -416,7 +416,7 @@ impl Pool for Directory {
         })
     }
 
-    fn watch(&self) -> Doing<'_, ()> {
+    fn watch(&self) -> Work<'_, ()> {
         Box::pin(async move {
             self.follow().await;
             if self.missing.borrow().is_none() {
@@ -426,7 +426,7 @@ impl Pool for Directory {
         })
     }
 
-    fn write_down(&self) -> Doing<'_, ()> {
+    fn write_down(&self) -> Work<'_, ()> {
         Box::pin(async move {
             if self.missing.borrow().is_none() {
                 self.mark().await;
@@ -437,13 +437,13 @@ impl Pool for Directory {
         })
     }
 
-    fn stands<'a>(&'a self, lun: &'a Lun, soon: bool) -> Doing<'a, Option<Stands>> {
+    fn stored<'a>(&'a self, lun: &'a Lun, soon: bool) -> Work<'a, Option<Stored>> {
         Box::pin(async move {
             if self.missing.borrow().is_some() {
-                return Some(Stands::default());
+                return Some(Stored::default());
             }
             let node = self.node();
-            let reading = stands_in(node.core.files(), self.sidecar_path(lun, RECORD));
+            let reading = stored_at(node.core.files(), self.sidecar_path(lun, RECORD));
             if soon {
                 node.ask(format!("{}: stands", lun.naa), reading).await
             } else {
@@ -456,7 +456,7 @@ impl Pool for Directory {
         &'a self,
         record: &'a LunRecord,
         text: Vec<u8>,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             let (node, path) = (self.node(), self.sidecar_path(&record.lun, RECORD));
             let writing = write_record(node.core.files(), path, text);
@@ -468,7 +468,7 @@ impl Pool for Directory {
         })
     }
 
-    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Doing<'a, Vec<Orphan>> {
+    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Work<'a, Vec<Orphan>> {
         Box::pin(async move {
             if self.missing.borrow().is_some() {
                 return Vec::new();
@@ -501,7 +501,7 @@ impl Pool for Directory {
         })
     }
 
-    fn saved(&self) -> Doing<'_, Option<Vec<u8>>> {
+    fn saved(&self) -> Work<'_, Option<Vec<u8>>> {
         Box::pin(async move {
             if self.missing.borrow().is_some() {
                 return None;
@@ -510,7 +510,7 @@ impl Pool for Directory {
         })
     }
 
-    fn write_saved(&self, saved: SavedText) -> Doing<'_, Result<(), OpenError>> {
+    fn write_saved(&self, saved: SavedText) -> Work<'_, Result<(), OpenError>> {
         Box::pin(async move {
             if self.missing.borrow().is_some() {
                 return Ok(());
@@ -530,7 +530,7 @@ impl Pool for Directory {
 }
 
 impl KeepsJournal for Directory {
-    fn identity(&self) -> Doing<'_, Result<Option<PoolIdentity>, OpenError>> {
+    fn identity(&self) -> Work<'_, Result<Option<PoolIdentity>, OpenError>> {
         Box::pin(async move {
             let path = self.path.join(FILE);
             let Some(file) = PoolFile::read(&self.node().core, &path).await? else {
@@ -543,11 +543,11 @@ impl KeepsJournal for Directory {
         })
     }
 
-    fn number(&self) -> Doing<'_, Result<[u8; 16], OpenError>> {
+    fn number(&self) -> Work<'_, Result<[u8; 16], OpenError>> {
         Box::pin(async move { self.file_and_journal().await?.number(&self.path.join(FILE)) })
     }
 
-    fn set_journal(&self, has: bool) -> Doing<'_, Result<(), OpenError>> {
+    fn set_journal(&self, has: bool) -> Work<'_, Result<(), OpenError>> {
         Box::pin(async move {
             let mut file = self.file_and_journal().await?;
             file.journal = has;
@@ -565,7 +565,7 @@ impl KeepsJournal for Directory {
         what: SidecarKind,
         _: u64,
         _: bool,
-    ) -> Doing<'a, Sidecar> {
+    ) -> Work<'a, Sidecar> {
         done(Sidecar::File(self.sidecar_path(lun, ending(what))))
     }
 }

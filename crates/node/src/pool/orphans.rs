@@ -5,7 +5,7 @@
 //! and again at a start where it differs: objects are the truth while they are there. Nothing is
 //! ever removed because nobody names it.
 
-use crate::backend::door::Stands;
+use crate::backend::door::Stored;
 use crate::inner::Inner;
 use crate::pool::late;
 use manifest::objects::{Lun, Objects};
@@ -33,17 +33,17 @@ impl Inner {
     /// Writes down in the pools what each LUN is, where that is new.
     pub(crate) async fn write_records(&self, objects: &Objects) {
         let mut wanted = BTreeMap::new();
-        let mut by_pool: BTreeMap<String, Vec<(LunRecord, Stands)>> = BTreeMap::new();
+        let mut by_pool: BTreeMap<String, Vec<(LunRecord, Stored)>> = BTreeMap::new();
         let mut kept = Ok(());
         for record in records(objects) {
             let naa = record.lun.naa.clone();
             let known = self.orphans.written.borrow().get(&naa).cloned();
             let stands = match &known {
-                Some(known) => Stands {
+                Some(known) => Stored {
                     text: None,
                     record: Some(known.clone()),
                 },
-                None => match self.stands(&record.lun, true).await {
+                None => match self.stored(&record.lun, true).await {
                     Some(stands) => stands,
                     None => {
                         let what = format!("LUN {}: its pool", record.name);
@@ -69,7 +69,7 @@ impl Inner {
             };
             let all = records.iter().map(|(record, _)| record.clone());
             wanted.extend(all.map(|record| (record.lun.naa.clone(), record)));
-            let new = |record: &LunRecord, stands: Stands| {
+            let new = |record: &LunRecord, stands: Stored| {
                 (stands.text).is_none_or(|text| text != record.encode())
             };
             let records = records.into_iter();
@@ -124,7 +124,7 @@ impl Inner {
     pub(crate) async fn inspect_sizes(&self) {
         let objects = Rc::clone(&self.objects.borrow());
         for record in records(&objects) {
-            let stands = self.stands(&record.lun, false).await;
+            let stands = self.stored(&record.lun, false).await;
             self.as_large_as_known(record, stands.and_then(|stands| stands.record));
         }
     }
@@ -134,19 +134,19 @@ impl Inner {
         let objects = Rc::clone(&self.objects.borrow());
         let mut out = BTreeMap::new();
         for LunRecord { lun, .. } in records(&objects) {
-            let stands = self.stands(&lun, false).await;
+            let stands = self.stored(&lun, false).await;
             let record = stands.and_then(|stands| stands.record);
             out.extend(record.map(|record| (lun.naa, record)));
         }
         out
     }
 
-    /// What stands of a LUN in its pool; `None`: that does not answer, where `soon` asks for it.
-    async fn stands(&self, lun: &Lun, soon: bool) -> Option<Stands> {
+    /// What is stored of a LUN in its pool; `None`: that does not answer, where `soon` asks for it.
+    async fn stored(&self, lun: &Lun, soon: bool) -> Option<Stored> {
         let pools = self.pools();
         match lun.backing.pool().and_then(|pool| pools.get(pool)) {
-            Some(pool) => pool.stands(lun, soon).await,
-            None => Some(Stands::default()),
+            Some(pool) => pool.stored(lun, soon).await,
+            None => Some(Stored::default()),
         }
     }
 

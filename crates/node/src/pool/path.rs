@@ -2,7 +2,7 @@
 //! device, which is a pool of one member.
 
 use super::{directory, members};
-use crate::backend::door::{Doing, Pool};
+use crate::backend::door::{Pool, Work};
 use crate::inner::Inner;
 use env::PathKind;
 use manifest::code::Code;
@@ -18,7 +18,7 @@ pub(crate) fn open<'a>(
     (index, pool): (usize, &'a config::Pool),
     path: &'a PathBuf,
     objects: &'a Rc<Objects>,
-) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
+) -> Work<'a, Result<Rc<dyn Pool>, Problem>> {
     Box::pin(async move {
         let kind = node.core.files().kind(path);
         let kind = node.ask(format!("{}: what it is", pool.name), kind).await;

@@ -5,7 +5,7 @@
 //! that was shut out of the cluster takes its LUNs offline, and a new one brings them back.
 
 use crate::backend::disk::OPEN_TIME_MAX;
-use crate::backend::door::{Backend, Doing, Leaf, Pool, Promised, Stands, done};
+use crate::backend::door::{Backend, Leaf, Pool, Promised, Stored, Work, done};
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
@@ -51,7 +51,7 @@ pub(crate) fn open<'a>(
     node: &'a Rc<Inner>,
     pool: &'a config::Pool,
     place: &'a RbdPlace,
-) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
+) -> Work<'a, Result<Rc<dyn Pool>, Problem>> {
     let cluster = ClusterSpec {
         pool: place.pool.clone(),
         conf: place.conf.clone(),
@@ -147,14 +147,14 @@ impl Leaf for RbdLeaf {
         core: &'a CoreHandle,
         _: u64,
         bytes: u64,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let grown = self.0.grow_in_time(core, ByteCount(bytes), OPEN_TIME_MAX);
             grown.await.map_err(|error| of_pool(&error))
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>> {
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
         Box::pin(self.0.shrink_in_time(core, ByteCount(bytes), OPEN_TIME_MAX))
     }
 
@@ -162,13 +162,13 @@ impl Leaf for RbdLeaf {
         Some(self.0.shape().byte_count().0)
     }
 
-    fn close<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+    fn close<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         Box::pin(self.0.close_in_time(core, CLOSE_TIME_MAX))
     }
 }
 
 impl Backend for Rbd {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             if !lun.thin {
                 let detail = format!("pool {} has thin images only", self.config.name);
@@ -185,7 +185,7 @@ impl Backend for Rbd {
         core: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>> {
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         let shape = ImageShape {
             size: bytes_of(lun),
             block_size: block_size(lun),
@@ -197,7 +197,7 @@ impl Backend for Rbd {
         })
     }
 
-    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let removed = self.images.remove(core, &lun.naa).await;
             removed.map_err(|error| of_pool(&error))
@@ -214,14 +214,14 @@ impl Pool for Rbd {
         self.images.missing()
     }
 
-    fn is_ready(&self) -> Doing<'_, Result<(), Problem>> {
+    fn is_ready(&self) -> Work<'_, Result<(), Problem>> {
         let missing = self.images.cluster().err();
         done(missing.map_or(Ok(()), |why| {
             Err(Problem::new(Code::PoolMissing, why.cause).hint(why.next_step))
         }))
     }
 
-    fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)> {
+    fn facts(&self, promised: Promised) -> Work<'_, (PoolFacts, Option<u64>)> {
         let PoolStatus {
             missing,
             fsid,
@@ -268,11 +268,11 @@ impl Pool for Rbd {
         done((facts, None))
     }
 
-    fn usage(&self) -> Doing<'_, BTreeMap<String, u64>> {
+    fn usage(&self) -> Work<'_, BTreeMap<String, u64>> {
         Box::pin(async move { self.images.usage(&self.node().core).await })
     }
 
-    fn watch(&self) -> Doing<'_, ()> {
+    fn watch(&self) -> Work<'_, ()> {
         Box::pin(async move {
             self.follow().await;
             let words = |fsid: &str, health: &Health| health_facts(fsid, health).to_string();
@@ -280,21 +280,21 @@ impl Pool for Rbd {
         })
     }
 
-    fn write_down(&self) -> Doing<'_, ()> {
+    fn write_down(&self) -> Work<'_, ()> {
         done(())
     }
 
-    fn stands<'a>(&'a self, lun: &'a Lun, _: bool) -> Doing<'a, Option<Stands>> {
+    fn stored<'a>(&'a self, lun: &'a Lun, _: bool) -> Work<'a, Option<Stored>> {
         let text = self.images.record(&lun.naa).map(String::into_bytes);
         let record = text.as_ref().and_then(|it| LunRecord::decode(it).ok());
-        done(Some(Stands { text, record }))
+        done(Some(Stored { text, record }))
     }
 
     fn write_record<'a>(
         &'a self,
         record: &'a LunRecord,
         text: Vec<u8>,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             let text = String::from_utf8_lossy(&text).into_owned();
             let core = &self.node().core;
@@ -302,7 +302,7 @@ impl Pool for Rbd {
         })
     }
 
-    fn adopt<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn adopt<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let claimed = self.images.claim(core, &lun.naa).await;
             claimed.map_err(|error| of_pool(&error))
@@ -311,7 +311,7 @@ impl Pool for Rbd {
 
     /// Images that say that they are LUNs and are none here; and those that are nobody's, which
     /// can become some.
-    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Doing<'a, Vec<Orphan>> {
+    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Work<'a, Vec<Orphan>> {
         Box::pin(async move {
             // As they were, until it answers.
             if let Err(error) = self.images.refresh(&self.node().core).await {
@@ -331,11 +331,11 @@ impl Pool for Rbd {
     }
 
     /// Nothing: an image is of one LUN, and a pool of images keeps no more.
-    fn saved(&self) -> Doing<'_, Option<Vec<u8>>> {
+    fn saved(&self) -> Work<'_, Option<Vec<u8>>> {
         done(None)
     }
 
-    fn write_saved(&self, _: SavedText) -> Doing<'_, Result<(), OpenError>> {
+    fn write_saved(&self, _: SavedText) -> Work<'_, Result<(), OpenError>> {
         done(Ok(()))
     }
 }

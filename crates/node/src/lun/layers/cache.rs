@@ -5,7 +5,7 @@
 
 use super::door::{KeepsSidecar, Layer, LayerKind, Opening, Over, put};
 use super::handles::Handles;
-use crate::backend::door::{Doing, done};
+use crate::backend::door::{Work, done};
 use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use crate::lun::failed::of_pool;
@@ -93,21 +93,21 @@ impl Layer for Cache {
         }
     }
 
-    fn destage<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+    fn destage<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         match self.handles.journaled() {
             Some(volume) => Box::pin(volume.destage(core)),
             None => done(()),
         }
     }
 
-    fn release<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+    fn release<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         match self.handles.journaled() {
             Some(volume) => Box::pin(volume.release(core)),
             None => done(()),
         }
     }
 
-    fn leave<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+    fn leave<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         match self.handles.journaled() {
             Some(volume) => Box::pin(volume.leave(core)),
             None => done(()),
@@ -153,7 +153,7 @@ impl KeepsSidecar for History {
         ground: Ground<'a>,
         lun: &'a Lun,
         journal: &'a PoolJournal,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         let PoolJournal::Open(journal) = journal else {
             return done(Ok(()));
         };

@@ -3,7 +3,7 @@
 //! older copy make the LUN smaller.
 
 use super::door::{Base, Layer, LayerKind, Opening, Over, put};
-use crate::backend::door::Doing;
+use crate::backend::door::Work;
 use env::CoreHandle;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Layer for Clip {
         &'a self,
         core: &'a CoreHandle,
         leaf: &Arc<dyn Volume>,
-    ) -> Option<Doing<'a, Result<Base, OpenError>>> {
+    ) -> Option<Work<'a, Result<Base, OpenError>>> {
         let base = over(self.clone(), Arc::clone(leaf));
         Some(Box::pin(async move {
             let (shape, lane) = (base.shape(), base.open(core).await?);

@@ -1,7 +1,7 @@
 //! The door: what a layer of a LUN can do, and what a kind of layer says of itself.
 
 use super::handles::Handles;
-use crate::backend::door::{Doing, done};
+use crate::backend::door::{Work, done};
 use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
@@ -26,7 +26,7 @@ pub(crate) struct Opening<'a> {
 }
 
 /// The volume that a layer makes.
-pub(crate) type Over<'a> = Doing<'a, Result<Arc<dyn Volume>, OpenError>>;
+pub(crate) type Over<'a> = Work<'a, Result<Arc<dyn Volume>, OpenError>>;
 
 /// A LUN's backing volume, below everything that keeps some of its blocks elsewhere.
 pub(crate) struct Base {
@@ -46,7 +46,7 @@ pub(crate) trait Layer {
     fn over<'a>(&'a self, below: Arc<dyn Volume>, opening: &'a Opening<'a>) -> Over<'a>;
 
     /// Brings what these fields say into force at once, on every core.
-    fn set_now<'a>(&'a self, _: &'a CoreHandle, _: &'a Storage) -> Doing<'a, ()> {
+    fn set_now<'a>(&'a self, _: &'a CoreHandle, _: &'a Storage) -> Work<'a, ()> {
         done(())
     }
 
@@ -77,27 +77,27 @@ pub(crate) trait Layer {
     }
 
     /// What is below has more or fewer blocks now.
-    fn reshape<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, Result<(), OpenError>> {
+    fn reshape<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, Result<(), OpenError>> {
         done(Ok(()))
     }
 
     /// Destages what it has of the LUN, as far as that can be done.
-    fn destage<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+    fn destage<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, ()> {
         done(())
     }
 
     /// The same, and forgets where the LUN is.
-    fn release<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+    fn release<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, ()> {
         done(())
     }
 
     /// What is below is gone: it keeps what it has of the LUN until that is back.
-    fn leave<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+    fn leave<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, ()> {
         done(())
     }
 
     /// Writes all of its sidecar, and that it is all: nobody uses it any more.
-    fn close<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, ()> {
+    fn close<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, ()> {
         done(())
     }
 
@@ -107,7 +107,7 @@ pub(crate) trait Layer {
         &'a self,
         _: &'a CoreHandle,
         _leaf: &Arc<dyn Volume>,
-    ) -> Option<Doing<'a, Result<Base, OpenError>>> {
+    ) -> Option<Work<'a, Result<Base, OpenError>>> {
         None
     }
 
@@ -118,12 +118,12 @@ pub(crate) trait Layer {
         _: &'a CoreHandle,
         _: Ground<'a>,
         _named: (&'a str, &'a Lun),
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         done(Err(not_live()))
     }
 
     /// Goes while hosts work; `None`: it was not there. On an error nothing has changed.
-    fn switch_off<'a>(&'a self, _: &'a CoreHandle) -> Doing<'a, Result<Option<Rest>, OpenError>> {
+    fn switch_off<'a>(&'a self, _: &'a CoreHandle) -> Work<'a, Result<Option<Rest>, OpenError>> {
         done(Err(not_live()))
     }
 }
@@ -146,7 +146,7 @@ pub(crate) trait KeepsSidecar: Sync {
         _: &'a CoreHandle,
         _: Ground<'a>,
         _: &'a Lun,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -156,7 +156,7 @@ pub(crate) trait KeepsSidecar: Sync {
         _: &'a CoreHandle,
         _: Ground<'a>,
         _: &'a Lun,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -166,7 +166,7 @@ pub(crate) trait KeepsSidecar: Sync {
         _: &'a CoreHandle,
         _: Ground<'a>,
         _: &'a Lun,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         done(Ok(()))
     }
 
@@ -177,7 +177,7 @@ pub(crate) trait KeepsSidecar: Sync {
         ground: Ground<'a>,
         lun: &'a Lun,
         journal: &'a PoolJournal,
-    ) -> Doing<'a, Result<(), Problem>>;
+    ) -> Work<'a, Result<(), Problem>>;
 }
 
 /// A layer that only has to be put over what is below.

@@ -4,7 +4,7 @@ use super::cache::journal_id;
 use super::checksums::{self, Checksums};
 use super::door::{Base, KeepsSidecar, Layer, LayerKind, Opening, Over, Rest};
 use super::handles::Handles;
-use crate::backend::door::{Doing, done};
+use crate::backend::door::{Work, done};
 use crate::backend::pools::Ground;
 use crate::journal::pool_journal::PoolJournal;
 use env::CoreHandle;
@@ -138,14 +138,14 @@ impl Layer for Checking {
         checksums.map_or(Ok(()), |checksums| checksums.reaches(blocks))
     }
 
-    fn reshape<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, Result<(), OpenError>> {
+    fn reshape<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, Result<(), OpenError>> {
         match self.0.checksums() {
             Some(checksums) => Box::pin(async move { checksums.reshape(core).await }),
             None => done(Ok(())),
         }
     }
 
-    fn close<'a>(&'a self, core: &'a CoreHandle) -> Doing<'a, ()> {
+    fn close<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         match self.0.checksums() {
             Some(checksums) => Box::pin(async move { checksums.close(core).await }),
             None => done(()),
@@ -156,7 +156,7 @@ impl Layer for Checking {
         &'a self,
         core: &'a CoreHandle,
         _: &Arc<dyn Volume>,
-    ) -> Option<Doing<'a, Result<Base, OpenError>>> {
+    ) -> Option<Work<'a, Result<Base, OpenError>>> {
         let checksums = self.0.checksums()?;
         Some(Box::pin(async move {
             let lane = checksums.lane(core).await?;
@@ -173,14 +173,11 @@ impl Layer for Checking {
         core: &'a CoreHandle,
         ground: Ground<'a>,
         named: (&'a str, &'a Lun),
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(self.come_between(core, ground, named))
     }
 
-    fn switch_off<'a>(
-        &'a self,
-        core: &'a CoreHandle,
-    ) -> Doing<'a, Result<Option<Rest>, OpenError>> {
+    fn switch_off<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, Result<Option<Rest>, OpenError>> {
         Box::pin(self.go(core))
     }
 }
@@ -191,7 +188,7 @@ impl KeepsSidecar for Map {
         core: &'a CoreHandle,
         ground: Ground<'a>,
         lun: &'a Lun,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         if lun.backing.pool().is_none() || !lun.storage.is_checked() {
             return done(Ok(()));
         }
@@ -203,7 +200,7 @@ impl KeepsSidecar for Map {
         core: &'a CoreHandle,
         ground: Ground<'a>,
         lun: &'a Lun,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(checksums::create_later(core, ground, lun))
     }
 
@@ -212,7 +209,7 @@ impl KeepsSidecar for Map {
         core: &'a CoreHandle,
         ground: Ground<'a>,
         lun: &'a Lun,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(checksums::retire(core, ground, lun))
     }
 
@@ -222,7 +219,7 @@ impl KeepsSidecar for Map {
         ground: Ground<'a>,
         lun: &'a Lun,
         _: &'a PoolJournal,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(checksums::grow(core, ground, lun))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::deferred::facts_of;
 use super::door::{Layer, LayerKind, Opening, Over, put};
-use crate::backend::door::Doing;
+use crate::backend::door::Work;
 use env::CoreHandle;
 use layers::Limit;
 use layers::limit::Rates;
@@ -26,7 +26,7 @@ impl Layer for Limited {
         put(&self.0, below)
     }
 
-    fn set_now<'a>(&'a self, core: &'a CoreHandle, storage: &'a Storage) -> Doing<'a, ()> {
+    fn set_now<'a>(&'a self, core: &'a CoreHandle, storage: &'a Storage) -> Work<'a, ()> {
         Box::pin(self.0.set(core, rates(&storage.limit.unwrap_or_default())))
     }
 

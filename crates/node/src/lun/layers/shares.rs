@@ -3,7 +3,7 @@
 use super::deferred::facts_of;
 use super::door::{Layer, LayerKind, Opening, Over, put};
 use super::handles::Handles;
-use crate::backend::door::{Doing, done};
+use crate::backend::door::{Work, done};
 use env::CoreHandle;
 use layers::{Share, Shares};
 use manifest::objects::{LayerFacts, Lun, Storage, WaitFacts};
@@ -39,7 +39,7 @@ impl Layer for Shared {
         put(&self.0, below)
     }
 
-    fn set_now<'a>(&'a self, _: &'a CoreHandle, storage: &'a Storage) -> Doing<'a, ()> {
+    fn set_now<'a>(&'a self, _: &'a CoreHandle, storage: &'a Storage) -> Work<'a, ()> {
         self.0.set(storage.shares);
         done(())
     }

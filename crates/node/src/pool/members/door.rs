@@ -2,7 +2,7 @@
 
 use super::{MemberLeaf, MemberPool, MemberPoolFacts, layout_name, lun_id};
 use crate::backend::door::{
-    Backend, Doing, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stands, done,
+    Backend, KeepsJournal, Leaf, Pool, PoolIdentity, Promised, Stored, Work, done,
 };
 use crate::inner::Inner;
 use crate::lun::failed::of_pool;
@@ -46,7 +46,7 @@ pub(crate) fn open<'a>(
     pool: &'a config::Pool,
     (paths, layout): (&'a [PathBuf], Layout),
     objects: &'a Rc<Objects>,
-) -> Doing<'a, Result<Rc<dyn Pool>, Problem>> {
+) -> Work<'a, Result<Rc<dyn Pool>, Problem>> {
     Box::pin(async move {
         let mut luns = objects.luns.values().chain(objects.removed.values());
         let used = luns.any(|lun| lun.backing.pool() == Some(pool.name.as_str()));
@@ -178,7 +178,7 @@ impl Members {
 
 impl Backend for Members {
     /// Gives it its part of the pool, which reads as zeroes.
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let size = lun.size.bytes();
             let made = async {
@@ -197,7 +197,7 @@ impl Backend for Members {
         core: &'a CoreHandle,
         lun: &'a Lun,
         fences: Fences,
-    ) -> Doing<'a, Result<Rc<dyn Leaf>, OpenError>> {
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         Box::pin(async move {
             let how = (block_size(lun), provisioning(lun));
             let leaf = MemberLeaf::open(core, &self.pool, lun_id(lun), how, fences).await?;
@@ -205,7 +205,7 @@ impl Backend for Members {
         })
     }
 
-    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Doing<'a, Result<(), Problem>> {
+    fn destroy<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let gone = self.pool.release(core, lun_id(lun)).await;
             gone.map_err(|error| of_pool(&error))
@@ -223,43 +223,40 @@ impl Pool for Members {
         None
     }
 
-    fn facts(&self, promised: Promised) -> Doing<'_, (PoolFacts, Option<u64>)> {
+    fn facts(&self, promised: Promised) -> Work<'_, (PoolFacts, Option<u64>)> {
         let facts = self.pool.facts();
         done((self.pool_facts(facts, promised), None))
     }
 
-    fn watch(&self) -> Doing<'_, ()> {
+    fn watch(&self) -> Work<'_, ()> {
         Box::pin(async move {
             let node = self.node();
             super::watch::inspect(&node, &self.pool, &self.config).await;
         })
     }
 
-    fn write_down(&self) -> Doing<'_, ()> {
+    fn write_down(&self) -> Work<'_, ()> {
         Box::pin(async move { self.pool.remember(&self.node().core).await })
     }
 
-    fn stands<'a>(&'a self, lun: &'a Lun, _: bool) -> Doing<'a, Option<Stands>> {
+    fn stored<'a>(&'a self, lun: &'a Lun, _: bool) -> Work<'a, Option<Stored>> {
         let text = self.pool.record(lun_id(lun));
         let record = text.and_then(|text| LunRecord::decode(&text).ok());
-        done(Some(Stands { text: None, record }))
+        done(Some(Stored { text: None, record }))
     }
 
     fn write_record<'a>(
         &'a self,
         record: &'a LunRecord,
         text: Vec<u8>,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             let (node, texts) = (self.node(), BTreeMap::from([(lun_id(&record.lun), text)]));
             self.pool.keep_records(&node.core, texts).await
         })
     }
 
-    fn write_records<'a>(
-        &'a self,
-        records: &'a [LunRecord],
-    ) -> Doing<'a, Vec<(String, OpenError)>> {
+    fn write_records<'a>(&'a self, records: &'a [LunRecord]) -> Work<'a, Vec<(String, OpenError)>> {
         Box::pin(async move {
             let texts = records.iter();
             let texts = texts.map(|record| (lun_id(&record.lun), record.encode()));
@@ -274,7 +271,7 @@ impl Pool for Members {
         })
     }
 
-    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Doing<'a, Vec<Orphan>> {
+    fn orphans<'a>(&'a self, known: &'a BTreeSet<String>) -> Work<'a, Vec<Orphan>> {
         Box::pin(async move {
             let mut found = Vec::new();
             for id in self.pool.luns() {
@@ -287,11 +284,11 @@ impl Pool for Members {
         })
     }
 
-    fn saved(&self) -> Doing<'_, Option<Vec<u8>>> {
+    fn saved(&self) -> Work<'_, Option<Vec<u8>>> {
         done(self.pool.record(LunId::POOL))
     }
 
-    fn write_saved(&self, saved: SavedText) -> Doing<'_, Result<(), OpenError>> {
+    fn write_saved(&self, saved: SavedText) -> Work<'_, Result<(), OpenError>> {
         Box::pin(async move {
             let known = self.pool.record(LunId::POOL);
             if !self.pool.is_whole() || saved.is_older_than(known.as_deref()) {
@@ -304,20 +301,20 @@ impl Pool for Members {
         })
     }
 
-    fn trim<'a>(&'a self, lun: &'a Lun) -> Doing<'a, Result<bool, OpenError>> {
+    fn trim<'a>(&'a self, lun: &'a Lun) -> Work<'a, Result<bool, OpenError>> {
         Box::pin(async move {
             let (node, bytes) = (self.node(), self.known_bytes(lun));
             self.pool.trim(&node.core, lun_id(lun), bytes).await
         })
     }
 
-    fn damaged(&self) -> Option<Doing<'_, Vec<String>>> {
+    fn damaged(&self) -> Option<Work<'_, Vec<String>>> {
         Some(Box::pin(self.pool.damaged()))
     }
 }
 
 impl KeepsJournal for Members {
-    fn identity(&self) -> Doing<'_, Result<Option<PoolIdentity>, OpenError>> {
+    fn identity(&self) -> Work<'_, Result<Option<PoolIdentity>, OpenError>> {
         let known = self.pool.number();
         done(known.map(|(number, has_journal)| {
             Some(PoolIdentity {
@@ -327,11 +324,11 @@ impl KeepsJournal for Members {
         }))
     }
 
-    fn number(&self) -> Doing<'_, Result<[u8; 16], OpenError>> {
+    fn number(&self) -> Work<'_, Result<[u8; 16], OpenError>> {
         done(self.pool.number().map(|(number, _)| number))
     }
 
-    fn set_journal(&self, has: bool) -> Doing<'_, Result<(), OpenError>> {
+    fn set_journal(&self, has: bool) -> Work<'_, Result<(), OpenError>> {
         Box::pin(async move { self.pool.set_journal(&self.node().core, has).await })
     }
 
@@ -345,7 +342,7 @@ impl KeepsJournal for Members {
         what: sidecar::SidecarKind,
         bytes: u64,
         is_new: bool,
-    ) -> Doing<'a, Sidecar> {
+    ) -> Work<'a, Sidecar> {
         Box::pin(self.stand(lun, what, bytes, is_new))
     }
 
@@ -354,7 +351,7 @@ impl KeepsJournal for Members {
         lun: &'a Lun,
         what: sidecar::SidecarKind,
         bytes: u64,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             let what = kind(what);
             if !self.pool.has_sidecar(lun_id(lun), what) {
@@ -376,7 +373,7 @@ impl KeepsJournal for Members {
         &'a self,
         lun: &'a Lun,
         what: sidecar::SidecarKind,
-    ) -> Doing<'a, Result<(), OpenError>> {
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             let node = self.node();
             self.pool

@@ -2,7 +2,7 @@
 
 use super::{MemberPool, Placed};
 use crate::backend::disk::lacked_space;
-use crate::backend::door::{Doing, Leaf};
+use crate::backend::door::{Leaf, Work};
 use crate::lun::failed::of_pool;
 use backends::{DiskVolume, FileSpec, Provisioning};
 use env::{CoreHandle, FileKind};
@@ -202,7 +202,7 @@ impl Leaf for MemberLeaf {
         core: &'a CoreHandle,
         now: u64,
         bytes: u64,
-    ) -> Doing<'a, Result<(), Problem>> {
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             if bytes <= now {
                 return Ok(());
@@ -212,7 +212,7 @@ impl Leaf for MemberLeaf {
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Doing<'a, Result<(), OpenError>> {
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             self.pool.resize(core, self.lun, bytes).await?;
             self.adopt_map()
