@@ -59,7 +59,7 @@ impl Image {
                 self.spec().name,
                 time.as_secs()
             ),
-            next_step: "look at the cluster's health (ceph status)".to_owned(),
+            next_step: "check the cluster's health (ceph status)".to_owned(),
         })?;
         Ok(done?)
     }

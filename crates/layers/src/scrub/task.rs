@@ -36,7 +36,7 @@ pub type Keep = Box<dyn Fn(ScrubProgress, ScrubReport) -> LocalFuture<()>>;
 pub struct Job {
     /// What is read.
     pub lane: Rc<dyn Lane>,
-    /// The same, where it has checksums, for a look at their map.
+    /// The same, where it has checksums, to check their map.
     pub map: Option<Rc<dyn ScrubbedMap>>,
     /// Blocks that may be read at once.
     pub most: BlockCount,

@@ -104,7 +104,7 @@ static RBD: PlaceKind = PlaceKind {
         "pool.rbd",
         "`{ pool, conf, user }`",
         "this or `path`",
-        "a pool of a Ceph cluster; without `conf` where Ceph itself looks, without `user` as `admin`",
+        "a pool of a Ceph cluster; without `conf` the one that Ceph finds, without `user` as `admin`",
     ),
     more: &[],
     read: read_rbd,

@@ -235,7 +235,8 @@ impl Pool for Rbd {
         let available = health.as_ref().map_or(0, |health| health.available.0);
         let total = used.saturating_add(available);
         let over = promised.outstanding.saturating_sub(available);
-        let silence = "the cluster does not answer: look at its health (ceph status) and at the network to it";
+        let silence =
+            "the cluster does not answer: check its health (ceph status) and the network to it";
         let facts = PoolFacts {
             name: self.config.name.clone(),
             path: format!("rbd:{}", self.pool),

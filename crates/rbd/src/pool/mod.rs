@@ -42,7 +42,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 pub struct PoolSpec {
     /// What messages call it.
     pub name: String,
-    /// Where it is.
+    /// Its monitors, the user, and how long it may be silent.
     pub cluster: ClusterSpec,
     /// How long a change is waited for; it goes on then.
     pub change_time_max: Duration,
@@ -122,9 +122,8 @@ impl ImagePool {
         OpenError {
             kind: OpenErrorKind::Hung,
             cause: format!("pool {}: the cluster has not answered yet", self.spec.name),
-            next_step:
-                "look at its health (ceph status) and at the network to it; it is tried again"
-                    .to_owned(),
+            next_step: "check its health (ceph status) and the network to it; it is tried again"
+                .to_owned(),
         }
     }
 
@@ -141,7 +140,7 @@ impl ImagePool {
         }
     }
 
-    /// Connects and looks at the images that there are.
+    /// Connects and reads which images there are.
     ///
     /// # Errors
     /// What keeps it from being used, or that somebody else is connecting now.
@@ -248,7 +247,7 @@ impl ImagePool {
                 self.spec.name,
                 time.as_secs()
             ),
-            next_step: "look at the cluster's health (ceph status)".to_owned(),
+            next_step: "check the cluster's health (ceph status)".to_owned(),
         })?;
         Ok(done?)
     }

@@ -26,7 +26,7 @@ pub struct PoolStatus {
 }
 
 impl ImagePool {
-    /// How it is.
+    /// For `pool show` and the metrics: whether it is there, and what the cluster said last.
     #[must_use]
     pub fn status(&self) -> PoolStatus {
         let state = self.state.borrow();

@@ -32,7 +32,7 @@ pub(crate) const KIND: LayerKind = LayerKind {
     sidecar: Some(&History),
 };
 
-/// The history of a LUN's changes, which the journal keeps beside it.
+/// The history of a LUN's changes, which the journal keeps for it.
 struct History;
 
 struct Cache {

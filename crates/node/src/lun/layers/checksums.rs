@@ -246,7 +246,7 @@ impl Checksums {
         self.integrity.give_up();
     }
 
-    /// How they are.
+    /// For `lun show`: what was found bad, what was adopted, and how far a scrub is.
     pub(super) fn facts(&self) -> ChecksumFacts {
         let (counts, bad) = (self.integrity.counts(), self.integrity.bad());
         let (broken, full) = {

@@ -137,7 +137,7 @@ fn not_live() -> OpenError {
     }
 }
 
-/// What a kind of layer keeps beside a LUN's blocks: its sidecar. Each LUN comes with the storage
+/// What a kind of layer keeps in a sidecar of a LUN. Each LUN comes with the storage
 /// fields of the kind alone.
 pub(crate) trait KeepsSidecar: Sync {
     /// Makes it for a LUN that was just made and reads as zeroes, where the LUN is to have one.
@@ -205,7 +205,7 @@ pub(crate) struct LayerKind {
     pub(crate) fields: &'static [&'static str],
     /// `None`: it is an end of the stack and no layer.
     pub(super) make: Option<Make>,
-    /// What it keeps beside a LUN's blocks, where it keeps something.
+    /// What it keeps in a sidecar, where it keeps something.
     pub(crate) sidecar: Option<&'static dyn KeepsSidecar>,
 }
 

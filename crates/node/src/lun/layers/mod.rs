@@ -78,7 +78,7 @@ impl Layers {
         layers
     }
 
-    /// Layers of a LUN whose storage goes away. What those `before` have beside it is theirs as
+    /// Layers of a LUN whose storage goes away. What those `before` have in sidecars is theirs as
     /// well, until what the journal has was destaged as far as it can be.
     pub(crate) async fn suspended(
         core: &CoreHandle,

@@ -1,4 +1,4 @@
-//! What the layers of a LUN keep beside its blocks, whether it is in service or not.
+//! What the layers of a LUN keep in sidecars, whether it is in service or not.
 
 use super::{STACK, kind_of};
 use crate::backend::pools::Ground;
