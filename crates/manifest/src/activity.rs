@@ -7,10 +7,11 @@
 
 use crate::facts::{CoreFacts, LunFacts, LunState, OpFacts, SessionFacts};
 use crate::latency::{Latency, Stages};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All that the node does.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct ActivityView {
     /// The node's name.
     pub node: String,
@@ -27,7 +28,7 @@ pub struct ActivityView {
 }
 
 /// What a LUN does.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LunActivity {
     /// The LUN's name, by which its counters of two moments are compared.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct LunActivity {
 }
 
 /// What operations of a kind do.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct OpActivity {
     /// How many.
     pub ops: u64,
@@ -68,7 +69,7 @@ impl OpActivity {
 }
 
 /// What a session does.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct SessionActivity {
     /// Its number.
     pub id: u64,

@@ -7,6 +7,7 @@ use crate::latency::{Latency, Stages};
 use crate::objects::LayerFacts;
 use crate::plan::SessionBrief;
 use crate::scrub::ScrubFacts;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +23,7 @@ pub enum LunState {
 }
 
 /// One kind of operation of a LUN since the daemon started.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct OpFacts {
     /// How many.
     pub ops: u64,
@@ -57,7 +58,7 @@ pub struct LunFacts {
 }
 
 /// A core of the runtime.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct CoreFacts {
     /// Its number.
     pub core: u16,
@@ -94,7 +95,7 @@ pub struct DigestFacts {
 }
 
 /// An iSCSI session, with its connection and what it did since its login.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct SessionFacts {
     /// Its number.
     pub id: u64,
@@ -160,7 +161,7 @@ pub struct SessionFacts {
 }
 
 /// A LUN as a session sees it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct SessionLun {
     /// The number by which the host knows it.
     pub lun_id: u16,
@@ -195,7 +196,7 @@ pub struct LoginFacts {
 }
 
 /// A login that was refused.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct RefusalFacts {
     /// When (RFC 3339); the last time.
     pub at: String,
@@ -223,7 +224,7 @@ const fn once() -> u64 {
 }
 
 /// A place where the node listens.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct PortalFacts {
     /// The portal group.
     pub group: String,
@@ -240,7 +241,7 @@ pub struct PortalFacts {
 }
 
 /// A member of a pool.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct MemberFacts {
     /// Which; absent: what stands there is no member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,7 +269,7 @@ fn is_zero(bytes: &u64) -> bool {
 }
 
 /// How a pool is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolState {
     /// It can be used, and has room.
@@ -287,7 +288,7 @@ pub enum PoolState {
 }
 
 /// What the storage below a pool says of itself, such as a cluster of its own.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct HealthFacts {
     /// As it names itself.
     pub system: String,
@@ -299,7 +300,9 @@ pub struct HealthFacts {
 }
 
 /// How bad that is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthSeverity {
     /// Nothing is wrong.
@@ -331,7 +334,7 @@ impl fmt::Display for HealthFacts {
 }
 
 /// The space of a pool, in bytes.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct PoolFacts {
     /// As `node.toml` has it.
     pub name: String,

@@ -1,11 +1,12 @@
 //! What is known of a pool's journal.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// How a journal is.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalState {
     /// It takes writes.
@@ -39,7 +40,7 @@ impl fmt::Display for JournalState {
 }
 
 /// Acknowledged blocks whose data is damaged in a journal.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LostBlocks {
     /// The LUN; the journal's number of it, where no LUN has it any more: its blocks are counted as
     /// of 512 bytes then.
@@ -51,7 +52,7 @@ pub struct LostBlocks {
 }
 
 /// A LUN whose writes cannot be destaged now.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct DestageError {
     /// The LUN; the journal's number of it, where no LUN has it any more.
     pub lun: String,
@@ -60,7 +61,7 @@ pub struct DestageError {
 }
 
 /// A pool's journal. Counts are of the time since it was opened.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct JournalFacts {
     /// Its file or device.
     pub path: String,
@@ -211,7 +212,7 @@ impl JournalFacts {
 }
 
 /// What to do about a journal.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalOp {
     /// Open one that has failed or is missing, and bring its LUNs online.
@@ -221,7 +222,7 @@ pub enum JournalOp {
 }
 
 /// What is asked of a pool's journal.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct JournalRequest {
     /// Whether it is opened anew, or given up.
@@ -235,7 +236,7 @@ pub struct JournalRequest {
 }
 
 /// What a LUN loses at the most with its journal: some of it may be destaged already.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct JournalLoss {
     /// The LUN; the journal's number of it, where no LUN has it any more.
     pub lun: String,
@@ -248,7 +249,7 @@ pub struct JournalLoss {
 }
 
 /// What was done about a journal.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct JournalOutcome {
     /// The pool whose journal it is.
     pub pool: String,
@@ -266,7 +267,7 @@ pub struct JournalOutcome {
 }
 
 /// What of a LUN is in its pool's journal.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LunJournal {
     /// The journal's file or device.
     pub path: String,

@@ -1,5 +1,6 @@
 //! How long commands took: the data plane's histograms as documents and metrics report them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Histogram;
@@ -11,7 +12,7 @@ pub const LATENCY_BOUNDS_US: [u64; 10] = [
 ];
 
 /// How long commands took, by stage; what the stages are stands in `docs/metrics.md`.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(default)]
 pub struct Stages {
     /// From the first byte of the command until the socket had the whole answer. Of reads and
@@ -55,7 +56,7 @@ impl Stages {
 }
 
 /// How long something took, since the daemon started.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Latency {
     /// How often it was counted.
     pub count: u64,

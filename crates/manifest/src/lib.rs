@@ -25,6 +25,7 @@ pub mod orphan;
 pub mod page;
 pub mod plan;
 pub mod problem;
+mod schema;
 pub mod scrub;
 pub mod secret;
 pub mod size;

@@ -4,6 +4,7 @@
 
 use crate::document::{self, DocumentError};
 use crate::objects::Lun;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The ending of a record's file; before it stands the name of the LUN's own.
@@ -49,7 +50,7 @@ impl LunRecord {
 }
 
 /// Storage of a LUN that no object names.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Orphan {
     /// The pool that holds it.
     pub pool: String,
@@ -106,7 +107,7 @@ impl Orphan {
 }
 
 /// What shall be adopted.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdoptRequest {
     /// All that can be.

@@ -2,12 +2,13 @@
 //! next step.
 
 use crate::code::{Code, Exit};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
 
 /// One rule that one key of one object breaks.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Fault {
     /// The kind of the object: `lun`, `target`, `host` or `grant`.
     pub section: String,
@@ -43,7 +44,7 @@ impl fmt::Display for Fault {
 }
 
 /// Why a request was not done. One pointer wide, because it is the error of most functions.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(transparent)]
 pub struct Problem(Box<Details>);
 
@@ -55,7 +56,7 @@ impl Deref for Problem {
 }
 
 /// The members of a problem document.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Details {
     /// A reference that identifies the kind of problem.
     #[serde(rename = "type")]

@@ -1,11 +1,12 @@
 //! What is known of a LUN's scrub, and what may be asked of it.
 
 use crate::code::Code;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a request asks of a scrub.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum ScrubOp {
     /// Begin, or go on where it was stopped; nothing, where it runs.
@@ -15,7 +16,7 @@ pub enum ScrubOp {
 }
 
 /// How a scrub is.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum ScrubState {
     /// It reads.
@@ -29,7 +30,7 @@ pub enum ScrubState {
 }
 
 /// What is wrong with blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Damage {
     /// The medium cannot read them.
@@ -39,7 +40,7 @@ pub enum Damage {
 }
 
 /// Blocks that a scrub found to be bad.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct BadBlocks {
     /// The first one.
     pub lba: u64,
@@ -63,7 +64,7 @@ impl fmt::Display for BadBlocks {
 }
 
 /// What a scrub has found in the journal of the LUN's pool, which it reads first.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct JournalScrub {
     /// Batches that were not destaged, and were read.
     pub batches: u64,
@@ -120,7 +121,7 @@ impl JournalScrub {
 }
 
 /// A LUN's scrub: the one that runs, or the last one.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct ScrubFacts {
     /// Whether it runs, was stopped, was given up or has finished.
     pub state: ScrubState,

@@ -10,6 +10,7 @@ use crate::objects::{
 };
 use crate::plan::Action;
 use crate::size::{Size, rounded};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 const MEMORY_PERCENT: u64 = 80;
 
 /// How the node is.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// Everything serves.
@@ -30,7 +31,7 @@ pub enum Health {
 }
 
 /// The answer of `status`: how the node is, what is wrong, and counts of what there is.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct StatusView {
     /// How the node is.
     pub health: Health,
@@ -63,7 +64,7 @@ pub struct StatusView {
 }
 
 /// What memory LUNs and read caches may take of the node's memory, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct MemoryView {
     /// What the node may use, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +118,7 @@ impl MemoryView {
 }
 
 /// How many there are.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Counts {
     /// LUNs in service, offline ones included.
     pub luns: usize,
@@ -142,7 +143,7 @@ pub struct Counts {
 }
 
 /// A LUN as it was asked for and as it is, with what it did.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LunView {
     /// Unique among LUNs; a rename changes it and nothing else.
     pub name: String,
@@ -212,7 +213,7 @@ impl LunView {
 }
 
 /// A target as it was asked for, and where hosts reach it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct TargetView {
     /// Unique among targets; a rename changes it and not the iSCSI name.
     pub name: String,
@@ -250,7 +251,7 @@ impl TargetView {
 }
 
 /// A host: its initiators, how they prove themselves, and their sessions.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct HostView {
     /// Unique among hosts.
     pub name: String,
@@ -268,7 +269,7 @@ pub struct HostView {
 }
 
 /// CHAP without secrets.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct ChapView {
     /// The user that the initiator names.
     pub user: String,
@@ -291,7 +292,7 @@ impl ChapView {
 }
 
 /// Which host may use which LUN through which target.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct GrantView {
     /// Its name: `host:target:lun`.
     pub name: String,
@@ -308,7 +309,7 @@ pub struct GrantView {
 }
 
 /// What a change did, or would do.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Outcome {
     /// It was done; `false` for a dry run, and where nothing had to change.
     pub changed: bool,
@@ -325,7 +326,7 @@ pub struct Outcome {
 }
 
 /// A generation of the objects that is kept.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Kept {
     /// Its number.
     pub generation: u64,

@@ -3,6 +3,7 @@
 //! A new kind is written here, and in the table of kinds of the node, which opens it.
 
 use crate::toml_table::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub enum Backing {
 }
 
 /// What holds a LUN's blocks instead of a pool: the kinds that a LUN names itself.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendSpec {
     /// Memory: gone when the daemon ends.

@@ -4,6 +4,7 @@ use super::backing::Backing;
 use super::storage::{FIELDS, Risk, Storage};
 use crate::secret::Secret;
 use crate::size::Size;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -156,7 +157,7 @@ fn is_grace(seconds: &u16) -> bool {
 /// Where logins are sent instead.
 ///
 /// spec: RFC 7143 11.13.5 "Status-Class and Status-Detail", Redirection.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
     /// `HOST:PORT`, IPv6 in brackets: what the initiator is sent as TargetAddress.

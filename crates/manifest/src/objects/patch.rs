@@ -12,6 +12,7 @@ use super::{
 use crate::code::Code;
 use crate::problem::Problem;
 use crate::size::Size;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 /// A change of one object.
@@ -46,59 +47,81 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Pa
 
 /// What of a LUN shall change; absent stays. `storage` reads whatever is left, and refuses what it
 /// does not know.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, JsonSchema, Debug)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub struct LunPatch {
+    /// A whole number of logical blocks; less than it has loses data.
     size: Option<Size>,
+    /// It never changes: another value than the LUN has is refused.
     block_size: Option<u32>,
+    /// It never changes.
     physical_block_size: Option<u32>,
+    /// It never changes.
     thin: Option<bool>,
+    /// It never changes.
     pool: Option<String>,
+    /// It never changes.
     backend: Option<BackendSpec>,
+    /// The most bytes that its commands may hold at a time, over all sessions; 0 lifts it.
     bytes_in_flight_max: Option<Size>,
     #[serde(flatten)]
     storage: StoragePatch,
 }
 
 /// What of a target shall change.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetPatch {
+    /// Its iSCSI name.
     iqn: Option<String>,
+    /// The portal group where it can be reached.
     portal_group: Option<String>,
+    /// Where logins are sent instead; null: they are served here.
     #[serde(deserialize_with = "present")]
     redirect: Part<Redirect>,
+    /// Logins are refused for now, and sessions are asked to log out.
     maintenance: Option<bool>,
+    /// How long sessions have to log out then, in seconds, 0 to 3600.
     maintenance_grace_seconds: Option<u16>,
 }
 
 /// What of a host shall change.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostPatch {
+    /// Its initiators' iSCSI names; `*` means every initiator.
     iqn: Option<Vec<String>>,
+    /// How it proves who it is; null: its name is believed.
     #[serde(deserialize_with = "present")]
     chap: Part<ChapPatch>,
+    /// The most bytes that the commands of each of its sessions may hold at a time.
     bytes_in_flight_max: Option<Size>,
 }
 
 /// What of a host's CHAP shall change.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields, default)]
 struct ChapPatch {
+    /// The user that the initiator names.
     user: Option<String>,
+    /// A new one, or the one that the daemon has.
     secret: Option<SecretSpec>,
+    /// The user that the target names; null: the target need not prove itself.
     #[serde(deserialize_with = "present")]
     mutual_user: Part<String>,
+    /// The target's secret.
     #[serde(deserialize_with = "present")]
     mutual_secret: Part<SecretSpec>,
 }
 
 /// What of a grant shall change.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrantPatch {
+    /// The number by which the host knows the LUN, 0 to 16383.
     lun_id: Option<u16>,
+    /// The host may not write.
     read_only: Option<bool>,
 }
 

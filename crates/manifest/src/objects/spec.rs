@@ -5,10 +5,11 @@ use super::model::Redirect;
 use super::storage::Storage;
 use crate::secret::Secret;
 use crate::size::Size;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A set of wanted objects.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectSet {
     /// The LUNs.
@@ -28,7 +29,8 @@ pub struct ObjectSet {
 /// A wanted LUN. What is absent gets its default in a new LUN and stays in an existing one.
 ///
 /// A member that it does not have is refused by `storage`, which reads whatever is left.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+#[schemars(deny_unknown_fields)]
 pub struct LunSpec {
     /// 1 to 63 characters, unique among LUNs.
     pub name: String,
@@ -77,7 +79,7 @@ impl LunSpec {
 }
 
 /// A wanted target.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSpec {
     /// 1 to 63 characters, unique among targets.
@@ -115,7 +117,7 @@ impl TargetSpec {
 }
 
 /// A wanted host.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// 1 to 63 characters, unique among hosts.
@@ -131,7 +133,7 @@ pub struct HostSpec {
 }
 
 /// Wanted CHAP.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ChapSpec {
     /// The user that the initiator names.
@@ -147,7 +149,7 @@ pub struct ChapSpec {
 }
 
 /// A secret on its way to the daemon.
-#[derive(Clone, PartialEq, Eq, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretSpec {
     /// The one that the daemon has already.
@@ -172,7 +174,7 @@ impl Serialize for SecretSpec {
 }
 
 /// A wanted grant.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct GrantSpec {
     /// Who may.

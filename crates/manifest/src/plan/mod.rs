@@ -21,6 +21,7 @@ use crate::code::Code;
 use crate::objects::{ObjectSet, Objects, Patch, PoolBrief, Redirect};
 use crate::problem::Problem;
 use crate::size::Size;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,7 +82,9 @@ pub struct Subject {
 }
 
 /// The kinds of objects.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
     /// A LUN.
@@ -171,7 +174,7 @@ pub fn leads_back<'a>(
 }
 
 /// A session, as far as a plan needs it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct SessionBrief {
     /// Its number.
     pub id: u64,
@@ -196,7 +199,9 @@ impl fmt::Display for SessionBrief {
 }
 
 /// When a change comes into force.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// At once, no session notices more than a unit attention.
@@ -208,7 +213,7 @@ pub enum Class {
 }
 
 /// What is done to an object.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
     /// It is made.
@@ -228,7 +233,7 @@ pub enum Verb {
 }
 
 /// One step of a plan.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Action {
     /// Whether the object is made, changed, removed and so on.
     pub verb: Verb,

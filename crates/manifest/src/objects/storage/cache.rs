@@ -6,6 +6,7 @@ use super::field::{Changed, OneField, Part, Risk, one_of};
 use super::place::{Adoption, PoolBrief, needs_journal};
 use crate::field::{Field, live};
 use crate::toml_table::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +16,9 @@ pub(crate) const VOLATILE_RISK: &str =
     "writes that were acknowledged and not flushed are lost when power or kernel fail";
 
 /// What an acknowledged write has behind it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheMode {
     /// Its blocks are on stable media at their place. WCE is 0.

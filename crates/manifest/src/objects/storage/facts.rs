@@ -1,6 +1,7 @@
 //! How what the layers of a LUN count is reported.
 
 use super::{LayerFacts, Storage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub struct Shown<'a> {
 }
 
 /// What a limit, or the shares of others, made wait since the LUN came into service.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct WaitFacts {
     /// Operations that had to wait.
     pub deferred: u64,

@@ -7,6 +7,7 @@ use super::facts::{Metric, Shown};
 use super::place::{Adoption, PoolBrief};
 use crate::field::Field;
 use crate::toml_table::Table;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,7 +85,7 @@ pub struct Part {
 /// A field of one value. `None`: nobody said anything.
 pub(super) trait OneField: Sync {
     /// What it is.
-    type Value: Copy + PartialEq + Serialize + DeserializeOwned;
+    type Value: Copy + PartialEq + Serialize + DeserializeOwned + JsonSchema;
 
     /// How documents describe it.
     const FIELD: Field;
@@ -125,6 +126,11 @@ pub(super) trait OneField: Sync {
     /// What is wrong with it.
     fn patch(said: &Value, _known: Option<Self::Value>) -> Result<Option<Self::Value>, String> {
         Option::<Self::Value>::deserialize(said).map_err(|error| error.to_string())
+    }
+
+    /// The schema of what [`OneField::patch`] takes.
+    fn patch_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<Option<Self::Value>>()
     }
 
     /// It says no more than nothing does: a stored LUN does not have it.
@@ -208,6 +214,10 @@ pub trait StorageField: Sync {
     /// # Errors
     /// What is wrong with it.
     fn patch(&self, said: &Value, known: &Storage, into: &mut Storage) -> Result<(), String>;
+    /// The schema of what stands in a document.
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
+    /// The schema of what a request that changes a LUN says.
+    fn patch_schema(&self, generator: &mut SchemaGenerator) -> Schema;
     /// Takes over a word of a command.
     ///
     /// # Errors
@@ -291,6 +301,17 @@ impl<F: OneField> StorageField for F {
     fn patch(&self, said: &Value, known: &Storage, into: &mut Storage) -> Result<(), String> {
         *F::slot(into) = F::patch(said, of::<F>(known))?;
         Ok(())
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        if generator.contract().is_serialize() {
+            return generator.subschema_for::<F::Value>();
+        }
+        generator.subschema_for::<Option<F::Value>>()
+    }
+
+    fn patch_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        F::patch_schema(generator)
     }
 
     fn parse(&self, part: &Part, word: &str, into: &mut Storage) -> Result<(), String> {

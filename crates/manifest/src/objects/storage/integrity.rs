@@ -8,10 +8,11 @@ use crate::code::Code;
 use crate::field::{Field, live};
 use crate::scrub::BadBlocks;
 use crate::toml_table::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the checksums of a LUN found since it came into service.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct ChecksumFacts {
     /// Bytes that each of them covers: 4096, or 512 where those are the LUN's physical blocks.
     pub block_bytes: u32,

@@ -6,6 +6,7 @@ use super::field::{Changed, OneField, Part};
 use crate::field::{Field, live};
 use crate::size::Size;
 use crate::toml_table::Table;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -17,7 +18,7 @@ pub const BURST_SECONDS_MAX: u32 = 3600;
 pub const LIMIT_IOPS_MAX: u64 = 1_000_000_000;
 
 /// What a LUN may use of a second. Empty: as much as it can.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Operations a second.
@@ -65,13 +66,16 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Ch
 }
 
 /// What of a limit shall change.
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct LimitPatch {
+    /// Operations a second; null: no limit.
     #[serde(deserialize_with = "present")]
     iops: Change<u64>,
+    /// Bytes a second, of reads and writes; null: no limit.
     #[serde(deserialize_with = "present")]
     bytes_per_second: Change<Size>,
+    /// So many seconds' worth of what was not used may be used at once; null: a moment's worth.
     #[serde(deserialize_with = "present")]
     burst_seconds: Change<u32>,
 }
@@ -231,6 +235,10 @@ impl OneField for Limited {
         let patch = Option::<LimitPatch>::deserialize(said).map_err(|error| error.to_string())?;
         let known = known.unwrap_or_default();
         Ok(Some(patch.map_or_else(Limit::default, |it| it.over(known))))
+    }
+
+    fn patch_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<Option<LimitPatch>>()
     }
 
     fn is_nothing(value: Limit) -> bool {

@@ -30,6 +30,7 @@ pub use shares::SHARES_MAX;
 pub use task_aborted::TaskAbortedStatus;
 
 use crate::size::Size;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The fields, as documents and pages show them.
@@ -63,7 +64,7 @@ pub struct Storage {
 }
 
 /// What each layer of a LUN counted, where the LUN has it.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LayerFacts {
     /// What its limit did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

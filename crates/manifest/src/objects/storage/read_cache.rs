@@ -6,10 +6,11 @@ use super::field::{Changed, OneField, Part};
 use crate::field::{Field, live};
 use crate::size::{Size, rounded};
 use crate::toml_table::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a read cache did since it got its size.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct ReadCacheFacts {
     /// Reads that it answered.
     pub hits: u64,

@@ -5,13 +5,14 @@ use super::facts::Shown;
 use super::field::{Changed, OneField, Part, one_of};
 use crate::field::{Field, live};
 use crate::toml_table::Table;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Whether a host is notified that another one has aborted its commands (TAS, SPC-4 7.5.8 "Control
 /// mode page").
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskAbortedStatus {
     /// It is, with TASK ABORTED, unless hosts change that by MODE SELECT.
