@@ -1,0 +1,43 @@
+//! The document of the API: OpenAPI 3.1.
+
+use super::Paths;
+use manifest::problem::Problem;
+use serde_json::{Map, Value, json};
+
+const ABOUT: &str = "Requests and answers are JSON. Times are RFC 3339 in UTC, sizes are bytes. Through the unix socket \
+    everything is possible for whoever may open it; over TCP changes take the token of the file `api.token` in the state \
+    directory. Every error is a problem document (RFC 9457) with `code`, `cause` and `hint`.";
+
+/// The document of these paths.
+pub(crate) fn document(paths: Paths) -> Value {
+    let Paths {
+        operations,
+        mut schemas,
+        ..
+    } = paths;
+    let problem = schemas.answered::<Problem>();
+    let (components, turn) = schemas.finish();
+    let mut by_path: Map<String, Value> = Map::new();
+    for operation in &operations {
+        let mut described = operation.describe(&problem);
+        turn(&mut described);
+        let entry = by_path.entry(operation.path).or_insert_with(|| json!({}));
+        entry[&operation.method] = described;
+    }
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "Causeway",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{}, { "token": [] }],
+        "paths": by_path,
+        "components": {
+            "schemas": components,
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}

@@ -1,0 +1,170 @@
+//! What is known of one method of one path.
+
+use axum::http::Method;
+use manifest::code::Code;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What any path may answer over any transport.
+const EVERYWHERE: [Code; 3] = [Code::TokenNeeded, Code::Stopping, Code::Internal];
+
+/// Paths that are answered without a token and whatever the node does.
+pub(crate) const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// A parameter of a request beside its path and its body.
+pub(crate) struct Parameter {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// `query` or `header`.
+    pub(crate) place: &'static str,
+    /// What it means.
+    pub(crate) meaning: String,
+    /// What may stand there.
+    pub(crate) schema: Value,
+}
+
+impl Parameter {
+    /// A switch behind the path.
+    pub(crate) fn switch(name: &'static str, meaning: &str) -> Self {
+        Self {
+            name,
+            place: "query",
+            meaning: meaning.to_owned(),
+            schema: json!({ "type": "boolean", "default": false }),
+        }
+    }
+}
+
+/// One method of one path.
+pub(crate) struct Operation {
+    pub(super) method: String,
+    pub(super) path: &'static str,
+    what: &'static str,
+    name: &'static str,
+    parameters: Vec<Parameter>,
+    body: Option<Value>,
+    answers: BTreeMap<u16, Value>,
+    pub(super) codes: BTreeSet<Code>,
+}
+
+impl Operation {
+    pub(super) fn new(
+        method: &Method,
+        path: &'static str,
+        what: &'static str,
+        name: &'static str,
+    ) -> Self {
+        let codes = if PROBES.contains(&path) {
+            BTreeSet::new()
+        } else {
+            EVERYWHERE.into_iter().collect()
+        };
+        Self {
+            method: method.as_str().to_lowercase(),
+            path,
+            what,
+            name,
+            parameters: Vec::new(),
+            body: None,
+            answers: BTreeMap::new(),
+            codes,
+        }
+    }
+
+    /// It takes a parameter.
+    pub(crate) fn takes(&mut self, parameter: Parameter) {
+        self.parameters.push(parameter);
+    }
+
+    /// It takes a body.
+    pub(crate) fn reads(&mut self, schema: Value) {
+        self.body = Some(schema);
+    }
+
+    /// It answers something that is no problem; `content`: what, by media type.
+    pub(crate) fn answers(&mut self, status: u16, description: &str, content: Value) {
+        let mut answer = json!({ "description": description });
+        if !content.is_null() {
+            answer["content"] = content;
+        }
+        self.answers.insert(status, answer);
+    }
+
+    /// It may answer problems of these codes.
+    pub(crate) fn fails(&mut self, codes: &[Code]) {
+        self.codes.extend(codes);
+    }
+
+    /// What the document says; `problem`: the schema of a problem.
+    pub(super) fn describe(&self, problem: &Value) -> Value {
+        let path = self.path.split(['{', '}']).skip(1).step_by(2);
+        let in_path = path.map(|name| {
+            json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
+        });
+        let others = self.parameters.iter().map(|it| {
+            json!({ "name": it.name, "in": it.place, "description": it.meaning, "schema": it.schema })
+        });
+        let mut responses = Map::new();
+        for (status, answer) in &self.answers {
+            responses.insert(status.to_string(), answer.clone());
+        }
+        responses.extend(self.problems(problem));
+        let mut out = json!({
+            "operationId": self.name,
+            "summary": self.what,
+            "tags": [self.tag()],
+            "parameters": in_path.chain(others).collect::<Vec<Value>>(),
+            "responses": responses,
+        });
+        if let Some(schema) = &self.body {
+            let content = json!({ "application/json": { "schema": schema } });
+            out["requestBody"] = json!({ "required": true, "content": content });
+        }
+        if PROBES.contains(&self.path) {
+            out["security"] = json!([{}]);
+        }
+        out
+    }
+
+    /// What it belongs to: the noun of its path.
+    pub(super) fn tag(&self) -> &'static str {
+        let below = self.path.strip_prefix("/api/v1/");
+        let noun = below.and_then(|rest| rest.split('/').next());
+        match noun {
+            Some("luns" | "targets" | "hosts" | "grants" | "pools" | "sessions") => {
+                noun.unwrap_or_default()
+            }
+            Some("orphans" | "generations") => "state",
+            Some("apply" | "objects" | "export") => "all objects",
+            Some("") => "this document",
+            Some(_) | None => "node",
+        }
+    }
+
+    /// An answer for each status of its codes.
+    fn problems(&self, problem: &Value) -> Map<String, Value> {
+        let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+        for code in &self.codes {
+            by_status
+                .entry(code.entry().status)
+                .or_default()
+                .push(*code);
+        }
+        let answer = |codes: &[Code]| {
+            let titles = codes
+                .iter()
+                .map(|code| format!("{code}: {}", code.entry().title));
+            let words: Vec<String> = codes.iter().map(Code::to_string).collect();
+            let mut schema = problem.clone();
+            schema["properties"] = json!({ "code": { "enum": words } });
+            json!({
+                "description": titles.collect::<Vec<String>>().join(". "),
+                "content": { "application/problem+json": { "schema": schema } },
+            })
+        };
+        by_status
+            .iter()
+            .map(|(status, codes)| (status.to_string(), answer(codes)))
+            .collect()
+    }
+}

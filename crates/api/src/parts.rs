@@ -1,0 +1,171 @@
+//! The parts of requests, as handlers take them, and what each adds to the description.
+
+use crate::answer::{Switches, problem_response, read};
+use crate::describe::{Operation, Parameter, Part, Schemas};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use controller::How;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+/// Why a part of a request cannot be used.
+pub(super) struct Refused(pub(super) Problem);
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        problem_response(&self.0)
+    }
+}
+
+/// What any change of objects may answer.
+const CHANGE_CODES: [Code; 20] = [
+    Code::BadRequest,
+    Code::NotFound,
+    Code::AlreadyExists,
+    Code::InvalidObjects,
+    Code::InUse,
+    Code::Immutable,
+    Code::KeepsData,
+    Code::SecretMissing,
+    Code::WouldLoseData,
+    Code::WouldRiskData,
+    Code::StateDamaged,
+    Code::StateNotSaved,
+    Code::LunOffline,
+    Code::BackingFailed,
+    Code::PoolFull,
+    Code::PoolIncomplete,
+    Code::JournalUnusable,
+    Code::PoolMissing,
+    Code::StateOlder,
+    Code::PartlyDone,
+];
+
+/// The name in the path.
+pub(super) struct Named(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(error) => {
+                let detail = format!("the name in the path: {}", error.body_text());
+                Err(Problem::new(Code::BadRequest, detail).into())
+            }
+        }
+    }
+}
+
+impl Part for Named {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.fails(&[Code::NotFound, Code::BadRequest]);
+    }
+}
+
+/// The body as a `T`.
+pub(super) struct Wanted<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Wanted<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
+        Ok(Self(read(request.into_body()).await?))
+    }
+}
+
+impl<T: JsonSchema> Part for Wanted<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.reads(schemas.read::<T>());
+        operation.fails(&[Code::BadRequest]);
+    }
+}
+
+const DRY_RUN: &str = "Only report what would be done.";
+const FORCE: &str = "Do it although sessions are disturbed or data is lost.";
+
+/// How objects are changed.
+pub(super) struct Change(pub(super) How);
+
+impl Change {
+    fn read(parts: &Parts, more: Option<&str>) -> Result<(Self, Switches), Problem> {
+        let mut known = vec!["dry_run", "force"];
+        known.extend(more);
+        let switches = Switches::read(parts.uri.query(), &known)?;
+        let how = How {
+            force: switches.on("force"),
+            dry_run: switches.on("dry_run"),
+        };
+        Ok((Self(how), switches))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Change {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        Ok(Self::read(parts, None)?.0)
+    }
+}
+
+impl Part for Change {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.takes(Parameter::switch("dry_run", DRY_RUN));
+        operation.takes(Parameter::switch("force", FORCE));
+        operation.fails(&CHANGE_CODES);
+    }
+}
+
+/// How all objects are changed.
+pub(super) struct Whole {
+    pub(super) change: Change,
+    pub(super) prune: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Whole {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let (change, switches) = Change::read(parts, Some("prune"))?;
+        let prune = switches.on("prune");
+        Ok(Self { change, prune })
+    }
+}
+
+impl Part for Whole {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Change::describe(operation, schemas);
+        let meaning = "Remove objects that the body does not name; LUNs keep their data.";
+        operation.takes(Parameter::switch("prune", meaning));
+    }
+}
+
+/// Which LUNs are listed.
+pub(super) struct Removed(pub(super) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for Removed {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let switches = Switches::read(parts.uri.query(), &["removed"])?;
+        Ok(Self(switches.on("removed")))
+    }
+}
+
+impl Part for Removed {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let meaning = "Also list LUNs that were deleted and keep their data.";
+        operation.takes(Parameter::switch("removed", meaning));
+        operation.fails(&[Code::BadRequest]);
+    }
+}
