@@ -1,12 +1,15 @@
 //! Answers, bodies and parameters.
 
+use crate::describe::{Operation, Reply, Schemas};
 use axum::body::{Body, to_bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 /// The largest request body, in bytes: several times a set of 10,000 LUNs with grants.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -20,6 +23,41 @@ impl<T: Serialize> IntoResponse for Answer<T> {
             Ok(value) => document(StatusCode::OK, "application/json", &value),
             Err(problem) => problem_response(&problem),
         }
+    }
+}
+
+impl<T: JsonSchema> Reply for Answer<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let schema = schemas.answered::<T>();
+        let content = json!({ "application/json": { "schema": schema } });
+        operation.answers(200, "It is so, or was done.", content);
+    }
+}
+
+/// Text for programs that read no JSON.
+pub(super) struct Text {
+    /// Its media type.
+    pub(super) kind: &'static str,
+    /// All of it.
+    pub(super) text: Result<String, Problem>,
+}
+
+/// Text for people.
+pub(super) const PLAIN: &str = "text/plain; charset=utf-8";
+
+impl IntoResponse for Text {
+    fn into_response(self) -> Response {
+        match self.text {
+            Ok(text) => (StatusCode::OK, [(header::CONTENT_TYPE, self.kind)], text).into_response(),
+            Err(problem) => problem_response(&problem),
+        }
+    }
+}
+
+impl Reply for Text {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let content = json!({ "text/plain": { "schema": { "type": "string" } } });
+        operation.answers(200, "It is so.", content);
     }
 }
 

@@ -1,58 +1,68 @@
 //! The paths of orphans and kept generations.
 
-use crate::answer::{Answer, Switches, read};
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
-use axum::routing::{get, post};
-use controller::{Handle, How};
+use crate::answer::Answer;
+use crate::describe::Paths;
+use crate::parts::{Change, Named, Wanted};
+use crate::routes::{Outcome, ask};
+use axum::extract::State;
+use controller::Handle;
 use manifest::code::Code;
 use manifest::objects::ObjectSet;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
-use manifest::view::{Kept, Outcome};
+use manifest::view::Kept;
 
-pub(super) fn paths() -> Router<Handle> {
-    Router::new()
-        .route("/api/v1/orphans", get(orphans))
-        .route("/api/v1/orphans/adopt", post(adopt))
-        .route("/api/v1/generations", get(generations))
-        .route("/api/v1/generations/accept", post(accept))
-        .route("/api/v1/generations/{number}", get(generation))
-        .route("/api/v1/generations/{number}/rollback", post(roll_back))
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .get(
+            "/api/v1/orphans",
+            "LUNs in the pools that no object names: `lun ls --orphans`",
+            orphans,
+        )
+        .post(
+            "/api/v1/orphans/adopt",
+            "takes them into service: `lun adopt`",
+            adopt,
+        )
+        .get(
+            "/api/v1/generations",
+            "kept generations of the objects: `state ls`",
+            generations,
+        )
+        .or(&[Code::StateDamaged])
+        .post(
+            "/api/v1/generations/accept",
+            "the older objects are meant: `state accept`",
+            accept,
+        )
+        .get(
+            "/api/v1/generations/{number}",
+            "the objects of one, as `export` has them: `state show`",
+            generation,
+        )
+        .or(&[Code::StateDamaged])
+        .post(
+            "/api/v1/generations/{number}/rollback",
+            "back to a kept one: `state rollback`",
+            roll_back,
+        )
 }
 
 async fn orphans(State(handle): State<Handle>) -> Answer<Vec<Orphan>> {
-    let asked = handle.call(|controller| Box::pin(async move { controller.orphans().await }));
-    Answer(asked.await)
-}
-
-fn how(query: Option<&str>) -> Result<How, Problem> {
-    let switches = Switches::read(query, &["dry_run", "force"])?;
-    Ok(How {
-        force: switches.on("force"),
-        dry_run: switches.on("dry_run"),
-    })
+    Answer(ask!(handle, |controller| controller.orphans().await))
 }
 
 async fn adopt(
     State(handle): State<Handle>,
-    RawQuery(query): RawQuery,
-    body: Body,
-) -> Answer<Outcome> {
-    let run = async {
-        let how = how(query.as_deref())?;
-        let request: AdoptRequest = read(body).await?;
-        let adopted = handle
-            .call(move |controller| Box::pin(async move { controller.adopt(&request, how).await }));
-        adopted.await?
-    };
-    Answer(run.await)
+    Change(how): Change,
+    Wanted(request): Wanted<AdoptRequest>,
+) -> Outcome {
+    let done = ask!(handle, |controller| controller.adopt(&request, how).await);
+    Answer(done.and_then(|done| done))
 }
 
 async fn generations(State(handle): State<Handle>) -> Answer<Vec<Kept>> {
-    let asked = handle.call(|controller| Box::pin(async move { controller.generations().await }));
-    Answer(asked.await.and_then(|kept| kept))
+    Answer(ask!(handle, |controller| controller.generations().await).and_then(|kept| kept))
 }
 
 /// The number of a generation, as it stands in a path.
@@ -61,38 +71,27 @@ fn numbered(text: &str) -> Result<u64, Problem> {
         .map_err(|_| Problem::new(Code::BadRequest, "a generation is named by its number"))
 }
 
-async fn generation(State(handle): State<Handle>, Path(number): Path<String>) -> Answer<ObjectSet> {
+async fn generation(State(handle): State<Handle>, Named(number): Named) -> Answer<ObjectSet> {
     let run = async {
         let number = numbered(&number)?;
-        let asked = handle
-            .call(move |controller| Box::pin(async move { controller.objects_of(number).await }));
-        asked.await?
+        ask!(handle, |controller| controller.objects_of(number).await)?
     };
     Answer(run.await)
 }
 
-async fn accept(State(handle): State<Handle>, RawQuery(query): RawQuery) -> Answer<Outcome> {
-    let run = async {
-        let how = how(query.as_deref())?;
-        let done =
-            handle.call(move |controller| Box::pin(async move { controller.accept(how).await }));
-        done.await?
-    };
-    Answer(run.await)
+async fn accept(State(handle): State<Handle>, Change(how): Change) -> Outcome {
+    let done = ask!(handle, |controller| controller.accept(how).await);
+    Answer(done.and_then(|done| done))
 }
 
 async fn roll_back(
     State(handle): State<Handle>,
-    Path(number): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Answer<Outcome> {
+    Named(number): Named,
+    Change(how): Change,
+) -> Outcome {
     let run = async {
-        let how = how(query.as_deref())?;
         let number = numbered(&number)?;
-        let done = handle.call(move |controller| {
-            Box::pin(async move { controller.roll_back(number, how).await })
-        });
-        done.await?
+        ask!(handle, |controller| controller.roll_back(number, how).await)?
     };
     Answer(run.await)
 }

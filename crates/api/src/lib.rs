@@ -10,9 +10,12 @@
 
 mod answer;
 mod auth;
+mod describe;
 mod documents;
 mod generations;
 pub mod metrics;
+mod objects;
+mod parts;
 #[cfg(test)]
 mod reference;
 mod routes;

@@ -5,6 +5,7 @@ use controller::test_support::{FakeEngine, Hold, config, lab, session};
 use controller::{Controller, Handle, How};
 use env::sim::{World, WorldConfig};
 use http_body_util::BodyExt;
+use hyper::http::response::Parts;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use manifest::config::ApiAddress;
@@ -20,7 +21,7 @@ use std::time::Duration;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A daemon's control side in this process, over real files, and its addresses.
-struct Daemon {
+pub(crate) struct Daemon {
     addresses: Vec<String>,
     dir: PathBuf,
     hold: Arc<Hold>,
@@ -29,7 +30,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(name: &str) -> Self {
+    pub(crate) fn start(name: &str) -> Self {
         Self::start_with(name, false)
     }
 
@@ -76,6 +77,13 @@ impl Daemon {
     }
 
     fn ask(&self, tcp: bool, request: Request<String>) -> (StatusCode, Value) {
+        let (head, text) = self.exchange(tcp, request);
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        (head.status, body)
+    }
+
+    /// The answer with its headers.
+    pub(crate) fn exchange(&self, tcp: bool, request: Request<String>) -> (Parts, String) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -92,17 +100,13 @@ impl Daemon {
                 let at = address.strip_prefix("http://").unwrap();
                 exchange(tokio::net::TcpStream::connect(at).await.unwrap(), request).await
             };
-            let status = response.status();
-            let body = response.into_body().collect().await.unwrap().to_bytes();
-            let text = String::from_utf8(body.to_vec()).unwrap();
-            (
-                status,
-                serde_json::from_str(&text).unwrap_or(Value::String(text)),
-            )
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            (head, String::from_utf8(body.to_vec()).unwrap())
         })
     }
 
-    fn get(&self, path: &str) -> (StatusCode, Value) {
+    pub(crate) fn get(&self, path: &str) -> (StatusCode, Value) {
         self.ask(
             true,
             Request::get(path)
@@ -112,7 +116,7 @@ impl Daemon {
         )
     }
 
-    fn send(&self, method: &str, path: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &Value) -> (StatusCode, Value) {
         let request = Request::builder()
             .method(method)
             .uri(path)

@@ -1,0 +1,310 @@
+//! The paths of LUNs, targets, hosts and grants.
+
+use crate::answer::Answer;
+use crate::describe::Paths;
+use crate::parts::{Change, Named, Removed, Wanted};
+use crate::routes::{Outcome, ask, edit};
+use axum::extract::State;
+use controller::{Handle, How};
+use manifest::code::Code;
+use manifest::objects::{
+    GrantPatch, GrantSpec, HostPatch, HostSpec, LunPatch, LunSpec, ObjectSet, Patch, PatchOf,
+    TargetPatch, TargetSpec,
+};
+use manifest::plan::{Edit, Section, Subject};
+use manifest::problem::Problem;
+use manifest::scrub::{ScrubFacts, ScrubOp};
+use manifest::view::{GrantView, HostView, LunView, TargetView};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .get(
+            "/api/v1/luns",
+            "all LUNs; `removed` adds those that were deleted",
+            luns,
+        )
+        .post("/api/v1/luns", "makes a LUN", create_lun)
+        .get("/api/v1/luns/{name}", "one LUN", lun)
+        .patch(
+            "/api/v1/luns/{name}",
+            "changes the fields that are named: `lun set`",
+            patch_lun,
+        )
+        .delete(
+            "/api/v1/luns/{name}",
+            "deletes it; its data waits for `restore`",
+            delete_lun,
+        )
+        .post("/api/v1/luns/{name}/resize", "another size", resize_lun)
+        .post("/api/v1/luns/{name}/rename", "another name", rename_lun)
+        .post(
+            "/api/v1/luns/{name}/restore",
+            "brings a deleted one back, with its grants",
+            restore_lun,
+        )
+        .post(
+            "/api/v1/luns/{name}/purge",
+            "gives the data of a deleted one up",
+            purge_lun,
+        )
+        .get("/api/v1/luns/{name}/scrub", "its scrub", scrub)
+        .post(
+            "/api/v1/luns/{name}/scrub",
+            "starts or stops its scrub",
+            set_scrub,
+        )
+        .or(&[Code::LunOffline])
+        .get("/api/v1/targets", "all targets", targets)
+        .post("/api/v1/targets", "makes a target", create_target)
+        .get("/api/v1/targets/{name}", "one target", target)
+        .put(
+            "/api/v1/targets/{name}",
+            "the whole target anew",
+            set_target,
+        )
+        .patch(
+            "/api/v1/targets/{name}",
+            "changes the fields that are named",
+            patch_target,
+        )
+        .delete("/api/v1/targets/{name}", "deletes it", delete_target)
+        .post(
+            "/api/v1/targets/{name}/rename",
+            "another name",
+            rename_target,
+        )
+        .get("/api/v1/hosts", "all hosts", hosts)
+        .post("/api/v1/hosts", "makes a host", create_host)
+        .get("/api/v1/hosts/{name}", "one host", host)
+        .put("/api/v1/hosts/{name}", "the whole host anew", set_host)
+        .patch(
+            "/api/v1/hosts/{name}",
+            "changes the fields that are named",
+            patch_host,
+        )
+        .delete("/api/v1/hosts/{name}", "deletes it", delete_host)
+        .post("/api/v1/hosts/{name}/rename", "another name", rename_host)
+        .get("/api/v1/grants", "all grants", grants)
+        .post("/api/v1/grants", "makes a grant", create_grant)
+        .get(
+            "/api/v1/grants/{name}",
+            "one grant, named `HOST:TARGET:LUN`",
+            grant,
+        )
+        .put("/api/v1/grants/{name}", "the whole grant anew", set_grant)
+        .patch(
+            "/api/v1/grants/{name}",
+            "changes the fields that are named",
+            patch_grant,
+        )
+        .delete(
+            "/api/v1/grants/{name}",
+            "takes the right away",
+            delete_grant,
+        )
+}
+
+async fn luns(State(handle): State<Handle>, Removed(removed): Removed) -> Answer<Vec<LunView>> {
+    Answer(ask!(handle, |controller| controller.luns(removed).await))
+}
+
+async fn lun(State(handle): State<Handle>, Named(name): Named) -> Answer<LunView> {
+    Answer(ask!(handle, |controller| controller.lun(&name).await).and_then(|lun| lun))
+}
+
+async fn restore_lun(
+    State(handle): State<Handle>,
+    Named(name): Named,
+    Change(how): Change,
+) -> Outcome {
+    edit(&handle, how, Edit::Restore(name)).await
+}
+
+async fn purge_lun(
+    State(handle): State<Handle>,
+    Named(name): Named,
+    Change(how): Change,
+) -> Outcome {
+    edit(&handle, how, Edit::Purge(name)).await
+}
+
+async fn scrub(State(handle): State<Handle>, Named(name): Named) -> Answer<ScrubFacts> {
+    let facts = ask!(handle, |controller| controller.scrub(&name, None).await);
+    Answer(facts.and_then(|facts| facts))
+}
+
+/// What shall become of a scrub.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ScrubRequest {
+    /// What to do.
+    operation: ScrubOp,
+}
+
+async fn set_scrub(
+    State(handle): State<Handle>,
+    Named(name): Named,
+    Wanted(ScrubRequest { operation }): Wanted<ScrubRequest>,
+) -> Answer<ScrubFacts> {
+    let facts = ask!(handle, |controller| controller
+        .scrub(&name, Some(operation))
+        .await);
+    Answer(facts.and_then(|facts| facts))
+}
+
+/// The new name of an object.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewName {
+    /// The new name.
+    to: String,
+}
+
+macro_rules! patches {
+    ($($patch:ident: $body:ty => $wrap:expr),*) => {
+        $(async fn $patch(
+            State(handle): State<Handle>,
+            Named(name): Named,
+            Change(how): Change,
+            Wanted(patch): Wanted<$body>,
+        ) -> Outcome {
+            let what = $wrap(patch);
+            edit(&handle, how, Edit::Patch(Patch { name, what })).await
+        })*
+    };
+}
+
+patches!(
+    patch_lun: Box<LunPatch> => PatchOf::Lun,
+    resize_lun: Box<LunPatch> => PatchOf::Lun,
+    patch_target: TargetPatch => PatchOf::Target,
+    patch_host: HostPatch => PatchOf::Host,
+    patch_grant: GrantPatch => PatchOf::Grant
+);
+
+macro_rules! named_edits {
+    ($section:expr, $delete:ident $(, $rename:ident)?) => {
+        async fn $delete(
+            State(handle): State<Handle>,
+            Named(name): Named,
+            Change(how): Change,
+        ) -> Outcome {
+            let section = $section;
+            edit(&handle, how, Edit::Remove(Subject { section, name })).await
+        }
+        $(async fn $rename(
+            State(handle): State<Handle>,
+            Named(name): Named,
+            Change(how): Change,
+            Wanted(NewName { to }): Wanted<NewName>,
+        ) -> Outcome {
+            let section = $section;
+            let subject = Subject { section, name };
+            edit(&handle, how, Edit::Rename { subject, to }).await
+        })?
+    };
+}
+
+named_edits!(Section::Lun, delete_lun, rename_lun);
+named_edits!(Section::Target, delete_target, rename_target);
+named_edits!(Section::Host, delete_host, rename_host);
+named_edits!(Section::Grant, delete_grant);
+
+/// A set of one object.
+trait Alone: Sized {
+    /// Its name, as its path has it.
+    fn name(&self) -> String;
+    /// The set.
+    fn alone(self) -> ObjectSet;
+}
+
+macro_rules! alone {
+    ($($spec:ty, $member:ident, |$it:ident| $name:expr;)*) => {
+        $(impl Alone for $spec {
+            fn name(&self) -> String {
+                let $it = self;
+                $name
+            }
+
+            fn alone(self) -> ObjectSet {
+                ObjectSet {
+                    $member: vec![self],
+                    ..ObjectSet::default()
+                }
+            }
+        })*
+    };
+}
+
+alone!(
+    LunSpec, lun, |it| it.name.clone();
+    TargetSpec, target, |it| it.name.clone();
+    HostSpec, host, |it| it.name.clone();
+    GrantSpec, grant, |it| {
+        let target = it.target.as_deref().unwrap_or_default();
+        format!("{}:{target}:{}", it.host, it.lun)
+    };
+);
+
+/// Sets an object, which must be the one in the path.
+async fn set(handle: &Handle, how: How, name: &str, wanted: impl Alone) -> Outcome {
+    let body = wanted.name();
+    if name != body {
+        let detail = format!("the path names \"{name}\" and the body \"{body}\"");
+        return Answer(Err(Problem::new(Code::BadRequest, detail)));
+    }
+    edit(handle, how, Edit::Set(wanted.alone())).await
+}
+
+macro_rules! made_and_set {
+    ($($spec:ty: $create:ident $(, $set:ident)?;)*) => {
+        $(async fn $create(
+            State(handle): State<Handle>,
+            Change(how): Change,
+            Wanted(wanted): Wanted<$spec>,
+        ) -> Outcome {
+            edit(&handle, how, Edit::Create(wanted.alone())).await
+        }
+        $(async fn $set(
+            State(handle): State<Handle>,
+            Named(name): Named,
+            Change(how): Change,
+            Wanted(wanted): Wanted<$spec>,
+        ) -> Outcome {
+            set(&handle, how, &name, wanted).await
+        })?)*
+    };
+}
+
+made_and_set!(
+    LunSpec: create_lun;
+    TargetSpec: create_target, set_target;
+    HostSpec: create_host, set_host;
+    GrantSpec: create_grant, set_grant;
+);
+
+async fn targets(State(handle): State<Handle>) -> Answer<Vec<TargetView>> {
+    Answer(ask!(handle, |controller| controller.targets().await))
+}
+
+async fn target(State(handle): State<Handle>, Named(name): Named) -> Answer<TargetView> {
+    Answer(ask!(handle, |controller| controller.target(&name).await).and_then(|target| target))
+}
+
+async fn hosts(State(handle): State<Handle>) -> Answer<Vec<HostView>> {
+    Answer(ask!(handle, |controller| controller.hosts().await))
+}
+
+async fn host(State(handle): State<Handle>, Named(name): Named) -> Answer<HostView> {
+    Answer(ask!(handle, |controller| controller.host(&name).await).and_then(|host| host))
+}
+
+async fn grants(State(handle): State<Handle>) -> Answer<Vec<GrantView>> {
+    Answer(ask!(handle, |controller| controller.grants()))
+}
+
+async fn grant(State(handle): State<Handle>, Named(name): Named) -> Answer<GrantView> {
+    Answer(ask!(handle, |controller| controller.grant(&name)).and_then(|grant| grant))
+}
