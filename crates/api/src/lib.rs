@@ -10,6 +10,8 @@
 
 mod answer;
 mod auth;
+#[cfg(test)]
+mod contract;
 mod describe;
 mod documents;
 mod generations;

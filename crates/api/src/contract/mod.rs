@@ -1,0 +1,401 @@
+//! The running daemon against the document of its API: every path is asked, and every answer is
+//! what the document says.
+
+mod schema;
+
+use crate::test::Daemon;
+use hyper::Request;
+use node::test_support::lab;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is asked: a path of the document with its method, what stands in its braces and behind it,
+/// and a body.
+struct Question<'a> {
+    method: &'a str,
+    path: &'a str,
+    name: &'a str,
+    query: &'a str,
+    body: String,
+}
+
+struct Contract {
+    daemon: Daemon,
+    document: Value,
+    /// The statuses that came, by method and path.
+    seen: BTreeMap<(String, String), BTreeSet<u16>>,
+}
+
+impl Contract {
+    fn new(name: &str) -> Self {
+        let daemon = Daemon::start(name);
+        let (_, document) = daemon.get("/api/v1/openapi.json");
+        Self {
+            daemon,
+            document,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Asks, holds the answer against the document, and answers status and body.
+    fn ask(&mut self, question: &Question<'_>) -> (u16, Value) {
+        let Question { method, path, .. } = *question;
+        let before = path.split('{').next().unwrap();
+        let behind = path.split('}').nth(1).unwrap_or_default();
+        let name = if path.contains('{') {
+            question.name
+        } else {
+            ""
+        };
+        let uri = format!("{before}{name}{behind}{}", question.query);
+        let request = Request::builder().method(method).uri(&uri);
+        let request = request.header("host", "x").body(question.body.clone());
+        let (head, text) = self.daemon.exchange(false, request.unwrap());
+        let status = head.status.as_u16();
+        let about = format!("{method} {uri}: {status}: {text}");
+        let operation = &self.document["paths"][path][method.to_lowercase()];
+        assert!(operation.is_object(), "not in the document: {about}");
+        let answer = &operation["responses"][status.to_string()];
+        assert!(
+            answer.is_object(),
+            "a status that the document has not: {about}"
+        );
+        let kind = head.headers.get("content-type").unwrap().to_str().unwrap();
+        let kind = kind.split(';').next().unwrap();
+        let schema = &answer["content"][kind]["schema"];
+        assert!(!schema.is_null(), "{kind} is not in the document: {about}");
+        let body = if kind.ends_with("json") {
+            serde_json::from_str(&text).unwrap()
+        } else {
+            Value::String(text)
+        };
+        let components = &self.document["components"]["schemas"];
+        if let Err(why) = schema::check(components, schema, &body, "") {
+            panic!("{why}: {about}");
+        }
+        let key = (method.to_owned(), path.to_owned());
+        self.seen.entry(key).or_default().insert(status);
+        (status, body)
+    }
+
+    fn expect(&mut self, status: u16, asked: (&str, &str, &str, &str, Value)) -> Value {
+        let (method, path, name, query, body) = asked;
+        let question = Question {
+            method,
+            path,
+            name,
+            query,
+            body: body.to_string(),
+        };
+        let (reported, body) = self.ask(&question);
+        assert_eq!(reported, status, "{method} {path} {name}: {body}");
+        body
+    }
+}
+
+/// What is asked in this order, and the status that comes.
+fn script() -> Vec<(
+    u16,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Value,
+)> {
+    let null = || json!(null);
+    let lun = |name: &str| json!({ "name": name, "size": "1G" });
+    let to = |name: &str| json!({ "to": name });
+    let host = json!({ "name": "h2", "iqn": ["iqn.1998-01.com.example:h2"] });
+    let target = json!({ "name": "t2" });
+    let grant = json!({ "host": "h2", "lun": "l", "target": "t2" });
+    let (lun_path, target_path) = ("/api/v1/luns/{name}", "/api/v1/targets/{name}");
+    let (host_path, grant_path) = ("/api/v1/hosts/{name}", "/api/v1/grants/{name}");
+    vec![
+        (200, "POST", "/api/v1/apply", "", "", json!(lab())),
+        (200, "GET", "/api/v1/sessions/{id}", "4", "", null()),
+        (409, "DELETE", lun_path, "l", "", null()),
+        (200, "DELETE", lun_path, "l", "?dry_run=true", null()),
+        (200, "DELETE", "/api/v1/sessions/{id}", "4", "", null()),
+        (404, "DELETE", "/api/v1/sessions/{id}", "4", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/objects",
+            "",
+            "",
+            json!({ "lun": [lun("m")] }),
+        ),
+        (
+            200,
+            "POST",
+            "/api/v1/generations/{number}/rollback",
+            "2",
+            "?dry_run=true",
+            null(),
+        ),
+        (200, "GET", "/api/v1/generations/{number}", "2", "", null()),
+        (200, "POST", "/api/v1/luns", "", "", lun("n")),
+        (409, "POST", "/api/v1/luns", "", "", lun("n")),
+        (
+            422,
+            "POST",
+            "/api/v1/luns",
+            "",
+            "",
+            json!({ "name": "o", "size": 1000 }),
+        ),
+        (200, "GET", lun_path, "n", "", null()),
+        (
+            200,
+            "PATCH",
+            lun_path,
+            "n",
+            "",
+            json!({ "shares": 7, "limit": { "iops": 5 } }),
+        ),
+        (200, "GET", lun_path, "n", "", null()),
+        (409, "PATCH", lun_path, "n", "", json!({ "thin": false })),
+        (
+            200,
+            "POST",
+            "/api/v1/luns/{name}/resize",
+            "n",
+            "",
+            json!({ "size": "2G" }),
+        ),
+        (
+            409,
+            "POST",
+            "/api/v1/luns/{name}/resize",
+            "n",
+            "",
+            json!({ "size": "1G" }),
+        ),
+        (200, "POST", "/api/v1/luns/{name}/rename", "n", "", to("p")),
+        (200, "DELETE", lun_path, "p", "", null()),
+        (200, "GET", "/api/v1/luns", "", "?removed=true", null()),
+        (200, "POST", "/api/v1/luns/{name}/restore", "p", "", null()),
+        (200, "DELETE", lun_path, "p", "", null()),
+        (409, "POST", "/api/v1/luns/{name}/purge", "p", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/luns/{name}/purge",
+            "p",
+            "?force=true",
+            null(),
+        ),
+        (404, "GET", "/api/v1/luns/{name}/scrub", "l", "", null()),
+        (
+            503,
+            "POST",
+            "/api/v1/luns/{name}/scrub",
+            "l",
+            "",
+            json!({ "wish": "start" }),
+        ),
+        (
+            409,
+            "POST",
+            "/api/v1/pools/{name}/journal",
+            "default",
+            "",
+            json!({ "wish": "reopen" }),
+        ),
+        (200, "GET", "/api/v1/pools/{name}", "default", "", null()),
+        (200, "POST", "/api/v1/targets", "", "", target.clone()),
+        (200, "PUT", target_path, "t2", "", target.clone()),
+        (
+            200,
+            "PATCH",
+            target_path,
+            "t2",
+            "",
+            json!({ "redirect": { "to": "192.0.2.2:3260" } }),
+        ),
+        (200, "GET", target_path, "t2", "", null()),
+        (200, "POST", "/api/v1/hosts", "", "", host.clone()),
+        (200, "PUT", host_path, "h2", "", host.clone()),
+        (
+            200,
+            "PATCH",
+            host_path,
+            "h2",
+            "",
+            json!({ "bytes_in_flight_max": "1M" }),
+        ),
+        (
+            200,
+            "PATCH",
+            host_path,
+            "h2",
+            "",
+            json!({ "chap": { "user": "u", "secret": { "value": "twelve bytes" } } }),
+        ),
+        (200, "GET", host_path, "h2", "", null()),
+        (200, "POST", "/api/v1/grants", "", "", grant.clone()),
+        (200, "PUT", grant_path, "h2:t2:l", "", grant.clone()),
+        (
+            200,
+            "PATCH",
+            grant_path,
+            "h2:t2:l",
+            "",
+            json!({ "read_only": true }),
+        ),
+        (200, "GET", grant_path, "h2:t2:l", "", null()),
+        (200, "DELETE", grant_path, "h2:t2:l", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/targets/{name}/rename",
+            "t2",
+            "",
+            to("t3"),
+        ),
+        (
+            200,
+            "POST",
+            "/api/v1/hosts/{name}/rename",
+            "h2",
+            "",
+            to("h3"),
+        ),
+        (200, "DELETE", target_path, "t3", "", null()),
+        (200, "DELETE", host_path, "h3", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/orphans/adopt",
+            "",
+            "?dry_run=true",
+            json!({ "all": true }),
+        ),
+        (200, "POST", "/api/v1/generations/accept", "", "", null()),
+    ]
+}
+
+/// Methods of paths that the engine of these tests refuses.
+const ONLY_REFUSED: [(&str, &str); 3] = [
+    ("GET", "/api/v1/luns/{name}/scrub"),
+    ("POST", "/api/v1/luns/{name}/scrub"),
+    ("POST", "/api/v1/pools/{name}/journal"),
+];
+
+fn methods_of(document: &Value) -> Vec<(String, String, Value)> {
+    let mut out = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            out.push((method.to_uppercase(), path.clone(), operation.clone()));
+        }
+    }
+    out
+}
+
+#[test]
+fn every_answer_is_what_the_document_says() {
+    let mut contract = Contract::new("contract");
+    for (status, method, path, name, query, body) in script() {
+        contract.expect(status, (method, path, name, query, body));
+    }
+    for (method, path, operation) in methods_of(&contract.document.clone()) {
+        if method == "GET" && !path.contains('{') {
+            contract.expect(200, ("GET", &path, "", "", json!(null)));
+        }
+        if path.contains('{') {
+            let body = json!({ "to": "x", "wish": "start" }).to_string();
+            let name = "nobody";
+            let (method, path, query) = (method.as_str(), path.as_str(), "");
+            let (status, _) = contract.ask(&Question {
+                method,
+                path,
+                name,
+                query,
+                body,
+            });
+            assert!([400, 404].contains(&status), "{method} {path}: {status}");
+        }
+        if !operation["requestBody"].is_null() {
+            let (method, path, name, query) = (method.as_str(), path.as_str(), "nobody", "");
+            let body = "no json".to_owned();
+            let (status, problem) = contract.ask(&Question {
+                method,
+                path,
+                name,
+                query,
+                body,
+            });
+            assert_eq!(
+                (status, &problem["code"]),
+                (400, &json!("CWY5003")),
+                "{method} {path}"
+            );
+        }
+        let seen = contract.seen.get(&(method.clone(), path.clone()));
+        let seen = seen.unwrap_or_else(|| panic!("{method} {path} was never asked"));
+        let expected = !ONLY_REFUSED.contains(&(method.as_str(), path.as_str()));
+        assert_eq!(seen.contains(&200), expected, "{method} {path}: {seen:?}");
+    }
+}
+
+#[test]
+fn what_is_not_in_the_document_is_not_served() {
+    let contract = Contract::new("served");
+    let known = methods_of(&contract.document);
+    let paths: BTreeSet<&String> = known.iter().map(|(_, path, _)| path).collect();
+    for path in paths {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let is_known = known.iter().any(|(it, at, _)| it == method && at == path);
+            if !is_known {
+                let at = path
+                    .replace("{name}", "l")
+                    .replace("{id}", "4")
+                    .replace("{number}", "1");
+                let (status, problem) = contract.daemon.send(method, &at, &json!({}));
+                assert_eq!(status.as_u16(), 405, "{method} {path}: {problem}");
+            }
+        }
+    }
+    for source in [
+        include_str!("../routes.rs"),
+        include_str!("../objects.rs"),
+        include_str!("../generations.rs"),
+    ] {
+        assert!(
+            !source.contains(".route("),
+            "paths are served by Paths alone"
+        );
+    }
+}
+
+#[test]
+fn the_document_is_whole() {
+    let contract = Contract::new("whole");
+    let text = contract.document.to_string();
+    let mut names = BTreeSet::new();
+    for (method, path, operation) in methods_of(&contract.document) {
+        let name = operation["operationId"].as_str().unwrap().to_owned();
+        assert!(
+            names.insert(name.clone()),
+            "{method} {path}: {name} is there twice"
+        );
+        assert!(
+            operation["responses"]["500"].is_object() || path.ends_with('z'),
+            "{path}"
+        );
+    }
+    let schemas = &contract.document["components"]["schemas"];
+    for reference in text.split("\"$ref\":\"").skip(1) {
+        let reference = reference.split('"').next().unwrap();
+        let name = reference.strip_prefix("#/components/schemas/");
+        let name = name.unwrap_or_else(|| panic!("{reference} leads nowhere"));
+        assert!(schemas[name].is_object(), "{reference} leads nowhere");
+    }
+    for (name, schema) in schemas.as_object().unwrap() {
+        assert!(
+            text.contains(&format!("schemas/{name}\"")),
+            "nobody uses {name}"
+        );
+        assert!(schema["description"].is_string(), "{name} is not described");
+    }
+}
