@@ -17,6 +17,8 @@ pub mod fields;
 pub mod fuzz;
 #[cfg(any(test, feature = "test_support"))]
 pub mod golden;
+#[cfg(test)]
+mod interface;
 pub mod journal;
 pub mod latency;
 pub mod name;

@@ -54,6 +54,35 @@ impl MarkdownTable {
     }
 }
 
+/// The rows of the first table behind `heading` in a page, without its head; each with the words
+/// between backticks of its first cell, and all the others.
+///
+/// # Panics
+/// The page has no such heading, or no table behind it.
+#[must_use]
+pub fn rows(page: &str, heading: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let code = |text: &str| -> Vec<String> {
+        let between = text.split('`').skip(1).step_by(2);
+        between.map(str::to_owned).collect()
+    };
+    let (_, behind) = page.split_once(heading).expect("the page has this heading");
+    let lines = behind.lines().skip_while(|line| !line.starts_with('|'));
+    let table = lines.take_while(|line| line.starts_with('|')).skip(2);
+    let mut out: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for line in table {
+        let continued = line.strip_prefix("| |").zip(out.last_mut());
+        if let Some((more, row)) = continued {
+            row.1.extend(code(more));
+            continue;
+        }
+        let cells = line.trim_start_matches('|');
+        let (first, others) = cells.split_once(" | ").unwrap_or((cells, ""));
+        out.push((code(first), code(others)));
+    }
+    assert!(!out.is_empty(), "{heading}: no table");
+    out
+}
+
 /// Takes what of each cell stands in the next line.
 fn line_of(left: &mut [VecDeque<&str>], budget: usize, is_first: bool) -> Vec<String> {
     let widths = widths(left, budget, is_first);

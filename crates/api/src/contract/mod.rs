@@ -4,8 +4,8 @@
 mod schema;
 
 use crate::test::Daemon;
+use controller::test_support::lab;
 use hyper::Request;
-use node::test_support::lab;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -192,7 +192,7 @@ fn script() -> Vec<(
             "/api/v1/luns/{name}/scrub",
             "l",
             "",
-            json!({ "wish": "start" }),
+            json!({ "operation": "start" }),
         ),
         (
             409,
@@ -200,7 +200,7 @@ fn script() -> Vec<(
             "/api/v1/pools/{name}/journal",
             "default",
             "",
-            json!({ "wish": "reopen" }),
+            json!({ "operation": "reopen" }),
         ),
         (200, "GET", "/api/v1/pools/{name}", "default", "", null()),
         (200, "POST", "/api/v1/targets", "", "", target.clone()),
@@ -303,7 +303,7 @@ fn every_answer_is_what_the_document_says() {
             contract.expect(200, ("GET", &path, "", "", json!(null)));
         }
         if path.contains('{') {
-            let body = json!({ "to": "x", "wish": "start" }).to_string();
+            let body = json!({ "to": "x", "operation": "start" }).to_string();
             let name = "nobody";
             let (method, path, query) = (method.as_str(), path.as_str(), "");
             let (status, _) = contract.ask(&Question {
