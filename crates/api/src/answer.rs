@@ -1,6 +1,7 @@
 //! Answers, bodies and parameters.
 
 use crate::describe::{Operation, Reply, Schemas};
+use crate::fields::unread;
 use axum::body::{Body, to_bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -85,7 +86,13 @@ pub(super) async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Problem> 
     let wrong = |why: String| Problem::new(Code::BadRequest, format!("the body: {why}"));
     let bytes = to_bytes(body, BODY_BYTES_MAX).await;
     let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
+    let mut from = serde_json::Deserializer::from_slice(&bytes);
+    let read = serde_path_to_error::deserialize(&mut from).map_err(|error| {
+        let (path, message) = (error.path().to_string(), error.inner().to_string());
+        wrong(message.clone()).fields(vec![unread(&path, &message)])
+    })?;
+    from.end().map_err(|error| wrong(error.to_string()))?;
+    Ok(read)
 }
 
 /// The switches in a query such as `dry_run=true&force=true`.

@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::describe::Paths;
+use crate::fields::Body;
 use crate::parts::{Change, Named, Removed, Wanted};
 use crate::routes::{Outcome, ask, edit};
 use axum::extract::State;
@@ -12,7 +13,7 @@ use manifest::objects::{
     TargetPatch, TargetSpec,
 };
 use manifest::plan::{Edit, Section, Subject};
-use manifest::problem::Problem;
+use manifest::problem::{FieldFault, Problem};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::view::{GrantView, HostView, LunView, TargetView};
 use schemars::JsonSchema;
@@ -119,7 +120,7 @@ async fn restore_lun(
     Named(name): Named,
     Change(how): Change,
 ) -> Outcome {
-    edit(&handle, how, Edit::Restore(name)).await
+    edit(&handle, how, Edit::Restore(name), Body::None).await
 }
 
 async fn purge_lun(
@@ -127,7 +128,7 @@ async fn purge_lun(
     Named(name): Named,
     Change(how): Change,
 ) -> Outcome {
-    edit(&handle, how, Edit::Purge(name)).await
+    edit(&handle, how, Edit::Purge(name), Body::None).await
 }
 
 async fn scrub(State(handle): State<Handle>, Named(name): Named) -> Answer<ScrubFacts> {
@@ -171,7 +172,7 @@ macro_rules! patches {
             Wanted(patch): Wanted<$body>,
         ) -> Outcome {
             let what = $wrap(patch);
-            edit(&handle, how, Edit::Patch(Patch { name, what })).await
+            edit(&handle, how, Edit::Patch(Patch { name, what }), Body::One).await
         })*
     };
 }
@@ -192,7 +193,8 @@ macro_rules! named_edits {
             Change(how): Change,
         ) -> Outcome {
             let section = $section;
-            edit(&handle, how, Edit::Remove(Subject { section, name })).await
+            let remove = Edit::Remove(Subject { section, name });
+            edit(&handle, how, remove, Body::None).await
         }
         $(async fn $rename(
             State(handle): State<Handle>,
@@ -202,7 +204,7 @@ macro_rules! named_edits {
         ) -> Outcome {
             let section = $section;
             let subject = Subject { section, name };
-            edit(&handle, how, Edit::Rename { subject, to }).await
+            edit(&handle, how, Edit::Rename { subject, to }, Body::None).await
         })?
     };
 }
@@ -253,9 +255,12 @@ async fn set(handle: &Handle, how: How, name: &str, wanted: impl Alone) -> Outco
     let body = wanted.name();
     if name != body {
         let detail = format!("the path names \"{name}\" and the body \"{body}\"");
-        return Answer(Err(Problem::new(Code::BadRequest, detail)));
+        let message = format!("write \"{name}\", or name another object in the path");
+        let field = "name".to_owned();
+        let fields = vec![FieldFault { field, message }];
+        return Answer(Err(Problem::new(Code::BadRequest, detail).fields(fields)));
     }
-    edit(handle, how, Edit::Set(wanted.alone())).await
+    edit(handle, how, Edit::Set(wanted.alone()), Body::One).await
 }
 
 macro_rules! made_and_set {
@@ -265,7 +270,7 @@ macro_rules! made_and_set {
             Change(how): Change,
             Wanted(wanted): Wanted<$spec>,
         ) -> Outcome {
-            edit(&handle, how, Edit::Create(wanted.alone())).await
+            edit(&handle, how, Edit::Create(wanted.alone()), Body::One).await
         }
         $(async fn $set(
             State(handle): State<Handle>,

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, PLAIN, Text, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
+use crate::fields::Body;
 use crate::metrics;
 use crate::parts::{Change, Named, Wanted, Whole};
 use axum::Router;
@@ -113,12 +114,13 @@ async fn not_so(request: axum::extract::Request) -> Response {
 /// What a change of objects answers.
 pub(super) type Outcome = Answer<manifest::view::Outcome>;
 
-/// Runs a change.
-pub(super) async fn edit(handle: &Handle, how: How, edit: Edit) -> Outcome {
+/// Runs a change; `body`: what it was made of.
+pub(super) async fn edit(handle: &Handle, how: How, edit: Edit, body: Body) -> Outcome {
     let work = move |controller: std::rc::Rc<controller::Controller>| -> env::LocalFuture<_> {
         Box::pin(async move { controller.edit(&edit, how).await })
     };
-    Answer(handle.call(work).await.and_then(|done| done))
+    let done = handle.call(work).await.and_then(|done| done);
+    Answer(done.map_err(|problem| body.locate(problem)))
 }
 
 /// Asks the controller on its core.
@@ -179,8 +181,8 @@ async fn apply(
     whole: Whole,
     Wanted(set): Wanted<ObjectSet>,
 ) -> Outcome {
-    let prune = whole.prune;
-    edit(&handle, whole.change.0, Edit::Apply { set, prune }).await
+    let (prune, body) = (whole.prune, Body::set(&set));
+    edit(&handle, whole.change.0, Edit::Apply { set, prune }, body).await
 }
 
 async fn create_objects(
@@ -188,7 +190,8 @@ async fn create_objects(
     Change(how): Change,
     Wanted(set): Wanted<ObjectSet>,
 ) -> Outcome {
-    edit(&handle, how, Edit::Create(set)).await
+    let body = Body::set(&set);
+    edit(&handle, how, Edit::Create(set), body).await
 }
 
 async fn refusals(State(handle): State<Handle>) -> Answer<Vec<RefusalFacts>> {

@@ -407,7 +407,61 @@ fn wrong_requests_get_problems_that_say_what_is_wrong() {
         );
         assert_eq!(problem["status"], status.as_u16());
         assert!(!problem["hint"].as_str().unwrap().is_empty());
+        assert_eq!(problem["doc"], format!("/api/v1/#{code}"));
     }
+}
+
+#[test]
+fn a_problem_names_the_members_of_the_body_that_are_wrong() {
+    let daemon = Daemon::start("fields");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let cases = [
+        ("POST", "luns", json!({ "name": "x" }), "size"),
+        ("POST", "luns", json!({ "name": "x", "size": "1Q" }), "size"),
+        (
+            "POST",
+            "luns",
+            json!({ "name": "x", "size": "1G", "shares": "many" }),
+            "shares",
+        ),
+        (
+            "POST",
+            "luns",
+            json!({ "name": "x", "size": "1G", "szie": 1 }),
+            "szie",
+        ),
+        ("POST", "luns", json!({ "name": "x", "size": 1000 }), "size"),
+        (
+            "PATCH",
+            "luns/l",
+            json!({ "limit": { "iops": 0 } }),
+            "limit.iops",
+        ),
+        ("PATCH", "targets/t", json!({ "iqn": "none" }), "iqn"),
+        (
+            "POST",
+            "apply",
+            json!({ "lun": [{ "name": "x", "size": "1G" }, { "name": "y" }] }),
+            "lun[1].size",
+        ),
+        (
+            "POST",
+            "apply",
+            json!({ "lun": [{ "name": "x", "size": 1000 }] }),
+            "lun[0].size",
+        ),
+        ("PUT", "targets/a", json!({ "name": "b" }), "name"),
+    ];
+    for (method, path, body, field) in cases {
+        let (_, problem) = daemon.send(method, &format!("/api/v1/{path}"), &body);
+        assert_eq!(
+            problem["fields"][0]["field"], field,
+            "{path} {body}: {problem}"
+        );
+        assert!(!problem["fields"][0]["message"].as_str().unwrap().is_empty());
+    }
+    let (_, refused) = daemon.send("DELETE", "/api/v1/luns/l", &json!(null));
+    assert_eq!(refused["fields"], json!(null), "there is no body to blame");
 }
 
 #[test]

@@ -43,6 +43,15 @@ impl fmt::Display for Fault {
     }
 }
 
+/// A member of a request's body that is wrong.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct FieldFault {
+    /// Which, from the top of the body, such as `size` or `lun[2].limit.iops`; empty: all of it.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
 /// Why a request was not done. One pointer wide, because it is the error of most functions.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(transparent)]
@@ -73,6 +82,12 @@ pub struct Details {
     pub cause: String,
     /// The next step for the administrator; may be empty.
     pub hint: String,
+    /// Where more is said of the code: a reference that leads to the daemon's own page.
+    #[serde(default)]
+    pub doc: String,
+    /// Which members of the request's body are wrong, where the body is the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldFault>,
     /// Where several rules are broken: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -100,6 +115,8 @@ impl Problem {
             code,
             cause: entry.cause.to_owned(),
             hint: entry.next_step.to_owned(),
+            doc: format!("/api/v1/#{code}"),
+            fields: Vec::new(),
             faults: Vec::new(),
             hits: Vec::new(),
             losses: Vec::new(),
@@ -118,6 +135,13 @@ impl Problem {
     #[must_use]
     pub fn faults(mut self, faults: Vec<Fault>) -> Self {
         self.0.faults = faults;
+        self
+    }
+
+    /// With the members of the body that are wrong.
+    #[must_use]
+    pub fn fields(mut self, fields: Vec<FieldFault>) -> Self {
+        self.0.fields = fields;
         self
     }
 
