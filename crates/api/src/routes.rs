@@ -97,6 +97,7 @@ pub(super) fn paths() -> Paths {
             "ends it: `session drop`",
             drop_session,
         )
+        .with(crate::explorer::paths)
         .with(crate::objects::paths)
         .with(crate::generations::paths)
 }

@@ -465,6 +465,24 @@ fn a_problem_names_the_members_of_the_body_that_are_wrong() {
 }
 
 #[test]
+fn the_page_of_the_interface_is_served_with_a_policy_that_lets_nothing_else_in() {
+    let daemon = Daemon::start("page");
+    for (path, kind) in [
+        ("/api/v1/", "text/html; charset=utf-8"),
+        ("/api/v1/explorer.js", "text/javascript; charset=utf-8"),
+        ("/api/v1/explorer.css", "text/css; charset=utf-8"),
+    ] {
+        let request = Request::get(path).header("host", "x");
+        let (head, text) = daemon.exchange(true, request.body(String::new()).unwrap());
+        assert_eq!(head.status, StatusCode::OK, "{path}: {text}");
+        assert_eq!(head.headers["content-type"], kind, "{path}");
+        let policy = head.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'"), "{path}: {policy}");
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+    }
+}
+
+#[test]
 fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("socket");

@@ -136,7 +136,7 @@ impl Operation {
             }
             Some("orphans" | "generations") => "state",
             Some("apply" | "objects" | "export") => "all objects",
-            Some("") => "this document",
+            Some("" | "openapi.json" | "explorer.js" | "explorer.css") => "this interface",
             Some(_) | None => "node",
         }
     }
