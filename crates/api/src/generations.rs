@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::describe::Paths;
+use crate::listing::{Listed, Listing};
 use crate::parts::{Change, Named, Wanted};
 use crate::routes::{Outcome, ask};
 use axum::extract::State;
@@ -48,8 +49,8 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
 }
 
-async fn orphans(State(handle): State<Handle>) -> Answer<Vec<Orphan>> {
-    Answer(ask!(handle, |controller| controller.orphans().await))
+async fn orphans(State(handle): State<Handle>, listing: Listing<Orphan>) -> Listed<Orphan> {
+    listing.show(ask!(handle, |controller| controller.orphans().await))
 }
 
 async fn adopt(
@@ -61,8 +62,9 @@ async fn adopt(
     Answer(done.and_then(|done| done))
 }
 
-async fn generations(State(handle): State<Handle>) -> Answer<Vec<Kept>> {
-    Answer(ask!(handle, |controller| controller.generations().await).and_then(|kept| kept))
+async fn generations(State(handle): State<Handle>, listing: Listing<Kept>) -> Listed<Kept> {
+    let kept = ask!(handle, |controller| controller.generations().await);
+    listing.show(kept.and_then(|kept| kept))
 }
 
 /// The number of a generation, as it stands in a path.

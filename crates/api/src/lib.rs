@@ -17,6 +17,8 @@ mod documents;
 mod explorer;
 mod fields;
 mod generations;
+mod list;
+mod listing;
 pub mod metrics;
 mod objects;
 mod parts;

@@ -3,7 +3,8 @@
 use crate::answer::Answer;
 use crate::describe::Paths;
 use crate::fields::Body;
-use crate::parts::{Change, Named, Removed, Wanted};
+use crate::listing::{Listed, Listing};
+use crate::parts::{Change, Named, Wanted};
 use crate::routes::{Outcome, ask, edit};
 use axum::extract::State;
 use controller::{Handle, How};
@@ -107,8 +108,9 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
 }
 
-async fn luns(State(handle): State<Handle>, Removed(removed): Removed) -> Answer<Vec<LunView>> {
-    Answer(ask!(handle, |controller| controller.luns(removed).await))
+async fn luns(State(handle): State<Handle>, listing: Listing<LunView>) -> Listed<LunView> {
+    let removed = listing.more;
+    listing.show(ask!(handle, |controller| controller.luns(removed).await))
 }
 
 async fn lun(State(handle): State<Handle>, Named(name): Named) -> Answer<LunView> {
@@ -290,24 +292,24 @@ made_and_set!(
     GrantSpec: create_grant, set_grant;
 );
 
-async fn targets(State(handle): State<Handle>) -> Answer<Vec<TargetView>> {
-    Answer(ask!(handle, |controller| controller.targets().await))
+async fn targets(State(handle): State<Handle>, listing: Listing<TargetView>) -> Listed<TargetView> {
+    listing.show(ask!(handle, |controller| controller.targets().await))
 }
 
 async fn target(State(handle): State<Handle>, Named(name): Named) -> Answer<TargetView> {
     Answer(ask!(handle, |controller| controller.target(&name).await).and_then(|target| target))
 }
 
-async fn hosts(State(handle): State<Handle>) -> Answer<Vec<HostView>> {
-    Answer(ask!(handle, |controller| controller.hosts().await))
+async fn hosts(State(handle): State<Handle>, listing: Listing<HostView>) -> Listed<HostView> {
+    listing.show(ask!(handle, |controller| controller.hosts().await))
 }
 
 async fn host(State(handle): State<Handle>, Named(name): Named) -> Answer<HostView> {
     Answer(ask!(handle, |controller| controller.host(&name).await).and_then(|host| host))
 }
 
-async fn grants(State(handle): State<Handle>) -> Answer<Vec<GrantView>> {
-    Answer(ask!(handle, |controller| controller.grants()))
+async fn grants(State(handle): State<Handle>, listing: Listing<GrantView>) -> Listed<GrantView> {
+    listing.show(ask!(handle, |controller| controller.grants()))
 }
 
 async fn grant(State(handle): State<Handle>, Named(name): Named) -> Answer<GrantView> {

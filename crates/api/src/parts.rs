@@ -149,23 +149,3 @@ impl Part for Whole {
         operation.takes(Parameter::switch("prune", meaning));
     }
 }
-
-/// Which LUNs are listed.
-pub(super) struct Removed(pub(super) bool);
-
-impl<S: Send + Sync> FromRequestParts<S> for Removed {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let switches = Switches::read(parts.uri.query(), &["removed"])?;
-        Ok(Self(switches.on("removed")))
-    }
-}
-
-impl Part for Removed {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let meaning = "Also list LUNs that were deleted and keep their data.";
-        operation.takes(Parameter::switch("removed", meaning));
-        operation.fails(&[Code::BadRequest]);
-    }
-}

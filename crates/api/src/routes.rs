@@ -4,6 +4,7 @@ use crate::answer::{Answer, PLAIN, Text, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
 use crate::fields::Body;
+use crate::listing::{Listed, Listing};
 use crate::metrics;
 use crate::parts::{Change, Named, Wanted, Whole};
 use axum::Router;
@@ -195,16 +196,22 @@ async fn create_objects(
     edit(&handle, how, Edit::Create(set), body).await
 }
 
-async fn refusals(State(handle): State<Handle>) -> Answer<Vec<RefusalFacts>> {
-    Answer(ask!(handle, |controller| controller.refusals().await))
+async fn refusals(
+    State(handle): State<Handle>,
+    listing: Listing<RefusalFacts>,
+) -> Listed<RefusalFacts> {
+    listing.show(ask!(handle, |controller| controller.refusals().await))
 }
 
-async fn sessions(State(handle): State<Handle>) -> Answer<Vec<SessionFacts>> {
-    Answer(ask!(handle, |controller| controller.sessions().await))
+async fn sessions(
+    State(handle): State<Handle>,
+    listing: Listing<SessionFacts>,
+) -> Listed<SessionFacts> {
+    listing.show(ask!(handle, |controller| controller.sessions().await))
 }
 
-async fn pools(State(handle): State<Handle>) -> Answer<Vec<PoolFacts>> {
-    Answer(ask!(handle, |controller| controller.pools().await))
+async fn pools(State(handle): State<Handle>, listing: Listing<PoolFacts>) -> Listed<PoolFacts> {
+    listing.show(ask!(handle, |controller| controller.pools().await))
 }
 
 async fn pool(State(handle): State<Handle>, Named(name): Named) -> Answer<PoolFacts> {

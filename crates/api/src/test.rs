@@ -483,6 +483,52 @@ fn the_page_of_the_interface_is_served_with_a_policy_that_lets_nothing_else_in()
 }
 
 #[test]
+fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
+    let daemon = Daemon::start("lists");
+    let lun = |name: &str, size: &str| json!({ "name": name, "size": size });
+    let luns = [
+        lun("c", "1G"),
+        lun("a", "3G"),
+        lun("b", "1G"),
+        lun("d", "2G"),
+    ];
+    let (status, made) = daemon.send("POST", "/api/v1/objects", &json!({ "lun": luns }));
+    assert_eq!(status, StatusCode::OK, "{made}");
+    let page = |path: &str| {
+        let request = Request::get(path).header("host", "x");
+        let (head, text) = daemon.exchange(true, request.body(String::new()).unwrap());
+        assert_eq!(head.status, StatusCode::OK, "{path}: {text}");
+        let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let names = rows.iter().map(|row| row["name"].as_str().unwrap());
+        let link = head.headers.get("link").map(|link| {
+            let link = link.to_str().unwrap();
+            let (url, rest) = link.strip_prefix('<').unwrap().split_once('>').unwrap();
+            assert_eq!(rest, "; rel=\"next\"");
+            url.to_owned()
+        });
+        (names.collect::<String>(), link)
+    };
+    assert_eq!(page("/api/v1/luns"), ("abcd".to_owned(), None));
+    let (first, next) = page("/api/v1/luns?sort=-size&filter=state:online&limit=3");
+    assert_eq!(first, "adb");
+    assert_eq!(page(&next.unwrap()), ("c".to_owned(), None));
+    assert_eq!(page("/api/v1/luns?limit=4"), ("abcd".to_owned(), None));
+    for wrong in [
+        "luns?limit=0",
+        "luns?sort=secret",
+        "hosts?filter=chap:x",
+        "luns?lmit=1",
+    ] {
+        let (status, problem) = daemon.get(&format!("/api/v1/{wrong}"));
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::BAD_REQUEST, &json!("CWY5003")),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
 fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("socket");

@@ -90,6 +90,14 @@ impl Operation {
         self.answers.insert(status, answer);
     }
 
+    /// An answer has a header.
+    pub(crate) fn heads(&mut self, status: u16, name: &str, meaning: &str) {
+        if let Some(answer) = self.answers.get_mut(&status) {
+            answer["headers"][name] =
+                json!({ "description": meaning, "schema": { "type": "string" } });
+        }
+    }
+
     /// It may answer problems of these codes.
     pub(crate) fn fails(&mut self, codes: &[Code]) {
         self.codes.extend(codes);

@@ -1,0 +1,231 @@
+//! Lists as handlers answer them: which rows there are to ask for, and the answer's headers.
+
+use crate::answer::{Answer, problem_response};
+use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
+use crate::list::{Columns, LIMIT_MAX, Query};
+use crate::parts::Refused;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use manifest::code::Code;
+use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
+use manifest::name::did_you_mean;
+use manifest::orphan::Orphan;
+use manifest::problem::Problem;
+use manifest::view::{GrantView, HostView, Kept, LunView, TargetView};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::marker::PhantomData;
+
+/// A row of a list.
+pub(super) trait Row: Serialize + JsonSchema {
+    /// By what rows are found and put in order.
+    const COLUMNS: Columns;
+    /// A switch that adds rows, and what it adds.
+    const MORE: Option<(&'static str, &'static str)> = None;
+}
+
+macro_rules! rows {
+    ($($row:ty: $key:literal in $known:expr;)*) => {
+        $(impl Row for $row {
+            const COLUMNS: Columns = Columns { known: &$known, key: $key };
+        })*
+    };
+}
+
+rows!(
+    TargetView: "name" in ["name", "iqn", "portal_group", "maintenance", "sessions"];
+    HostView: "name" in ["name", "sessions"];
+    GrantView: "name" in ["name", "host", "target", "lun", "lun_id", "read_only"];
+    PoolFacts: "name" in ["name", "path", "state", "layout", "total", "used", "available"];
+    SessionFacts: "id" in [
+        "id", "host", "initiator", "target", "from", "portal", "core", "since", "in_flight",
+    ];
+    RefusalFacts: "" in ["at", "times", "initiator", "from", "target", "portal", "code", "status"];
+    Orphan: "" in ["pool", "naa", "name", "file", "size_bytes", "removed", "is_foreign"];
+    Kept: "generation" in ["generation", "written", "in_force", "luns"];
+);
+
+impl Row for LunView {
+    const COLUMNS: Columns = Columns {
+        known: &[
+            "name",
+            "state",
+            "size",
+            "allocated",
+            "block_size",
+            "thin",
+            "backing",
+            "pool",
+            "cache",
+            "naa",
+            "serial",
+            "in_flight",
+        ],
+        key: "name",
+    };
+    const MORE: Option<(&'static str, &'static str)> = Some((
+        "removed",
+        "Also list LUNs that were deleted and keep their data.",
+    ));
+}
+
+/// What was asked of a list of `R`.
+pub(super) struct Listing<R> {
+    query: Query,
+    /// The switch of [`Row::MORE`] is on.
+    pub(super) more: bool,
+    /// The path with all parameters but the cursor.
+    path: String,
+    row: PhantomData<fn() -> R>,
+}
+
+fn decode(text: &str) -> Result<String, Problem> {
+    let text = text.replace('+', " ");
+    let decoded = percent_decode_str(&text).decode_utf8();
+    let decoded =
+        decoded.map_err(|_| Problem::new(Code::BadRequest, format!("{text}: no UTF-8 text")))?;
+    Ok(decoded.into_owned())
+}
+
+impl<R: Row> Listing<R> {
+    fn read(path: &str, query: &str) -> Result<Self, Problem> {
+        let mut out = Self {
+            query: Query::default(),
+            more: false,
+            path: format!("{path}?"),
+            row: PhantomData,
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, raw) = pair.split_once('=').unwrap_or((pair, "true"));
+            let value = decode(raw)?;
+            if name != "cursor" {
+                out.path.push_str(pair);
+                out.path.push('&');
+            }
+            if R::MORE.is_some_and(|(more, _)| more == name) {
+                out.more = match value.as_str() {
+                    "true" | "1" => true,
+                    "false" | "0" => false,
+                    other => {
+                        let detail = format!("{name}={other}: write true or false");
+                        return Err(Problem::new(Code::BadRequest, detail));
+                    }
+                };
+            } else if !out.query.take(R::COLUMNS, name, &value)? {
+                let mut known = vec!["limit", "cursor", "filter", "sort"];
+                known.extend(R::MORE.map(|(more, _)| more));
+                let guess = did_you_mean(name, known.iter().copied());
+                let detail = format!("unknown parameter \"{name}\"{guess}");
+                return Err(Problem::new(Code::BadRequest, detail));
+            }
+        }
+        Ok(out)
+    }
+
+    /// What of `rows` was asked for.
+    pub(super) fn show(self, rows: Result<Vec<R>, Problem>) -> Listed<R> {
+        Listed {
+            listing: self,
+            rows,
+        }
+    }
+}
+
+impl<S: Send + Sync, R: Row> FromRequestParts<S> for Listing<R> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self::read(parts.uri.path(), query)?)
+    }
+}
+
+impl<R: Row> Part for Listing<R> {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let mut takes = |name, meaning: String, schema: Value| {
+            let place = "query";
+            operation.takes(Parameter {
+                name,
+                place,
+                meaning,
+                schema,
+            });
+        };
+        let limit = json!({ "type": "integer", "minimum": 1, "maximum": LIMIT_MAX });
+        takes(
+            "limit",
+            "The most rows of an answer; its `Link` leads to the next page.".to_owned(),
+            limit,
+        );
+        let cursor = "Where to go on, as the `Link` of the page before has it.";
+        takes("cursor", cursor.to_owned(), json!({ "type": "string" }));
+        let known = R::COLUMNS.known;
+        let filter = "`COLUMN:VALUE`, or `COLUMN:BEGINNING*`; several must all fit.";
+        let form = format!("^({}):", known.join("|"));
+        takes(
+            "filter",
+            filter.to_owned(),
+            json!({ "type": "string", "pattern": form }),
+        );
+        let down = known.iter().map(|column| format!("-{column}"));
+        let columns: Vec<String> = known
+            .iter()
+            .map(|it| (*it).to_owned())
+            .chain(down)
+            .collect();
+        let sort = "The column to sort by, with `-` downwards.";
+        takes(
+            "sort",
+            sort.to_owned(),
+            json!({ "type": "string", "enum": columns }),
+        );
+        if let Some((name, meaning)) = R::MORE {
+            operation.takes(Parameter::switch(name, meaning));
+        }
+        operation.fails(&[Code::BadRequest]);
+    }
+}
+
+/// A list, or the part of it that was asked for.
+pub(super) struct Listed<R> {
+    listing: Listing<R>,
+    rows: Result<Vec<R>, Problem>,
+}
+
+impl<R: Row> IntoResponse for Listed<R> {
+    fn into_response(self) -> Response {
+        let rows = match self.rows {
+            Ok(rows) => rows,
+            Err(problem) => return problem_response(&problem),
+        };
+        let listing = self.listing;
+        if !listing.query.is_any() {
+            return Answer(Ok(rows)).into_response();
+        }
+        let rows = rows
+            .iter()
+            .map(|row| serde_json::to_value(row).unwrap_or_default());
+        let page = listing.query.select(R::COLUMNS, rows.collect());
+        let mut response = Answer(Ok(page.rows)).into_response();
+        if let Some(cursor) = page.next {
+            let cursor = utf8_percent_encode(&cursor, NON_ALPHANUMERIC);
+            let link = format!("<{}cursor={cursor}>; rel=\"next\"", listing.path);
+            if let Ok(link) = HeaderValue::from_str(&link) {
+                response.headers_mut().insert(header::LINK, link);
+            }
+        }
+        response
+    }
+}
+
+impl<R: Row> Reply for Listed<R> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<Vec<R>>::describe(operation, schemas);
+        let meaning = "With `limit`, where there is more: the next page, as `<URL>; rel=\"next\"`.";
+        operation.heads(200, "Link", meaning);
+    }
+}
