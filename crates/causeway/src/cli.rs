@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::attach::{self, AttachFlags};
+use crate::commands::api::{self, ApiFlags};
 use crate::commands::context::Context;
 use crate::commands::doctor::{self, DoctorFlags};
 use crate::commands::grant::{self, GrantVerb};
@@ -148,6 +149,8 @@ pub(crate) enum Command {
     },
     /// Print all objects in the form that `apply` reads
     Export,
+    /// Ask any path of the daemon's API, for scripts: prints the document that it answers
+    Api(ApiFlags),
     /// Paths: which there are between this host and a LUN, which are used, and why; works without
     /// the daemon
     Path {
@@ -223,6 +226,7 @@ impl Command {
             Self::Lab { verb } => lab::run(verb, output),
             Self::Apply { file, prune } => apply::apply(&context()?, file, *prune),
             Self::Export => apply::export(&context()?),
+            Self::Api(flags) => api::run(&context()?, flags),
             Self::Path { verb } => path::run(verb, output),
             Self::Explain { code: Some(code) } => explain::run(output, code),
             Self::Explain { code: None } => {

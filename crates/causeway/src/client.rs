@@ -1,7 +1,8 @@
 //! The daemon's API from outside: one request at a time over a unix socket or TCP.
 
 use http_body_util::BodyExt;
-use hyper::{Method, Request, Response, body::Incoming, header};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -80,6 +81,17 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Problem> {
         let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
+        let answer = self.send_text(method, path, text)?;
+        serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
+    }
+
+    /// Sends a document as it is, and answers with what came: of a document its bytes.
+    pub(crate) fn send_text(
+        &self,
+        method: Method,
+        path: &str,
+        text: String,
+    ) -> Result<Bytes, Problem> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -98,7 +110,7 @@ impl Client {
             .block_on(async { tokio::time::sleep(span).await });
     }
 
-    async fn exchange<T: DeserializeOwned>(&self, request: Request<String>) -> Result<T, Problem> {
+    async fn exchange(&self, request: Request<String>) -> Result<Bytes, Problem> {
         let response = match &self.address {
             Address::Unix(path) => {
                 let stream = self.in_time(UnixStream::connect(path)).await?;
@@ -113,7 +125,7 @@ impl Client {
         let body = response.into_body().collect().await;
         let body = body.map_err(|error| self.unreachable(&error))?.to_bytes();
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| self.not_ours(&error));
+            return Ok(body);
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(problem),

@@ -38,6 +38,14 @@ impl<'a> Context<'a> {
             dry_run: common.dry_run,
         })
     }
+
+    /// What stands behind the path of a change, after the options of every command.
+    pub(crate) fn switches(&self, method: &Method) -> Vec<&'static str> {
+        let switches = [("dry_run", self.dry_run), ("force", self.yes)];
+        let on = switches.into_iter().filter(|(_, on)| *on);
+        let is_change = *method != Method::GET;
+        on.filter(|_| is_change).map(|(name, _)| name).collect()
+    }
 }
 
 /// Where the API has an object.

@@ -4,6 +4,7 @@
 
 mod adoption;
 mod adoption_unverified;
+mod api;
 mod away;
 mod confirm;
 mod gone;
