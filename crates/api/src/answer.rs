@@ -35,6 +35,38 @@ impl<T: JsonSchema> Reply for Answer<T> {
     }
 }
 
+/// An answer with the tag of what it shows, which a change can name in `If-Match`.
+pub(super) struct WithTag<T>(pub(super) Result<Result<(Option<String>, T), Problem>, Problem>);
+
+impl<T: Serialize> IntoResponse for WithTag<T> {
+    fn into_response(self) -> Response {
+        match self.0.and_then(|asked| asked) {
+            Ok((tag, value)) => tagged(Answer(Ok(value)).into_response(), tag),
+            Err(problem) => problem_response(&problem),
+        }
+    }
+}
+
+/// With the tag as `ETag`.
+pub(super) fn tagged(mut response: Response, tag: Option<String>) -> Response {
+    let tag = tag.map(|tag| header::HeaderValue::from_str(&format!("\"{tag}\"")));
+    if let Some(Ok(tag)) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// What an `ETag` is, for the description.
+pub(super) const TAG: &str = "Changes when what was asked for of it changes, and not with its counters; for `If-Match` of a \
+                              change. It does not outlive the daemon.";
+
+impl<T: JsonSchema> Reply for WithTag<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<T>::describe(operation, schemas);
+        operation.heads(200, "ETag", TAG);
+    }
+}
+
 /// Text for programs that read no JSON.
 pub(super) struct Text {
     /// Its media type.

@@ -6,11 +6,12 @@ use crate::listing::{Listed, Listing};
 use crate::parts::{Change, Named, Wanted};
 use crate::routes::{Outcome, ask};
 use axum::extract::State;
-use controller::Handle;
+use controller::{Controller, Handle};
 use manifest::code::Code;
 use manifest::objects::ObjectSet;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
+use manifest::tag::{Expected, Tagged};
 use manifest::view::Kept;
 
 pub(super) fn paths(paths: Paths) -> Paths {
@@ -49,16 +50,25 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
 }
 
+/// All objects are what whoever asks has seen.
+fn expected(controller: &Controller, tags: Option<Vec<String>>) -> Result<(), Problem> {
+    let of = Tagged::All;
+    tags.map_or(Ok(()), |tags| controller.expect(&Expected { of, tags }))
+}
+
 async fn orphans(State(handle): State<Handle>, listing: Listing<Orphan>) -> Listed<Orphan> {
     listing.show(ask!(handle, |controller| controller.orphans().await))
 }
 
 async fn adopt(
     State(handle): State<Handle>,
-    Change(how): Change,
+    change: Change,
     Wanted(request): Wanted<AdoptRequest>,
 ) -> Outcome {
-    let done = ask!(handle, |controller| controller.adopt(&request, how).await);
+    let done = ask!(handle, |controller| {
+        expected(&controller, change.tags)?;
+        controller.adopt(&request, change.how).await
+    });
     Answer(done.and_then(|done| done))
 }
 
@@ -81,19 +91,21 @@ async fn generation(State(handle): State<Handle>, Named(number): Named) -> Answe
     Answer(run.await)
 }
 
-async fn accept(State(handle): State<Handle>, Change(how): Change) -> Outcome {
-    let done = ask!(handle, |controller| controller.accept(how).await);
+async fn accept(State(handle): State<Handle>, change: Change) -> Outcome {
+    let done = ask!(handle, |controller| {
+        expected(&controller, change.tags)?;
+        controller.accept(change.how).await
+    });
     Answer(done.and_then(|done| done))
 }
 
-async fn roll_back(
-    State(handle): State<Handle>,
-    Named(number): Named,
-    Change(how): Change,
-) -> Outcome {
+async fn roll_back(State(handle): State<Handle>, Named(number): Named, change: Change) -> Outcome {
     let run = async {
         let number = numbered(&number)?;
-        ask!(handle, |controller| controller.roll_back(number, how).await)?
+        ask!(handle, |controller| {
+            expected(&controller, change.tags)?;
+            controller.roll_back(number, change.how).await
+        })?
     };
     Answer(run.await)
 }

@@ -1,6 +1,6 @@
 //! Lists as handlers answer them: which rows there are to ask for, and the answer's headers.
 
-use crate::answer::{Answer, problem_response};
+use crate::answer::{Answer, TAG, problem_response, tagged};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
 use crate::list::{Columns, LIMIT_MAX, Query};
 use crate::parts::Refused;
@@ -131,6 +131,19 @@ impl<R: Row> Listing<R> {
         Listed {
             listing: self,
             rows,
+            tag: None,
+        }
+    }
+
+    /// The same with the tag of all rows.
+    pub(super) fn show_tagged(self, rows: Result<(Option<String>, Vec<R>), Problem>) -> Listed<R> {
+        let (tag, rows) = match rows {
+            Ok((tag, rows)) => (tag, Ok(rows)),
+            Err(problem) => (None, Err(problem)),
+        };
+        Listed {
+            tag,
+            ..self.show(rows)
         }
     }
 }
@@ -194,6 +207,7 @@ impl<R: Row> Part for Listing<R> {
 pub(super) struct Listed<R> {
     listing: Listing<R>,
     rows: Result<Vec<R>, Problem>,
+    tag: Option<String>,
 }
 
 impl<R: Row> IntoResponse for Listed<R> {
@@ -204,13 +218,13 @@ impl<R: Row> IntoResponse for Listed<R> {
         };
         let listing = self.listing;
         if !listing.query.is_any() {
-            return Answer(Ok(rows)).into_response();
+            return tagged(Answer(Ok(rows)).into_response(), self.tag);
         }
         let rows = rows
             .iter()
             .map(|row| serde_json::to_value(row).unwrap_or_default());
         let page = listing.query.select(R::COLUMNS, rows.collect());
-        let mut response = Answer(Ok(page.rows)).into_response();
+        let mut response = tagged(Answer(Ok(page.rows)).into_response(), self.tag);
         if let Some(cursor) = page.next {
             let cursor = utf8_percent_encode(&cursor, NON_ALPHANUMERIC);
             let link = format!("<{}cursor={cursor}>; rel=\"next\"", listing.path);
@@ -227,5 +241,9 @@ impl<R: Row> Reply for Listed<R> {
         Answer::<Vec<R>>::describe(operation, schemas);
         let meaning = "With `limit`, where there is more: the next page, as `<URL>; rel=\"next\"`.";
         operation.heads(200, "Link", meaning);
+        let configured = ["/luns", "/targets", "/hosts", "/grants"];
+        if configured.iter().any(|noun| operation.path.ends_with(noun)) {
+            operation.heads(200, "ETag", TAG);
+        }
     }
 }

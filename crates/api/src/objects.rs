@@ -1,13 +1,13 @@
 //! The paths of LUNs, targets, hosts and grants.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::fields::Body;
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, Named, Wanted};
 use crate::routes::{Outcome, ask, edit};
 use axum::extract::State;
-use controller::{Handle, How};
+use controller::Handle;
 use manifest::code::Code;
 use manifest::objects::{
     GrantPatch, GrantSpec, HostPatch, HostSpec, LunPatch, LunSpec, ObjectSet, Patch, PatchOf,
@@ -16,6 +16,7 @@ use manifest::objects::{
 use manifest::plan::{Edit, Section, Subject};
 use manifest::problem::{FieldFault, Problem};
 use manifest::scrub::{ScrubFacts, ScrubOp};
+use manifest::tag::Tagged;
 use manifest::view::{GrantView, HostView, LunView, TargetView};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -110,27 +111,27 @@ pub(super) fn paths(paths: Paths) -> Paths {
 
 async fn luns(State(handle): State<Handle>, listing: Listing<LunView>) -> Listed<LunView> {
     let removed = listing.more;
-    listing.show(ask!(handle, |controller| controller.luns(removed).await))
+    let rows = ask!(handle, |controller| {
+        let tag = controller.tag(&Tagged::Section(Section::Lun));
+        (tag, controller.luns(removed).await)
+    });
+    listing.show_tagged(rows)
 }
 
-async fn lun(State(handle): State<Handle>, Named(name): Named) -> Answer<LunView> {
-    Answer(ask!(handle, |controller| controller.lun(&name).await).and_then(|lun| lun))
+async fn lun(State(handle): State<Handle>, Named(name): Named) -> WithTag<LunView> {
+    WithTag(ask!(handle, |controller| {
+        let tag = controller.tag(&one(Section::Lun, &name));
+        let shown = controller.lun(&name).await;
+        shown.map(|shown| (tag, shown))
+    }))
 }
 
-async fn restore_lun(
-    State(handle): State<Handle>,
-    Named(name): Named,
-    Change(how): Change,
-) -> Outcome {
-    edit(&handle, how, Edit::Restore(name), Body::None).await
+async fn restore_lun(State(handle): State<Handle>, Named(name): Named, change: Change) -> Outcome {
+    edit(&handle, change, Edit::Restore(name), Body::None).await
 }
 
-async fn purge_lun(
-    State(handle): State<Handle>,
-    Named(name): Named,
-    Change(how): Change,
-) -> Outcome {
-    edit(&handle, how, Edit::Purge(name), Body::None).await
+async fn purge_lun(State(handle): State<Handle>, Named(name): Named, change: Change) -> Outcome {
+    edit(&handle, change, Edit::Purge(name), Body::None).await
 }
 
 async fn scrub(State(handle): State<Handle>, Named(name): Named) -> Answer<ScrubFacts> {
@@ -170,11 +171,11 @@ macro_rules! patches {
         $(async fn $patch(
             State(handle): State<Handle>,
             Named(name): Named,
-            Change(how): Change,
+            change: Change,
             Wanted(patch): Wanted<$body>,
         ) -> Outcome {
             let what = $wrap(patch);
-            edit(&handle, how, Edit::Patch(Patch { name, what }), Body::One).await
+            edit(&handle, change, Edit::Patch(Patch { name, what }), Body::One).await
         })*
     };
 }
@@ -192,21 +193,21 @@ macro_rules! named_edits {
         async fn $delete(
             State(handle): State<Handle>,
             Named(name): Named,
-            Change(how): Change,
+            change: Change,
         ) -> Outcome {
             let section = $section;
             let remove = Edit::Remove(Subject { section, name });
-            edit(&handle, how, remove, Body::None).await
+            edit(&handle, change, remove, Body::None).await
         }
         $(async fn $rename(
             State(handle): State<Handle>,
             Named(name): Named,
-            Change(how): Change,
+            change: Change,
             Wanted(NewName { to }): Wanted<NewName>,
         ) -> Outcome {
             let section = $section;
             let subject = Subject { section, name };
-            edit(&handle, how, Edit::Rename { subject, to }, Body::None).await
+            edit(&handle, change, Edit::Rename { subject, to }, Body::None).await
         })?
     };
 }
@@ -215,6 +216,11 @@ named_edits!(Section::Lun, delete_lun, rename_lun);
 named_edits!(Section::Target, delete_target, rename_target);
 named_edits!(Section::Host, delete_host, rename_host);
 named_edits!(Section::Grant, delete_grant);
+
+fn one(section: Section, name: &str) -> Tagged {
+    let name = name.to_owned();
+    Tagged::One(Subject { section, name })
+}
 
 /// A set of one object.
 trait Alone: Sized {
@@ -253,7 +259,7 @@ alone!(
 );
 
 /// Sets an object, which must be the one in the path.
-async fn set(handle: &Handle, how: How, name: &str, wanted: impl Alone) -> Outcome {
+async fn set(handle: &Handle, change: Change, name: &str, wanted: impl Alone) -> Outcome {
     let body = wanted.name();
     if name != body {
         let detail = format!("the path names \"{name}\" and the body \"{body}\"");
@@ -262,25 +268,25 @@ async fn set(handle: &Handle, how: How, name: &str, wanted: impl Alone) -> Outco
         let fields = vec![FieldFault { field, message }];
         return Answer(Err(Problem::new(Code::BadRequest, detail).fields(fields)));
     }
-    edit(handle, how, Edit::Set(wanted.alone()), Body::One).await
+    edit(handle, change, Edit::Set(wanted.alone()), Body::One).await
 }
 
 macro_rules! made_and_set {
     ($($spec:ty: $create:ident $(, $set:ident)?;)*) => {
         $(async fn $create(
             State(handle): State<Handle>,
-            Change(how): Change,
+            change: Change,
             Wanted(wanted): Wanted<$spec>,
         ) -> Outcome {
-            edit(&handle, how, Edit::Create(wanted.alone()), Body::One).await
+            edit(&handle, change, Edit::Create(wanted.alone()), Body::One).await
         }
         $(async fn $set(
             State(handle): State<Handle>,
             Named(name): Named,
-            Change(how): Change,
+            change: Change,
             Wanted(wanted): Wanted<$spec>,
         ) -> Outcome {
-            set(&handle, how, &name, wanted).await
+            set(&handle, change, &name, wanted).await
         })?)*
     };
 }
@@ -293,25 +299,49 @@ made_and_set!(
 );
 
 async fn targets(State(handle): State<Handle>, listing: Listing<TargetView>) -> Listed<TargetView> {
-    listing.show(ask!(handle, |controller| controller.targets().await))
+    let rows = ask!(handle, |controller| {
+        let tag = controller.tag(&Tagged::Section(Section::Target));
+        (tag, controller.targets().await)
+    });
+    listing.show_tagged(rows)
 }
 
-async fn target(State(handle): State<Handle>, Named(name): Named) -> Answer<TargetView> {
-    Answer(ask!(handle, |controller| controller.target(&name).await).and_then(|target| target))
+async fn target(State(handle): State<Handle>, Named(name): Named) -> WithTag<TargetView> {
+    WithTag(ask!(handle, |controller| {
+        let tag = controller.tag(&one(Section::Target, &name));
+        let shown = controller.target(&name).await;
+        shown.map(|shown| (tag, shown))
+    }))
 }
 
 async fn hosts(State(handle): State<Handle>, listing: Listing<HostView>) -> Listed<HostView> {
-    listing.show(ask!(handle, |controller| controller.hosts().await))
+    let rows = ask!(handle, |controller| {
+        let tag = controller.tag(&Tagged::Section(Section::Host));
+        (tag, controller.hosts().await)
+    });
+    listing.show_tagged(rows)
 }
 
-async fn host(State(handle): State<Handle>, Named(name): Named) -> Answer<HostView> {
-    Answer(ask!(handle, |controller| controller.host(&name).await).and_then(|host| host))
+async fn host(State(handle): State<Handle>, Named(name): Named) -> WithTag<HostView> {
+    WithTag(ask!(handle, |controller| {
+        let tag = controller.tag(&one(Section::Host, &name));
+        let shown = controller.host(&name).await;
+        shown.map(|shown| (tag, shown))
+    }))
 }
 
 async fn grants(State(handle): State<Handle>, listing: Listing<GrantView>) -> Listed<GrantView> {
-    listing.show(ask!(handle, |controller| controller.grants()))
+    let rows = ask!(handle, |controller| {
+        let tag = controller.tag(&Tagged::Section(Section::Grant));
+        (tag, controller.grants())
+    });
+    listing.show_tagged(rows)
 }
 
-async fn grant(State(handle): State<Handle>, Named(name): Named) -> Answer<GrantView> {
-    Answer(ask!(handle, |controller| controller.grant(&name)).and_then(|grant| grant))
+async fn grant(State(handle): State<Handle>, Named(name): Named) -> WithTag<GrantView> {
+    WithTag(ask!(handle, |controller| {
+        let tag = controller.tag(&one(Section::Grant, &name));
+        let shown = controller.grant(&name);
+        shown.map(|shown| (tag, shown))
+    }))
 }

@@ -3,6 +3,7 @@
 use crate::answer::{Switches, problem_response, read};
 use crate::describe::{Operation, Parameter, Part, Schemas};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use controller::How;
@@ -10,6 +11,7 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 /// Why a part of a request cannot be used.
 pub(super) struct Refused(pub(super) Problem);
@@ -27,7 +29,8 @@ impl IntoResponse for Refused {
 }
 
 /// What any change of objects may answer.
-const CHANGE_CODES: [Code; 20] = [
+const CHANGE_CODES: [Code; 21] = [
+    Code::ChangedMeanwhile,
     Code::BadRequest,
     Code::NotFound,
     Code::AlreadyExists,
@@ -95,7 +98,28 @@ const DRY_RUN: &str = "Only report what would be done.";
 const FORCE: &str = "Do it although sessions are disturbed or data is lost.";
 
 /// How objects are changed.
-pub(super) struct Change(pub(super) How);
+pub(super) struct Change {
+    pub(super) how: How,
+    /// The tags of `If-Match`, where there is one.
+    pub(super) tags: Option<Vec<String>>,
+}
+
+/// The tags of an `If-Match`, without quotes.
+fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
+    let mut all = Vec::new();
+    for value in parts.headers.get_all(header::IF_MATCH) {
+        let text = value.to_str().unwrap_or_default();
+        for tag in text.split(',').map(str::trim) {
+            let inside = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+            let known = if tag == "*" { Some(tag) } else { inside };
+            all.push(known.map(str::to_owned).ok_or_else(|| {
+                let detail = format!("If-Match: {text}: write \"TAG\" as an ETag has it, or *");
+                Problem::new(Code::BadRequest, detail)
+            })?);
+        }
+    }
+    Ok((!all.is_empty()).then_some(all))
+}
 
 impl Change {
     fn read(parts: &Parts, more: Option<&str>) -> Result<(Self, Switches), Problem> {
@@ -106,7 +130,8 @@ impl Change {
             force: switches.on("force"),
             dry_run: switches.on("dry_run"),
         };
-        Ok((Self(how), switches))
+        let tags = tags(parts)?;
+        Ok((Self { how, tags }, switches))
     }
 }
 
@@ -122,6 +147,14 @@ impl Part for Change {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.takes(Parameter::switch("dry_run", DRY_RUN));
         operation.takes(Parameter::switch("force", FORCE));
+        operation.takes(Parameter {
+            name: "If-Match",
+            place: "header",
+            meaning:
+                "The ETag of what was read: the change is refused where it is another one now."
+                    .to_owned(),
+            schema: json!({ "type": "string" }),
+        });
         operation.fails(&CHANGE_CODES);
     }
 }

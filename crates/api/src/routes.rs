@@ -1,6 +1,6 @@
 //! The paths.
 
-use crate::answer::{Answer, PLAIN, Text, problem_response};
+use crate::answer::{Answer, PLAIN, Text, WithTag, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
 use crate::fields::Body;
@@ -11,14 +11,15 @@ use axum::Router;
 use axum::extract::State;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use controller::{Handle, How};
+use controller::Handle;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
 use manifest::journal::{JournalOutcome, JournalRequest};
-use manifest::objects::ObjectSet;
-use manifest::plan::Edit;
+use manifest::objects::{ObjectSet, PatchOf};
+use manifest::plan::{Edit, Section, Subject};
 use manifest::problem::Problem;
+use manifest::tag::{Expected, Tagged};
 use manifest::view::StatusView;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -116,10 +117,62 @@ async fn not_so(request: axum::extract::Request) -> Response {
 /// What a change of objects answers.
 pub(super) type Outcome = Answer<manifest::view::Outcome>;
 
+/// What a change is of, for its `If-Match`.
+fn tagged(edit: &Edit, body: &Body) -> Tagged {
+    let one = |section, name: &str| {
+        let name = name.to_owned();
+        Tagged::One(Subject { section, name })
+    };
+    let section = |patch: &PatchOf| match patch {
+        PatchOf::Lun(_) => Section::Lun,
+        PatchOf::Target(_) => Section::Target,
+        PatchOf::Host(_) => Section::Host,
+        PatchOf::Grant(_) => Section::Grant,
+    };
+    match edit {
+        Edit::Patch(patch) => one(section(&patch.what), &patch.name),
+        Edit::Remove(subject) | Edit::Rename { subject, .. } => Tagged::One(subject.clone()),
+        Edit::Restore(name) | Edit::Purge(name) => one(Section::Lun, name),
+        Edit::Set(set) if *body == Body::One => body_of(set, one),
+        Edit::Create(set) if *body == Body::One => match body_of(set, one) {
+            Tagged::One(subject) => Tagged::Section(subject.section),
+            all @ (Tagged::All | Tagged::Section(_)) => all,
+        },
+        Edit::Apply { .. }
+        | Edit::Create(_)
+        | Edit::Set(_)
+        | Edit::Adopt { .. }
+        | Edit::RollBack(_) => Tagged::All,
+    }
+}
+
+/// The one object of a set.
+fn body_of(set: &ObjectSet, one: impl Fn(Section, &str) -> Tagged) -> Tagged {
+    if let Some(lun) = set.lun.first() {
+        return one(Section::Lun, &lun.name);
+    }
+    if let Some(target) = set.target.first() {
+        return one(Section::Target, &target.name);
+    }
+    if let Some(host) = set.host.first() {
+        return one(Section::Host, &host.name);
+    }
+    set.grant.first().map_or(Tagged::All, |grant| {
+        let target = grant.target.as_deref().unwrap_or_default();
+        one(
+            Section::Grant,
+            &format!("{}:{target}:{}", grant.host, grant.lun),
+        )
+    })
+}
+
 /// Runs a change; `body`: what it was made of.
-pub(super) async fn edit(handle: &Handle, how: How, edit: Edit, body: Body) -> Outcome {
+pub(super) async fn edit(handle: &Handle, change: Change, edit: Edit, body: Body) -> Outcome {
+    let Change { how, tags } = change;
+    let of = tagged(&edit, &body);
+    let expected = tags.map(|tags| Expected { of, tags });
     let work = move |controller: std::rc::Rc<controller::Controller>| -> env::LocalFuture<_> {
-        Box::pin(async move { controller.edit(&edit, how).await })
+        Box::pin(async move { controller.edit_if(&edit, how, expected.as_ref()).await })
     };
     let done = handle.call(work).await.and_then(|done| done);
     Answer(done.map_err(|problem| body.locate(problem)))
@@ -174,8 +227,11 @@ async fn activity(State(handle): State<Handle>) -> Answer<ActivityView> {
     Answer(ask!(handle, |controller| controller.activity().await))
 }
 
-async fn export(State(handle): State<Handle>) -> Answer<ObjectSet> {
-    Answer(ask!(handle, |controller| controller.export()).and_then(|set| set))
+async fn export(State(handle): State<Handle>) -> WithTag<ObjectSet> {
+    WithTag(ask!(handle, |controller| {
+        let tag = controller.tag(&Tagged::All);
+        controller.export().map(|set| (tag, set))
+    }))
 }
 
 async fn apply(
@@ -184,16 +240,16 @@ async fn apply(
     Wanted(set): Wanted<ObjectSet>,
 ) -> Outcome {
     let (prune, body) = (whole.prune, Body::set(&set));
-    edit(&handle, whole.change.0, Edit::Apply { set, prune }, body).await
+    edit(&handle, whole.change, Edit::Apply { set, prune }, body).await
 }
 
 async fn create_objects(
     State(handle): State<Handle>,
-    Change(how): Change,
+    change: Change,
     Wanted(set): Wanted<ObjectSet>,
 ) -> Outcome {
     let body = Body::set(&set);
-    edit(&handle, how, Edit::Create(set), body).await
+    edit(&handle, change, Edit::Create(set), body).await
 }
 
 async fn refusals(

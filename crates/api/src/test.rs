@@ -529,6 +529,88 @@ fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
 }
 
 #[test]
+fn of_two_administrators_who_change_one_object_the_second_is_refused() {
+    let daemon = Daemon::start("tags");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    let read = |path: &str| {
+        let request = Request::get(path).header("host", "x");
+        let (head, _) = daemon.exchange(false, request.body(String::new()).unwrap());
+        head.headers["etag"].to_str().unwrap().to_owned()
+    };
+    let change = |method: &str, path: &str, tag: &str, body: &Value| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("host", "x").header("if-match", tag);
+        daemon.ask(false, request.body(body.to_string()).unwrap())
+    };
+    for (path, first, second) in [
+        (
+            "/api/v1/luns/l",
+            json!({ "shares": 5 }),
+            json!({ "size": "2G" }),
+        ),
+        (
+            "/api/v1/targets/t",
+            json!({ "maintenance": true }),
+            json!({ "maintenance": false }),
+        ),
+        (
+            "/api/v1/hosts/h",
+            json!({ "bytes_in_flight_max": "1M" }),
+            json!({ "bytes_in_flight_max": "2M" }),
+        ),
+        (
+            "/api/v1/grants/h:t:l",
+            json!({ "read_only": true }),
+            json!({ "lun_id": 9 }),
+        ),
+    ] {
+        // Both have read the same.
+        let seen = read(path);
+        let (status, outcome) = change("PATCH", path, &seen, &first);
+        assert_eq!(
+            (status, &outcome["changed"]),
+            (StatusCode::OK, &json!(true)),
+            "{path}: {outcome}"
+        );
+        let (_, before) = daemon.send("GET", path, &json!(null));
+        for dry_run in ["", "?dry_run=true"] {
+            let (status, problem) = change("PATCH", &format!("{path}{dry_run}"), &seen, &second);
+            assert_eq!(
+                (status, &problem["code"]),
+                (StatusCode::PRECONDITION_FAILED, &json!("CWY5010")),
+                "{path}: {problem}"
+            );
+        }
+        assert_eq!(daemon.send("GET", path, &json!(null)).1, before, "{path}");
+        // Who reads again may go on.
+        let (status, outcome) = change("PATCH", path, &read(path), &second);
+        assert_eq!(status, StatusCode::OK, "{path}: {outcome}");
+    }
+    let (status, _) = change("DELETE", "/api/v1/luns/none", "*", &json!(null));
+    assert_eq!(status, StatusCode::PRECONDITION_FAILED);
+    let (status, _) = change("PATCH", "/api/v1/luns/l", "l", &json!({}));
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let all = read("/api/v1/export");
+    assert_eq!(read("/api/v1/export"), all);
+    let list = read("/api/v1/luns");
+    let made = json!({ "name": "m", "size": "1G" });
+    assert_eq!(
+        change("POST", "/api/v1/luns", &list, &made).0,
+        StatusCode::OK
+    );
+    let made = json!({ "name": "n", "size": "1G" });
+    assert_eq!(
+        change("POST", "/api/v1/luns", &list, &made).0,
+        StatusCode::PRECONDITION_FAILED
+    );
+    assert_eq!(
+        change("POST", "/api/v1/apply", &all, &json!({})).0,
+        StatusCode::PRECONDITION_FAILED
+    );
+}
+
+#[test]
 fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("socket");

@@ -27,9 +27,10 @@ use manifest::facts::PortalFacts;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use manifest::problem::Problem;
+use manifest::tag::Expected;
 use manifest::view::Outcome;
 use state::Store;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -68,6 +69,8 @@ pub struct Controller {
     older: RefCell<Option<generations::Older>>,
     /// Why the state directory lacks the room that it keeps for changes that make room.
     no_spares: RefCell<Option<String>>,
+    /// What tags of objects are made with, from the first one on.
+    tag_key: OnceCell<[u8; 32]>,
 }
 
 impl Controller {
@@ -110,6 +113,7 @@ impl Controller {
             half_done: Cell::new(false),
             older: RefCell::default(),
             no_spares: RefCell::default(),
+            tag_key: OnceCell::new(),
             core,
             engine,
             config,
@@ -176,6 +180,19 @@ impl Controller {
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
     pub async fn edit(&self, edit: &Edit, how: How) -> Result<Outcome, Problem> {
+        self.edit_if(edit, how, None).await
+    }
+
+    /// As [`Controller::edit`], where what there is is what whoever asks has seen.
+    ///
+    /// # Errors
+    /// Nothing was changed, except with [`Code::PartlyDone`].
+    pub async fn edit_if(
+        &self,
+        edit: &Edit,
+        how: How,
+        expected: Option<&Expected>,
+    ) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         if self.stopping.get() {
             return Err(Problem::new(Code::Stopping, "the daemon is stopping"));
@@ -191,6 +208,8 @@ impl Controller {
         {
             return Err(problem);
         }
+        // No other change comes between this and its own.
+        expected.map_or(Ok(()), |expected| self.expect(expected))?;
         let current = self.objects();
         let around = self.surroundings().await;
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
@@ -419,6 +438,7 @@ mod read;
 mod room;
 mod sample;
 mod spares;
+mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
 

@@ -221,6 +221,9 @@ catalogue! {
     CommandLine = 5009, 400, Usage, "The command line cannot be understood",
         "A command, option or value is unknown, missing, or cannot be used together with another one.",
         "See `causeway help COMMAND`.";
+    ChangedMeanwhile = 5010, 412, Conflict, "Somebody else has changed it meanwhile",
+        "The request says in If-Match which version it is meant for, and there is another one now, or none. Nothing was changed.",
+        "Read the object again, see what has changed, and repeat the request with the ETag of that answer.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

@@ -31,6 +31,7 @@ mod schema;
 pub mod scrub;
 pub mod secret;
 pub mod size;
+pub mod tag;
 pub mod time;
 pub mod toml_table;
 pub mod view;

@@ -38,7 +38,7 @@ impl Parameter {
 /// One method of one path.
 pub(crate) struct Operation {
     pub(super) method: String,
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     what: &'static str,
     name: &'static str,
     parameters: Vec<Parameter>,
