@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 /// The largest request body, in bytes: several times a set of 10,000 LUNs with grants.
-const BODY_BYTES_MAX: usize = 16 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// An answer that is a document or a problem.
 pub(super) struct Answer<T>(pub(super) Result<T, Problem>);

@@ -17,6 +17,7 @@ mod documents;
 mod explorer;
 mod fields;
 mod generations;
+mod idempotency;
 mod list;
 mod listing;
 pub mod metrics;
@@ -24,6 +25,7 @@ mod objects;
 mod parts;
 #[cfg(test)]
 mod reference;
+mod repeated;
 mod routes;
 mod server;
 

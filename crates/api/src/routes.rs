@@ -4,6 +4,7 @@ use crate::answer::{Answer, PLAIN, Text, WithTag, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
 use crate::fields::Body;
+use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
 use crate::metrics;
 use crate::parts::{Change, Named, Wanted, Whole};
@@ -22,17 +23,23 @@ use manifest::problem::Problem;
 use manifest::tag::{Expected, Tagged};
 use manifest::view::StatusView;
 use serde_json::Value;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The document of all paths, made when somebody asks first.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, for requests that come through `transport`.
 pub fn router(handle: Handle, transport: Transport) -> Router {
+    with_keys(handle, transport, Keys::new())
+}
+
+/// As [`router`], with the keys of requests that other addresses know as well.
+pub(super) fn with_keys(handle: Handle, transport: Transport, keys: Arc<Keys>) -> Router {
     paths()
         .into_router()
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(keys, idempotency::check))
         .layer(from_fn_with_state(transport, auth::check))
         .with_state(handle)
 }

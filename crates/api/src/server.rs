@@ -2,7 +2,8 @@
 
 use crate::auth::Transport;
 use crate::documents::{self, Documents};
-use crate::routes::router;
+use crate::idempotency::Keys;
+use crate::routes::with_keys;
 use axum::Router;
 use controller::{Handle, Reached};
 use manifest::code::Code;
@@ -159,7 +160,7 @@ impl Server {
         token: Secret,
         for_reads: bool,
     ) -> Result<Self, Problem> {
-        let token = Arc::new(token);
+        let (token, keys) = (Arc::new(token), Keys::new());
         Self::with(bound, move |transport| {
             let transport = match transport {
                 Kind::Unix => Transport::Unix,
@@ -168,7 +169,7 @@ impl Server {
                     for_reads,
                 },
             };
-            router(handle.clone(), transport)
+            with_keys(handle.clone(), transport, Arc::clone(&keys))
         })
     }
 

@@ -611,6 +611,43 @@ fn of_two_administrators_who_change_one_object_the_second_is_refused() {
 }
 
 #[test]
+fn a_request_that_is_sent_again_with_its_key_is_answered_again_and_done_once() {
+    let daemon = Daemon::start("keys");
+    let post = |tcp: bool, key: &str, path: &str, body: &Value| {
+        let request = Request::post(path)
+            .header("host", "x")
+            .header("idempotency-key", key);
+        let request = request.header("authorization", format!("Bearer {TOKEN}"));
+        let (head, text) = daemon.exchange(tcp, request.body(body.to_string()).unwrap());
+        let again = head.headers.contains_key("idempotency-replayed");
+        (head.status.as_u16(), text, again)
+    };
+    let lun = |name: &str| json!({ "name": name, "size": "1G" });
+    let first = post(false, "k1", "/api/v1/luns", &lun("a"));
+    assert_eq!((first.0, first.2), (200, false), "{}", first.1);
+    // Through another address as well.
+    let second = post(true, "k1", "/api/v1/luns", &lun("a"));
+    assert_eq!((second.0, second.1, second.2), (200, first.1, true));
+    for (path, body) in [
+        ("/api/v1/luns", lun("b")),
+        ("/api/v1/luns?dry_run=true", lun("a")),
+    ] {
+        let (status, text, _) = post(false, "k1", path, &body);
+        assert_eq!(status, 422, "{text}");
+        assert!(text.contains("CWY5011"), "{text}");
+    }
+    // A refusal is an answer, too.
+    assert_eq!(post(false, "k2", "/api/v1/luns", &lun("a")).0, 409);
+    assert!(post(false, "k2", "/api/v1/luns", &lun("a")).2);
+    assert_eq!(
+        post(false, &"k".repeat(300), "/api/v1/luns", &lun("c")).0,
+        400
+    );
+    let (_, luns) = daemon.get("/api/v1/luns");
+    assert_eq!(luns.as_array().unwrap().len(), 1, "{luns}");
+}
+
+#[test]
 fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("socket");

@@ -224,6 +224,12 @@ catalogue! {
     ChangedMeanwhile = 5010, 412, Conflict, "Somebody else has changed it meanwhile",
         "The request says in If-Match which version it is meant for, and there is another one now, or none. Nothing was changed.",
         "Read the object again, see what has changed, and repeat the request with the ETag of that answer.";
+    KeyReused = 5011, 422, Usage, "The Idempotency-Key was another request's",
+        "A key names one request: the same path, parameters and body. Nothing was done.",
+        "Make a new key for each request, and send the old one only with the request that it was made for.";
+    KeyUnderWay = 5012, 409, Conflict, "The request with this Idempotency-Key is being carried out",
+        "The same request came before and has no answer yet.",
+        "Repeat it with the same key in a moment: its answer comes then.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

@@ -1,5 +1,6 @@
 //! What is known of one method of one path.
 
+use crate::repeated::KEY_BYTES_MAX;
 use axum::http::Method;
 use manifest::code::Code;
 use serde_json::{Map, Value, json};
@@ -59,7 +60,7 @@ impl Operation {
         } else {
             EVERYWHERE.into_iter().collect()
         };
-        Self {
+        let mut out = Self {
             method: method.as_str().to_lowercase(),
             path,
             what,
@@ -68,7 +69,18 @@ impl Operation {
             body: None,
             answers: BTreeMap::new(),
             codes,
+        };
+        if *method == Method::POST {
+            out.takes(Parameter {
+                name: crate::idempotency::NAME,
+                place: "header",
+                meaning: "Names the request: when it is sent again within a day, its answer comes again and nothing is done twice."
+                    .to_owned(),
+                schema: json!({ "type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX }),
+            });
+            out.fails(&[Code::KeyReused, Code::KeyUnderWay, Code::BadRequest]);
         }
+        out
     }
 
     /// It takes a parameter.
