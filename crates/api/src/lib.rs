@@ -14,6 +14,7 @@ mod auth;
 mod contract;
 mod describe;
 mod documents;
+mod etag;
 mod explorer;
 mod fields;
 mod generations;

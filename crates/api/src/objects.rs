@@ -4,7 +4,7 @@ use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::fields::Body;
 use crate::listing::{Listed, Listing};
-use crate::parts::{Change, Named, Wanted};
+use crate::parts::{Change, DryRun, Named, Wanted};
 use crate::routes::{Outcome, ask, edit};
 use axum::extract::State;
 use controller::Handle;
@@ -150,11 +150,16 @@ struct ScrubRequest {
 async fn set_scrub(
     State(handle): State<Handle>,
     Named(name): Named,
+    DryRun(dry_run): DryRun,
     Wanted(ScrubRequest { operation }): Wanted<ScrubRequest>,
 ) -> Answer<ScrubFacts> {
-    let facts = ask!(handle, |controller| controller
-        .scrub(&name, Some(operation))
-        .await);
+    let facts = ask!(handle, |controller| {
+        if dry_run {
+            controller.scrub_later(&name, operation).await
+        } else {
+            controller.scrub(&name, Some(operation)).await
+        }
+    });
     Answer(facts.and_then(|facts| facts))
 }
 

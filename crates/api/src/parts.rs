@@ -159,6 +159,25 @@ impl Part for Change {
     }
 }
 
+/// Whether it is only asked what would be done.
+pub(super) struct DryRun(pub(super) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for DryRun {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let switches = Switches::read(parts.uri.query(), &["dry_run"])?;
+        Ok(Self(switches.on("dry_run")))
+    }
+}
+
+impl Part for DryRun {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.takes(Parameter::switch("dry_run", DRY_RUN));
+        operation.fails(&[Code::BadRequest]);
+    }
+}
+
 /// How all objects are changed.
 pub(super) struct Whole {
     pub(super) change: Change,

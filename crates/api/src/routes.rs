@@ -3,14 +3,15 @@
 use crate::answer::{Answer, PLAIN, Text, WithTag, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
+use crate::etag;
 use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
 use crate::metrics;
-use crate::parts::{Change, Named, Wanted, Whole};
+use crate::parts::{Change, DryRun, Named, Wanted, Whole};
 use axum::Router;
 use axum::extract::State;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
 use controller::Handle;
 use manifest::activity::ActivityView;
@@ -39,6 +40,7 @@ pub(super) fn with_keys(handle: Handle, transport: Transport, keys: Arc<Keys>) -
         .into_router()
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
+        .layer(from_fn(etag::add))
         .layer(from_fn_with_state(keys, idempotency::check))
         .layer(from_fn_with_state(transport, auth::check))
         .with_state(handle)
@@ -284,8 +286,10 @@ async fn pool(State(handle): State<Handle>, Named(name): Named) -> Answer<PoolFa
 async fn journal(
     State(handle): State<Handle>,
     Named(name): Named,
-    Wanted(request): Wanted<JournalRequest>,
+    DryRun(dry_run): DryRun,
+    Wanted(mut request): Wanted<JournalRequest>,
 ) -> Answer<JournalOutcome> {
+    request.dry_run |= dry_run;
     let done = ask!(handle, |controller| controller
         .journal(&name, request)
         .await);
@@ -304,9 +308,17 @@ async fn session(State(handle): State<Handle>, Named(id): Named) -> Answer<Sessi
     Answer(run.await)
 }
 
-async fn drop_session(State(handle): State<Handle>, Named(id): Named) -> Answer<()> {
+async fn drop_session(
+    State(handle): State<Handle>,
+    Named(id): Named,
+    DryRun(dry_run): DryRun,
+) -> Answer<()> {
     let run = async {
         let id = session_id(&id)?;
+        if dry_run {
+            let known = ask!(handle, |controller| controller.session(id).await)?;
+            return known.map(drop);
+        }
         ask!(handle, |controller| controller.drop_session(id).await)?
     };
     Answer(run.await)

@@ -648,6 +648,73 @@ fn a_request_that_is_sent_again_with_its_key_is_answered_again_and_done_once() {
 }
 
 #[test]
+fn a_document_that_has_not_changed_is_left_out_for_who_has_it() {
+    let daemon = Daemon::start("unchanged");
+    let get = |path: &str, tag: &str| {
+        let request = Request::get(path)
+            .header("host", "x")
+            .header("if-none-match", tag);
+        let (head, text) = daemon.exchange(true, request.body(String::new()).unwrap());
+        let tag = head.headers["etag"].to_str().unwrap().to_owned();
+        (head.status.as_u16(), tag, text)
+    };
+    for path in [
+        "/api/v1/sessions",
+        "/api/v1/sessions/4",
+        "/api/v1/pools/default",
+    ] {
+        let (status, tag, _) = get(path, "\"0\"");
+        assert_eq!(status, 200, "{path}");
+        assert_eq!(get(path, &tag), (304, tag, String::new()), "{path}");
+    }
+    let (_, tag, _) = get("/api/v1/sessions", "\"0\"");
+    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    assert_eq!(
+        get("/api/v1/sessions", &tag).0,
+        200,
+        "it is another list now"
+    );
+}
+
+#[test]
+fn every_change_can_only_be_asked_about() {
+    let daemon = Daemon::start("dry");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let dry = |method: &str, path: &str, body: &Value| {
+        daemon.send(method, &format!("/api/v1/{path}?dry_run=true"), body)
+    };
+    assert_eq!(dry("DELETE", "sessions/4", &json!(null)).0, StatusCode::OK);
+    assert_eq!(
+        daemon.get("/api/v1/sessions/4").0,
+        StatusCode::OK,
+        "it is still there"
+    );
+    assert_eq!(
+        dry("DELETE", "sessions/5", &json!(null)).0,
+        StatusCode::NOT_FOUND
+    );
+    let (status, scrub) = dry("POST", "luns/l/scrub", &json!({ "operation": "start" }));
+    assert_eq!(
+        (status, &scrub["state"]),
+        (StatusCode::OK, &json!("running")),
+        "{scrub}"
+    );
+    assert_eq!(
+        daemon.get("/api/v1/luns/l/scrub").0,
+        StatusCode::NOT_FOUND,
+        "none runs"
+    );
+    let (_, document) = daemon.get("/api/v1/openapi.json");
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let mut names = operation["parameters"].as_array().unwrap().iter();
+            let can = names.any(|it| it["name"] == "dry_run");
+            assert_eq!(can, method != "get", "{method} {path}");
+        }
+    }
+}
+
+#[test]
 fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("socket");

@@ -174,6 +174,26 @@ impl Controller {
         })
     }
 
+    /// What [`Controller::scrub`] would answer: the scrub that there is, or one that has begun.
+    ///
+    /// # Errors
+    /// There is no such LUN, or it is offline; nothing is there to stop.
+    pub async fn scrub_later(&self, name: &str, operation: ScrubOp) -> Result<ScrubFacts, Problem> {
+        let lun = self.lun(name).await?;
+        if let Some(reason) = &lun.reason {
+            let detail = format!("LUN {name} is offline: {reason}");
+            return Err(Problem::new(Code::LunOffline, detail));
+        }
+        let known = self.scrub(name, None).await;
+        match operation {
+            ScrubOp::Stop => known,
+            ScrubOp::Start => {
+                let now = rfc3339(self.core.wall_clock());
+                Ok(known.unwrap_or_else(|_| ScrubFacts::begun(now, lun.size.bytes())))
+            }
+        }
+    }
+
     /// The pools, with their journals.
     pub async fn pools(&self) -> Vec<PoolFacts> {
         let mut journals = self.engine.journals().await;

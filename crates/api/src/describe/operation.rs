@@ -128,6 +128,7 @@ impl Operation {
         for (status, answer) in &self.answers {
             responses.insert(status.to_string(), answer.clone());
         }
+        self.describe_tag(&mut responses);
         responses.extend(self.problems(problem));
         let mut out = json!({
             "operationId": self.name,
@@ -144,6 +145,23 @@ impl Operation {
             out["security"] = json!([{}]);
         }
         out
+    }
+
+    /// A document that is read has a tag: of its bytes, where it has none of its own.
+    fn describe_tag(&self, responses: &mut Map<String, Value>) {
+        let Some(answer) = responses.get_mut("200").filter(|_| self.method == "get") else {
+            return;
+        };
+        let has_own = answer["headers"]["ETag"].is_object();
+        if has_own || !answer["content"]["application/json"].is_object() {
+            return;
+        }
+        answer["headers"]["ETag"] = json!({
+            "description": "Of all bytes of the answer; for `If-None-Match`.",
+            "schema": { "type": "string" },
+        });
+        let unchanged = json!({ "description": "It is what `If-None-Match` names." });
+        responses.insert("304".to_owned(), unchanged);
     }
 
     /// What it belongs to: the noun of its path.
