@@ -71,7 +71,7 @@ impl<T: JsonSchema> Reply for WithTag<T> {
 pub(super) struct Text {
     /// Its media type.
     pub(super) kind: &'static str,
-    /// All of it.
+    /// What is answered, or why nothing is.
     pub(super) text: Result<String, Problem>,
 }
 

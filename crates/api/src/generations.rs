@@ -2,9 +2,9 @@
 
 use crate::answer::Answer;
 use crate::describe::Paths;
+use crate::edit::{Outcome, ask};
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, Named, Wanted};
-use crate::routes::{Outcome, ask};
 use axum::extract::State;
 use controller::{Controller, Handle};
 use manifest::code::Code;

@@ -1,7 +1,7 @@
 //! `Idempotency-Key` of POST requests: what stands around [`Repeated`].
 
 use crate::answer::{BODY_BYTES_MAX, problem_response};
-use crate::repeated::{Digest, KEY_BYTES_MAX, Repeated, Sent, Verdict};
+use crate::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -12,9 +12,6 @@ use manifest::problem::Problem;
 use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
-
-/// The header.
-pub(crate) const NAME: &str = "Idempotency-Key";
 
 /// An answer that was given before has this one.
 const REPLAYED: &str = "idempotency-replayed";
@@ -53,7 +50,7 @@ fn value(headers: &HeaderMap, name: header::HeaderName) -> &[u8] {
 
 /// Answers a request that came before as it was answered then.
 pub(super) async fn check(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
-    let key = request.headers().get(NAME).cloned();
+    let key = request.headers().get(KEY_HEADER).cloned();
     match key {
         Some(key) if *request.method() == Method::POST => {
             let done = keyed(keys, &key, request, next).await;
@@ -73,7 +70,7 @@ async fn keyed(
     let key = key.to_str().unwrap_or_default().to_owned();
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         return Err(wrong(format!(
-            "{NAME}: write 1 to {KEY_BYTES_MAX} characters of ASCII"
+            "{KEY_HEADER}: write 1 to {KEY_BYTES_MAX} characters of ASCII"
         )));
     }
     let (head, body) = request.into_parts();

@@ -14,6 +14,7 @@ mod auth;
 mod contract;
 mod describe;
 mod documents;
+mod edit;
 mod etag;
 mod explorer;
 mod fields;

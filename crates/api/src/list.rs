@@ -140,7 +140,7 @@ fn fits(value: &Value, is: &str) -> bool {
         Value::String(text) => text.clone(),
         // What is left out of a document is empty.
         Value::Null => String::new(),
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     };
     match is.strip_suffix('*') {
         Some(beginning) => text.starts_with(beginning),

@@ -2,10 +2,10 @@
 
 use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
+use crate::edit::{Outcome, ask, edit};
 use crate::fields::Body;
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, DryRun, Named, Wanted};
-use crate::routes::{Outcome, ask, edit};
 use axum::extract::State;
 use controller::Handle;
 use manifest::code::Code;
@@ -22,6 +22,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .with(of_luns)
+        .with(of_targets)
+        .with(of_hosts)
+        .with(of_grants)
+}
+
+fn of_luns(paths: Paths) -> Paths {
     paths
         .get(
             "/api/v1/luns",
@@ -59,6 +67,10 @@ pub(super) fn paths(paths: Paths) -> Paths {
             set_scrub,
         )
         .or(&[Code::LunOffline])
+}
+
+fn of_targets(paths: Paths) -> Paths {
+    paths
         .get("/api/v1/targets", "all targets", targets)
         .post("/api/v1/targets", "makes a target", create_target)
         .get("/api/v1/targets/{name}", "one target", target)
@@ -78,6 +90,10 @@ pub(super) fn paths(paths: Paths) -> Paths {
             "another name",
             rename_target,
         )
+}
+
+fn of_hosts(paths: Paths) -> Paths {
+    paths
         .get("/api/v1/hosts", "all hosts", hosts)
         .post("/api/v1/hosts", "makes a host", create_host)
         .get("/api/v1/hosts/{name}", "one host", host)
@@ -89,6 +105,10 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
         .delete("/api/v1/hosts/{name}", "deletes it", delete_host)
         .post("/api/v1/hosts/{name}/rename", "another name", rename_host)
+}
+
+fn of_grants(paths: Paths) -> Paths {
+    paths
         .get("/api/v1/grants", "all grants", grants)
         .post("/api/v1/grants", "makes a grant", create_grant)
         .get(

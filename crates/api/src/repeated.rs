@@ -17,6 +17,9 @@ const KEPT_MAX: usize = 1_000;
 /// How many bytes of answers are kept.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
+/// Where the key stands in a request: the header's name of the draft of the IETF.
+pub(crate) const KEY_HEADER: &str = "Idempotency-Key";
+
 /// The longest key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 255;
 

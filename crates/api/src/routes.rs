@@ -3,6 +3,7 @@
 use crate::answer::{Answer, PLAIN, Text, WithTag, problem_response};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
+use crate::edit::{Outcome, ask, edit};
 use crate::etag;
 use crate::fields::Body;
 use crate::idempotency::{self, Keys};
@@ -18,10 +19,10 @@ use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
 use manifest::journal::{JournalOutcome, JournalRequest};
-use manifest::objects::{ObjectSet, PatchOf};
-use manifest::plan::{Edit, Section, Subject};
+use manifest::objects::ObjectSet;
+use manifest::plan::Edit;
 use manifest::problem::Problem;
-use manifest::tag::{Expected, Tagged};
+use manifest::tag::Tagged;
 use manifest::view::StatusView;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -122,80 +123,6 @@ async fn not_so(request: axum::extract::Request) -> Response {
     let detail = format!("{} {}", request.method(), request.uri().path());
     problem_response(&Problem::new(Code::WrongMethod, detail))
 }
-
-/// What a change of objects answers.
-pub(super) type Outcome = Answer<manifest::view::Outcome>;
-
-/// What a change is of, for its `If-Match`.
-fn tagged(edit: &Edit, body: &Body) -> Tagged {
-    let one = |section, name: &str| {
-        let name = name.to_owned();
-        Tagged::One(Subject { section, name })
-    };
-    let section = |patch: &PatchOf| match patch {
-        PatchOf::Lun(_) => Section::Lun,
-        PatchOf::Target(_) => Section::Target,
-        PatchOf::Host(_) => Section::Host,
-        PatchOf::Grant(_) => Section::Grant,
-    };
-    match edit {
-        Edit::Patch(patch) => one(section(&patch.what), &patch.name),
-        Edit::Remove(subject) | Edit::Rename { subject, .. } => Tagged::One(subject.clone()),
-        Edit::Restore(name) | Edit::Purge(name) => one(Section::Lun, name),
-        Edit::Set(set) if *body == Body::One => body_of(set, one),
-        Edit::Create(set) if *body == Body::One => match body_of(set, one) {
-            Tagged::One(subject) => Tagged::Section(subject.section),
-            all @ (Tagged::All | Tagged::Section(_)) => all,
-        },
-        Edit::Apply { .. }
-        | Edit::Create(_)
-        | Edit::Set(_)
-        | Edit::Adopt { .. }
-        | Edit::RollBack(_) => Tagged::All,
-    }
-}
-
-/// The one object of a set.
-fn body_of(set: &ObjectSet, one: impl Fn(Section, &str) -> Tagged) -> Tagged {
-    if let Some(lun) = set.lun.first() {
-        return one(Section::Lun, &lun.name);
-    }
-    if let Some(target) = set.target.first() {
-        return one(Section::Target, &target.name);
-    }
-    if let Some(host) = set.host.first() {
-        return one(Section::Host, &host.name);
-    }
-    set.grant.first().map_or(Tagged::All, |grant| {
-        let target = grant.target.as_deref().unwrap_or_default();
-        one(
-            Section::Grant,
-            &format!("{}:{target}:{}", grant.host, grant.lun),
-        )
-    })
-}
-
-/// Runs a change; `body`: what it was made of.
-pub(super) async fn edit(handle: &Handle, change: Change, edit: Edit, body: Body) -> Outcome {
-    let Change { how, tags } = change;
-    let of = tagged(&edit, &body);
-    let expected = tags.map(|tags| Expected { of, tags });
-    let work = move |controller: std::rc::Rc<controller::Controller>| -> env::LocalFuture<_> {
-        Box::pin(async move { controller.edit_if(&edit, how, expected.as_ref()).await })
-    };
-    let done = handle.call(work).await.and_then(|done| done);
-    Answer(done.map_err(|problem| body.locate(problem)))
-}
-
-/// Asks the controller on its core.
-macro_rules! ask {
-    ($handle:expr, |$controller:ident| $what:expr) => {
-        $handle
-            .call(move |$controller| Box::pin(async move { $what }))
-            .await
-    };
-}
-pub(super) use ask;
 
 async fn healthz() -> Text {
     let (kind, text) = (PLAIN, Ok("ok\n".to_owned()));

@@ -82,6 +82,20 @@ impl Daemon {
         (head.status, body)
     }
 
+    /// The ETag of a document.
+    fn tag_of(&self, path: &str) -> String {
+        let request = Request::get(path).header("host", "x");
+        let (head, _) = self.exchange(false, request.body(String::new()).unwrap());
+        head.headers["etag"].to_str().unwrap().to_owned()
+    }
+
+    /// A change that is meant for one version.
+    fn change_if(&self, method: &str, path: &str, tag: &str, body: &Value) -> (StatusCode, Value) {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("host", "x").header("if-match", tag);
+        self.ask(false, request.body(body.to_string()).unwrap())
+    }
+
     /// The answer with its headers.
     pub(crate) fn exchange(&self, tcp: bool, request: Request<String>) -> (Parts, String) {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -533,15 +547,9 @@ fn of_two_administrators_who_change_one_object_the_second_is_refused() {
     let daemon = Daemon::start("tags");
     daemon.send("POST", "/api/v1/apply", &json!(lab()));
     daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
-    let read = |path: &str| {
-        let request = Request::get(path).header("host", "x");
-        let (head, _) = daemon.exchange(false, request.body(String::new()).unwrap());
-        head.headers["etag"].to_str().unwrap().to_owned()
-    };
+    let read = |path: &str| daemon.tag_of(path);
     let change = |method: &str, path: &str, tag: &str, body: &Value| {
-        let request = Request::builder().method(method).uri(path);
-        let request = request.header("host", "x").header("if-match", tag);
-        daemon.ask(false, request.body(body.to_string()).unwrap())
+        daemon.change_if(method, path, tag, body)
     };
     for (path, first, second) in [
         (
@@ -587,6 +595,16 @@ fn of_two_administrators_who_change_one_object_the_second_is_refused() {
         let (status, outcome) = change("PATCH", path, &read(path), &second);
         assert_eq!(status, StatusCode::OK, "{path}: {outcome}");
     }
+}
+
+#[test]
+fn a_tag_of_a_list_or_of_everything_fits_until_something_in_it_changes() {
+    let daemon = Daemon::start("tags-of-all");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let read = |path: &str| daemon.tag_of(path);
+    let change = |method: &str, path: &str, tag: &str, body: &Value| {
+        daemon.change_if(method, path, tag, body)
+    };
     let (status, _) = change("DELETE", "/api/v1/luns/none", "*", &json!(null));
     assert_eq!(status, StatusCode::PRECONDITION_FAILED);
     let (status, _) = change("PATCH", "/api/v1/luns/l", "l", &json!({}));

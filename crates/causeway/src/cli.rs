@@ -179,6 +179,7 @@ pub(crate) enum Command {
 
 /// What may stand where, of every command.
 pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
+    api::COMPLETED,
     attach::COMPLETED,
     doctor::COMPLETED,
     explain::COMPLETED,

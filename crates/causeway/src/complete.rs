@@ -245,6 +245,7 @@ mod test {
     /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a
     /// bed of namespaces is made of.
     const FREE: &[(&str, &[&[&str]])] = &[
+        ("api", &[&["path"]]),
         ("attach", &[PATHS, &["export", "volume"]]),
         ("bench", &[&["words"]]),
         ("doctor", &[PATHS, &["url"]]),

@@ -146,10 +146,8 @@ mod test {
                     return self.of(choices.iter().find(some).unwrap());
                 }
             }
-            let kind = match &schema["type"] {
-                Value::Array(kinds) => &kinds[0],
-                kind => kind,
-            };
+            let kinds = &schema["type"];
+            let kind = kinds.get(0).unwrap_or(kinds);
             match kind.as_str().unwrap_or_default() {
                 "object" => self.object(schema),
                 "array" => match schema["prefixItems"].as_array() {

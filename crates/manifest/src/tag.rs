@@ -24,7 +24,7 @@ pub enum Tagged {
 /// What an `If-Match` asks for: one of these tags, without their quotes; `*` is any.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
-    /// Of what.
+    /// The object, or the objects, that it is meant for.
     pub of: Tagged,
     /// Any of them will do.
     pub tags: Vec<String>,
@@ -82,7 +82,7 @@ fn digest(key: &[u8; 32], kind: &str, of: &impl Serialize) -> Option<String> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::objects::{Backing, Lun, Storage, Target};
+    use crate::objects::{BackendSpec, Backing, Lun, Storage, Target};
     use crate::size::Size;
 
     const KEY: [u8; 32] = [7; 32];
@@ -97,7 +97,7 @@ mod test {
                 block_size: 512,
                 physical_block_size: 4096,
                 thin: true,
-                backing: Backing::Memory,
+                backing: Backing::Own(BackendSpec::Memory),
                 bytes_in_flight_max: None,
                 storage: Storage::default(),
             };

@@ -94,6 +94,7 @@ impl Contract {
 }
 
 /// What is asked in this order, and the status that comes.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn script() -> Vec<(
     u16,
     &'static str,

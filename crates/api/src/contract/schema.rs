@@ -19,9 +19,10 @@ const SILENT: [&str; 7] = [
 /// Holds `value` against `schema`; `all`: what references mean; `at`: where it stands.
 pub(super) fn check(all: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Value::Object(schema) = schema else {
-        return match schema {
-            Value::Bool(true) => Ok(()),
-            _ => Err(format!("{at}: nothing may stand here, and {value} does")),
+        return if *schema == Value::Bool(true) {
+            Ok(())
+        } else {
+            Err(format!("{at}: nothing may stand here, and {value} does"))
         };
     };
     for (keyword, of) in schema {
@@ -32,10 +33,10 @@ pub(super) fn check(all: &Value, schema: &Value, value: &Value, at: &str) -> Res
                 check(all, &all[name], value, at)?;
                 true
             }
-            "type" => match of {
-                Value::Array(kinds) => kinds.iter().any(|kind| is_a(kind, value)),
-                kind => is_a(kind, value),
-            },
+            "type" => of.as_array().map_or_else(
+                || is_a(of, value),
+                |kinds| kinds.iter().any(|kind| is_a(kind, value)),
+            ),
             "const" => of == value,
             "enum" => of.as_array().is_some_and(|values| values.contains(value)),
             "anyOf" => fitting(all, of, value, at) > 0,
@@ -63,10 +64,8 @@ pub(super) fn check(all: &Value, schema: &Value, value: &Value, at: &str) -> Res
             return Err(format!("{at}: {value} breaks {keyword} {of}"));
         }
     }
-    match value {
-        Value::Object(members) => object(all, schema, members, at),
-        _ => Ok(()),
-    }
+    let members = value.as_object();
+    members.map_or(Ok(()), |members| object(all, schema, members, at))
 }
 
 fn number(of: &Value) -> u64 {

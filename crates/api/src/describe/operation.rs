@@ -1,6 +1,6 @@
 //! What is known of one method of one path.
 
-use crate::repeated::KEY_BYTES_MAX;
+use crate::repeated::{KEY_BYTES_MAX, KEY_HEADER};
 use axum::http::Method;
 use manifest::code::Code;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ pub(crate) const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// A parameter of a request beside its path and its body.
 pub(crate) struct Parameter {
-    /// Its name.
+    /// As it stands in the request.
     pub(crate) name: &'static str,
     /// `query` or `header`.
     pub(crate) place: &'static str,
@@ -72,7 +72,7 @@ impl Operation {
         };
         if *method == Method::POST {
             out.takes(Parameter {
-                name: crate::idempotency::NAME,
+                name: KEY_HEADER,
                 place: "header",
                 meaning: "Names the request: when it is sent again within a day, its answer comes again and nothing is done twice."
                     .to_owned(),

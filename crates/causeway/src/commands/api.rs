@@ -1,6 +1,7 @@
 //! `causeway api`: any path of the API, for scripts.
 
 use super::context::Context;
+use crate::completion::{CompletedArgument, Kind};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -9,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// The largest body that is read, in bytes: what the daemon takes.
 const BODY_BYTES_MAX: u64 = 16 << 20;
+
+const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+pub(crate) const COMPLETED: &[CompletedArgument] = &[(&["api"], "method", Kind::Words(METHODS))];
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ApiFlags {
@@ -34,16 +39,10 @@ pub(crate) fn run(context: &Context<'_>, flags: &ApiFlags) -> Result<(), Problem
 }
 
 fn method(word: &str) -> Result<Method, Problem> {
-    let known = [
-        Method::GET,
-        Method::POST,
-        Method::PUT,
-        Method::PATCH,
-        Method::DELETE,
-    ];
     let upper = word.to_ascii_uppercase();
-    let found = known.into_iter().find(|method| method.as_str() == upper);
-    found.ok_or_else(|| {
+    let known = METHODS.contains(&upper.as_str());
+    let method = known.then(|| Method::from_bytes(upper.as_bytes()).ok());
+    method.flatten().ok_or_else(|| {
         let detail = format!("\"{word}\" is no method of the API");
         Problem::new(Code::CommandLine, detail).hint("write GET, POST, PUT, PATCH or DELETE")
     })
