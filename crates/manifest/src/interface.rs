@@ -82,7 +82,7 @@ fn the_interface_page_has_every_member_and_no_other() {
 
 #[test]
 fn documents_that_are_a_row_of_the_interface_page_have_every_member() {
-    let rows = rows(&interface(), "### lun ls --orphans, state ls\n");
+    let rows = rows(&interface(), "### lun ls --orphans, state ls, state show\n");
     let compare = |row: usize, members: Answered| {
         let known = members.members(&members.schema).unwrap();
         for name in known.keys() {
@@ -91,5 +91,5 @@ fn documents_that_are_a_row_of_the_interface_page_have_every_member() {
     };
     compare(0, Answered::of::<orphan::Orphan>());
     compare(1, Answered::of::<view::Kept>());
-    compare(2, Answered::of::<journal::JournalOutcome>());
+    compare(3, Answered::of::<journal::JournalOutcome>());
 }
