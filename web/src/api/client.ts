@@ -1,0 +1,86 @@
+// Requests to the daemon that served this page.
+
+import { Refused, Unreachable, type Problem } from './problem.ts';
+import type { Me } from './types.ts';
+
+export const API = '/api/v1/';
+const PATIENCE_MS = 15_000;
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Someone has to log in: called with every 401. */
+let onLogin: () => void = () => undefined;
+/** Changes by cookie need it, so that no other site can make them. */
+let csrf: string | undefined;
+/** A token that somebody typed; it is nowhere but in this page's memory. */
+let bearer: string | undefined;
+
+export function whenLoginNeeded(call: () => void): void {
+  onLogin = call;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return request<T>('GET', path, undefined, signal);
+}
+
+export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (method !== 'GET' && csrf) headers['x-causeway-csrf'] = csrf;
+  if (bearer) headers['authorization'] = `Bearer ${bearer}`;
+  const limit = AbortSignal.timeout(PATIENCE_MS);
+  let answer: Response;
+  try {
+    answer = await fetch(API + path, {
+      method,
+      headers,
+      credentials: 'same-origin',
+      cache: 'no-store',
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable(String(error));
+  }
+  if (answer.status === 401 && path !== 'login') onLogin();
+  const text = await answer.text();
+  if (!answer.ok) throw new Refused(read(answer, text));
+  return (text ? JSON.parse(text) : undefined) as T;
+}
+
+function read(answer: Response, text: string): Problem {
+  try {
+    return JSON.parse(text) as Problem;
+  } catch {
+    return { title: answer.statusText, status: answer.status, detail: text.slice(0, 300) };
+  }
+}
+
+/** `undefined`: a daemon without users, where whoever reaches it may read. */
+export async function me(): Promise<Me | undefined> {
+  try {
+    const who = await get<Me>('me');
+    csrf = who.csrf;
+    return who;
+  } catch (error) {
+    if (error instanceof Refused && error.problem.status === 404) return undefined;
+    throw error;
+  }
+}
+
+export async function login(user: string, password: string): Promise<void> {
+  const who = await request<{ csrf: string }>('POST', 'login', { user, password });
+  csrf = who.csrf;
+}
+
+/** Requests carry this token from now on. */
+export function useToken(token: string): void {
+  bearer = token.trim();
+}
+
+export async function logout(): Promise<void> {
+  if (!bearer) await request('POST', 'logout');
+  bearer = undefined;
+  csrf = undefined;
+}

@@ -1,0 +1,324 @@
+// The documents of the API as the page reads them. docs/interface.md promises their members.
+
+export type Size = number | string;
+export type Verdict = 'ok' | 'degraded' | 'damaged';
+
+export interface Portal {
+  group: string;
+  tag: number;
+  address: string;
+  interface?: string;
+  problem?: string;
+}
+
+export interface Counts {
+  luns: number;
+  luns_offline: number;
+  luns_removed: number;
+  targets: number;
+  targets_in_maintenance: number;
+  targets_redirected: number;
+  hosts: number;
+  grants: number;
+  sessions: number;
+}
+
+export interface Status {
+  health: Verdict;
+  problems: string[];
+  node: string;
+  node_id: string;
+  version: string;
+  started: string;
+  generation: number;
+  portals: Portal[];
+  api: string[];
+  memory: { total_bytes?: number; lun_bytes: number; read_cache_bytes: number };
+  pools: Pool[];
+  notes?: string[];
+  counts: Counts;
+}
+
+export interface Journal {
+  path: string;
+  state: 'open' | 'failed' | 'missing';
+  problem?: string;
+  full?: boolean;
+  size_bytes: number;
+  used_bytes: number;
+  rings: number;
+  pending_bytes: number;
+  oldest_ms?: number;
+  destaged_bytes_per_second: number;
+  batches: number;
+  changes: number;
+  written_bytes: number;
+  destaged_bytes: number;
+  write_around_bytes: number;
+  index_bytes: number;
+  history_bytes: number;
+  waiting_changes: number;
+  waiting_bytes: number;
+  throttled: number;
+  misreads: number;
+  replayed_batches: number;
+  lost?: { lun: string; lba: number; blocks: number }[];
+  lost_blocks?: Record<string, number>;
+  destage_errors?: { lun: string; reason: string }[];
+}
+
+export interface Member {
+  member?: number;
+  path: string;
+  serial?: string;
+  event?: number;
+  last_event: number;
+  size_bytes?: number;
+  state: string;
+}
+
+export interface Pool {
+  name: string;
+  path: string;
+  total: number;
+  available: number;
+  used: number;
+  state: 'ok' | 'low' | 'full' | 'missing' | 'silent' | 'unusable';
+  provisioned_bytes: number;
+  outstanding_bytes: number;
+  shares_with?: string[];
+  overcommitted_bytes?: number;
+  full_in_seconds?: number;
+  age_seconds?: number;
+  problem?: string;
+  health?: { system: string; severity: 'ok' | 'warning' | 'error'; checks?: string[] };
+  layout: string;
+  event?: number;
+  members?: Member[];
+  notes?: string[];
+  journal?: Journal;
+}
+
+/** Pairs of a bound in microseconds and how many took no longer, and longer than the bound before. */
+export type Buckets = [number, number][];
+
+export interface Latency {
+  count: number;
+  us_sum: number;
+  buckets?: Buckets;
+}
+
+export interface Stages {
+  total?: Latency;
+  network?: Latency;
+  queue?: Latency;
+  backend?: Latency;
+}
+
+export interface OpActivity {
+  ops: number;
+  bytes: number;
+  latency: Stages;
+}
+
+export interface LunActivity {
+  name: string;
+  online: boolean;
+  in_flight: number;
+  read: OpActivity;
+  write: OpActivity;
+  other_ops: number;
+}
+
+export interface SessionActivity {
+  id: number;
+  host: string;
+  initiator: string;
+  target?: string;
+  from: string;
+  core: number;
+  load_permille: number;
+  in_flight: number;
+  commands: number;
+  bytes_in: number;
+  bytes_out: number;
+  latency: Latency;
+}
+
+export interface Core {
+  core: number;
+  busy_us: number;
+  load_permille: number;
+  connections: number;
+  disk_engine: string;
+}
+
+export interface Activity {
+  node: string;
+  started: string;
+  at_us: number;
+  cores: Core[];
+  luns: LunActivity[];
+  sessions: SessionActivity[];
+}
+
+export interface Waited {
+  deferred: number;
+  waited_us: number;
+  waiting: number;
+}
+
+export interface Lun {
+  name: string;
+  state: 'online' | 'offline' | 'removed';
+  reason?: string;
+  size: Size;
+  block_size: number;
+  physical_block_size: number;
+  thin: boolean;
+  backing: string;
+  pool?: string;
+  naa: string;
+  serial: string;
+  allocated?: number;
+  notices?: string[];
+  grants: string[];
+  bytes_in_flight_max?: Size;
+  cache?: string;
+  integrity?: boolean;
+  read_cache?: Size;
+  limit?: { iops?: number; bytes_per_second?: Size; burst_seconds?: number };
+  shares?: number;
+  task_aborted_status?: string;
+  limited?: Waited;
+  shared?: Waited;
+  cached?: { hits: number; misses: number; bytes: number };
+  checksums?: {
+    block_bytes: number;
+    bad_blocks: number;
+    unchecked_blocks: number;
+    mismatches: number;
+    repaired: number;
+    adopted: number;
+    broken?: string;
+  };
+  journal?: { path: string; state: string; destage_error?: string; lost_blocks?: number };
+  in_flight: number;
+  bytes_in_flight: number;
+  ops: Record<string, { ops: number; bytes: number; latency: Stages }>;
+}
+
+export interface Target {
+  name: string;
+  iqn: string;
+  portal_group: string;
+  portals: string[];
+  redirect?: { to: string; permanent?: boolean };
+  maintenance: boolean;
+  maintenance_grace_seconds: number;
+  sessions: number;
+}
+
+export interface Host {
+  name: string;
+  iqn: string[];
+  chap?: { user: string; mutual_user?: string };
+  bytes_in_flight_max?: Size;
+  sessions: number;
+}
+
+export interface Grant {
+  name: string;
+  host: string;
+  target: string;
+  lun: string;
+  lun_id: number;
+  read_only: boolean;
+}
+
+export interface Session {
+  id: number;
+  host: string;
+  initiator: string;
+  target?: string;
+  from: string;
+  portal: string;
+  core: number;
+  load_permille: number;
+  pinned: boolean;
+  since: string;
+  bytes_in: number;
+  bytes_out: number;
+  in_flight: number;
+  bytes_in_flight: number;
+  commands: number;
+  chap_user?: string;
+  mutual_chap: boolean;
+  luns: { lun_id: number; lun: string; read_only: boolean }[];
+  keys: Record<string, string>;
+}
+
+export interface Refusal {
+  at: string;
+  times: number;
+  initiator: string;
+  from: string;
+  target: string;
+  portal: string;
+  code: string;
+  status: string;
+  reason: string;
+}
+
+export interface Scrub {
+  state: 'running' | 'stopped' | 'given_up' | 'finished';
+  reason?: string;
+  started: string;
+  ended?: string;
+  done_bytes: number;
+  total_bytes: number;
+  bytes_per_second: number;
+  seconds_left?: number;
+  yields: boolean;
+  unreadable_blocks: number;
+  mismatched_blocks: number;
+  map_pages: number;
+  metadata?: string[];
+  places?: { lba: number; blocks: number; damage: 'unreadable' | 'mismatch' }[];
+  next?: string;
+}
+
+export interface NodeEvent {
+  id: number;
+  time: string;
+  code: string;
+  severity: string;
+  object?: { kind: string; name: string };
+  message: string;
+}
+
+export interface Action {
+  verb: string;
+  section: string;
+  name: string;
+  detail: string;
+  class: 'live' | 'new_sessions' | 'disruptive';
+  hits?: { id: number; host: string; initiator: string; target?: string }[];
+  loses_data?: boolean;
+  risks_data?: boolean;
+}
+
+export interface Outcome {
+  changed: boolean;
+  generation: number;
+  actions: Action[];
+  notices?: string[];
+  refusal?: string;
+}
+
+export interface Me {
+  name: string;
+  role: 'viewer' | 'operator' | 'admin';
+  via?: string;
+  csrf?: string;
+}
