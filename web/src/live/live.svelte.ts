@@ -1,0 +1,114 @@
+// What the page knows of the node: asked for once, shown everywhere.
+
+import { get } from '../api/client.ts';
+import { Unreachable } from '../api/problem.ts';
+import type { Activity } from '../api/types.ts';
+import { link, pause, type Link } from './link.ts';
+import { lists } from './lists.svelte.ts';
+import { between, type Moment, type Rates } from './rates.ts';
+import { Ring } from './ring.ts';
+import { Stream } from './stream.ts';
+
+const SECOND = 1_000;
+/** So much of the past is kept in the page: half an hour. */
+const KEPT = 1_800;
+/** LUNs whose past is kept; more only while one is shown. */
+const LUNS_KEPT = 100;
+
+export const FIGURES = [
+  'readIops', 'writeIops', 'readBytes', 'writeBytes', 'readP50', 'readP99', 'writeP50', 'writeP99', 'inFlight',
+] as const satisfies readonly (keyof Rates)[];
+
+class Live {
+  link = $state.raw<Link>({ state: 'starting' });
+  activity = $state.raw<Activity>();
+  moment = $state.raw<Moment>();
+  /** Grows with every sample: who draws the past reads it. */
+  tick = $state(0);
+  readonly node = new Ring(FIGURES, KEPT);
+  private readonly luns = new Map<string, Ring>();
+  private readonly shown = new Set<string>();
+
+  private answered: number | undefined;
+  private failures = 0;
+  private next = 0;
+  private asking = false;
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly stream = new Stream({
+    activity: (activity) => this.take(activity),
+    event: (event) => lists.happened(event),
+  });
+
+  /** Begins to ask, until the page is hidden; and again when it is seen. */
+  start(): void {
+    document.addEventListener('visibilitychange', () => this.watch(!document.hidden));
+    this.watch(!document.hidden);
+  }
+
+  /** Asks at once: after a login, or when somebody does not want to wait. */
+  again(): void {
+    this.failures = 0;
+    this.next = 0;
+    this.stream.restart();
+    lists.refresh();
+  }
+
+  /** The past of a LUN; while it is shown, one is kept for it. */
+  ring(name: string): Ring {
+    let ring = this.luns.get(name);
+    if (!ring) this.luns.set(name, (ring = new Ring(FIGURES, KEPT)));
+    this.shown.add(name);
+    return ring;
+  }
+
+  private watch(seen: boolean): void {
+    clearInterval(this.timer);
+    this.stream.run(seen);
+    if (seen) {
+      this.timer = setInterval(() => this.turn(), SECOND / 4);
+      this.turn();
+    }
+  }
+
+  private turn(): void {
+    const now = Date.now();
+    this.link = link(now, this.answered, this.failures > 0);
+    lists.turn(now);
+    if (this.stream.serves(now) || this.asking || now < this.next) return;
+    this.asking = true;
+    void this.ask(now).finally(() => (this.asking = false));
+  }
+
+  private async ask(now: number): Promise<void> {
+    this.next = now + SECOND;
+    try {
+      this.take(await get<Activity>('activity'));
+    } catch (error) {
+      // A refusal is an answer, too: the daemon is there.
+      if (!(error instanceof Unreachable)) this.next = now + 5 * SECOND;
+      this.failures++;
+      this.next = Math.max(this.next, Date.now() + pause(this.failures));
+    }
+  }
+
+  private take(activity: Activity): void {
+    const before = this.activity;
+    this.answered = Date.now();
+    this.failures = 0;
+    this.link = { state: 'live', at: this.answered };
+    const moment = before && between(before, activity);
+    this.activity = activity;
+    if (!moment) return;
+    this.moment = moment;
+    const time = this.answered / SECOND;
+    this.node.push(time, FIGURES.map((figure) => moment.node[figure]));
+    for (const [name, rates] of moment.luns) {
+      if (this.luns.size < LUNS_KEPT && !this.luns.has(name)) this.luns.set(name, new Ring(FIGURES, KEPT));
+      this.luns.get(name)?.push(time, FIGURES.map((figure) => rates[figure]));
+    }
+    for (const name of this.luns.keys()) if (!moment.luns.has(name)) this.luns.delete(name);
+    this.tick++;
+  }
+}
+
+export const live = new Live();

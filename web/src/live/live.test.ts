@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { Activity, LunActivity } from '../api/types.ts';
+import { quantile, since, sum } from './histogram.ts';
+import { link, pause } from './link.ts';
+import { between } from './rates.ts';
+import { Ring } from './ring.ts';
+
+const op = (ops: number, bytes: number, buckets: [number, number][] = []) => ({
+  ops,
+  bytes,
+  latency: { total: { count: buckets.reduce((n, b) => n + b[1], 0), us_sum: ops * 100, buckets } },
+});
+const lun = (name: string, read: ReturnType<typeof op>, write = op(0, 0)): LunActivity => ({
+  name, online: true, in_flight: 2, read, write, other_ops: 0,
+});
+const at = (at_us: number, luns: LunActivity[], started = 'a'): Activity => ({
+  node: 'n', started, at_us, cores: [{ core: 0, busy_us: at_us / 4, load_permille: 0, connections: 0, disk_engine: '' }],
+  luns, sessions: [],
+});
+
+describe('rates', () => {
+  it('are of the time that the daemon counted, not of the page', () => {
+    const moment = between(
+      at(1_000_000, [lun('a', op(100, 4096))]),
+      at(3_000_000, [lun('a', op(300, 8192, [[64, 198], [4096, 2]])), lun('b', op(50, 0))]),
+    );
+    expect(moment?.luns.get('a')).toMatchObject({ readIops: 100, readBytes: 2048, readP50: 64, readP99: 64 });
+    expect(moment?.node.readIops).toBe(125);
+    expect(moment?.busy).toBe(0.25);
+  });
+  it('are not made over a restart of the daemon', () => {
+    expect(between(at(5, [], 'a'), at(9, [], 'b'))).toBeUndefined();
+    expect(between(at(5, []), at(5, []))).toBeUndefined();
+  });
+  it('of another LUN of the same name count from zero', () => {
+    const moment = between(at(0, [lun('a', op(1000, 0))]), at(1_000_000, [lun('a', op(10, 0))]));
+    expect(moment?.luns.get('a')?.readIops).toBe(10);
+  });
+});
+
+describe('histograms', () => {
+  it('give what was counted since', () => {
+    const before = { count: 3, us_sum: 30, buckets: [[8, 2], [16, 1]] as [number, number][] };
+    const after = { count: 6, us_sum: 90, buckets: [[8, 2], [16, 2], [64, 2]] as [number, number][] };
+    expect(since(after, before)).toEqual({ count: 3, us_sum: 60, buckets: [[16, 1], [64, 2]] });
+    expect(since(before, after)).toEqual(before);
+  });
+  it('add up, and have quantiles', () => {
+    const all = sum([
+      { count: 1, us_sum: 1, buckets: [[64, 1]] },
+      { count: 99, us_sum: 9, buckets: [[8, 99]] },
+    ]);
+    expect(quantile(all, 0.5)).toBe(8);
+    expect(quantile(all, 0.99)).toBe(8);
+    expect(quantile(all, 1)).toBe(64);
+    expect(quantile(sum([]), 0.5)).toBeUndefined();
+  });
+});
+
+describe('a ring', () => {
+  it('forgets the oldest and keeps gaps', () => {
+    const ring = new Ring(['x', 'y'], 3);
+    for (let i = 1; i <= 5; i++) ring.push(i, [i * 10, i === 4 ? undefined : 0]);
+    expect(ring.read(['x', 'y'])).toEqual([[3, 4, 5], [30, 40, 50], [0, null, 0]]);
+    expect(ring.read(['x'], 5)).toEqual([[5], [50]]);
+  });
+});
+
+describe('the link', () => {
+  it('says since when figures are old', () => {
+    expect(link(100, undefined, false).state).toBe('starting');
+    expect(link(1_500, 1_000, false).state).toBe('live');
+    expect(link(1_500, 1_000, true).state).toBe('reconnecting');
+    expect(link(4_500, 1_000, false).state).toBe('reconnecting');
+    expect(link(11_000, 1_000, true)).toEqual({ state: 'stale', at: 1_000 });
+  });
+  it('is tried again ever more seldom', () => {
+    expect([0, 1, 2, 3, 9].map(pause)).toEqual([500, 1000, 2000, 4000, 5000]);
+  });
+});

@@ -1,0 +1,116 @@
+// Two moments of the daemon's counters make rates. Pure: no clock, no request.
+
+import type { Activity, Latency, LunActivity, OpActivity, SessionActivity } from '../api/types.ts';
+import { quantile, since, sum } from './histogram.ts';
+
+export interface Rates {
+  readIops: number;
+  writeIops: number;
+  readBytes: number;
+  writeBytes: number;
+  readP50: number | undefined;
+  readP99: number | undefined;
+  writeP50: number | undefined;
+  writeP99: number | undefined;
+  inFlight: number;
+}
+
+export interface SessionRates {
+  bytesIn: number;
+  bytesOut: number;
+  commands: number;
+  p99: number | undefined;
+}
+
+export interface Moment {
+  node: Rates;
+  luns: Map<string, Rates>;
+  sessions: Map<number, SessionRates>;
+  /** The part of the cores' time that was worked, 0 to 1. */
+  busy: number;
+}
+
+export const IDLE: Rates = {
+  readIops: 0,
+  writeIops: 0,
+  readBytes: 0,
+  writeBytes: 0,
+  readP50: undefined,
+  readP99: undefined,
+  writeP50: undefined,
+  writeP99: undefined,
+  inFlight: 0,
+};
+
+const NOTHING: OpActivity = { ops: 0, bytes: 0, latency: {} };
+
+/** `undefined` where the two cannot be compared: the daemon was started anew, or no time has passed. */
+export function between(before: Activity, after: Activity): Moment | undefined {
+  const seconds = (after.at_us - before.at_us) / 1e6;
+  if (before.started !== after.started || seconds <= 0) return undefined;
+  const knownLuns = new Map(before.luns.map((lun) => [lun.name, lun]));
+  const knownSessions = new Map(before.sessions.map((session) => [session.id, session]));
+  const luns = new Map<string, Rates>();
+  const reads: Latency[] = [];
+  const writes: Latency[] = [];
+  const node = { ...IDLE };
+  for (const lun of after.luns) {
+    const [rates, read, write] = ofLun(knownLuns.get(lun.name), lun, seconds);
+    luns.set(lun.name, rates);
+    node.readIops += rates.readIops;
+    node.writeIops += rates.writeIops;
+    node.readBytes += rates.readBytes;
+    node.writeBytes += rates.writeBytes;
+    node.inFlight += rates.inFlight;
+    if (read.count) reads.push(read);
+    if (write.count) writes.push(write);
+  }
+  quantiles(node, sum(reads), sum(writes));
+  const sessions = new Map(
+    after.sessions.map((session) => [session.id, ofSession(knownSessions.get(session.id), session, seconds)]),
+  );
+  return { node, luns, sessions, busy: busy(before, after) };
+}
+
+function ofLun(before: LunActivity | undefined, after: LunActivity, seconds: number): [Rates, Latency, Latency] {
+  const read = since(after.read.latency.total, before?.read.latency.total);
+  const write = since(after.write.latency.total, before?.write.latency.total);
+  const rates: Rates = {
+    ...IDLE,
+    readIops: rise(before?.read ?? NOTHING, after.read, 'ops') / seconds,
+    writeIops: rise(before?.write ?? NOTHING, after.write, 'ops') / seconds,
+    readBytes: rise(before?.read ?? NOTHING, after.read, 'bytes') / seconds,
+    writeBytes: rise(before?.write ?? NOTHING, after.write, 'bytes') / seconds,
+    inFlight: after.in_flight,
+  };
+  quantiles(rates, read, write);
+  return [rates, read, write];
+}
+
+function quantiles(rates: Rates, read: Latency, write: Latency): void {
+  rates.readP50 = quantile(read, 0.5);
+  rates.readP99 = quantile(read, 0.99);
+  rates.writeP50 = quantile(write, 0.5);
+  rates.writeP99 = quantile(write, 0.99);
+}
+
+/** A LUN of the same name that is another one counts from zero. */
+function rise(before: OpActivity, after: OpActivity, what: 'ops' | 'bytes'): number {
+  return after[what] >= before[what] ? after[what] - before[what] : after[what];
+}
+
+function ofSession(before: SessionActivity | undefined, after: SessionActivity, seconds: number): SessionRates {
+  const rose = (was: number | undefined, is: number) => Math.max(0, is - (was ?? 0)) / seconds;
+  return {
+    bytesIn: rose(before?.bytes_in, after.bytes_in),
+    bytesOut: rose(before?.bytes_out, after.bytes_out),
+    commands: rose(before?.commands, after.commands),
+    p99: quantile(since(after.latency, before?.latency), 0.99),
+  };
+}
+
+function busy(before: Activity, after: Activity): number {
+  const us = (activity: Activity) => activity.cores.reduce((all, core) => all + core.busy_us, 0);
+  const whole = (after.at_us - before.at_us) * Math.max(1, after.cores.length);
+  return Math.min(1, Math.max(0, (us(after) - us(before)) / whole));
+}

@@ -1,0 +1,47 @@
+// The last minutes of some figures: a column for each, the oldest forgotten first.
+
+export class Ring {
+  readonly names: readonly string[];
+  private readonly size: number;
+  private readonly columns: Float64Array[];
+  private begin = 0;
+  private used = 0;
+
+  /** `names`: the figures; the first column is the time, in seconds. */
+  constructor(names: readonly string[], size: number) {
+    this.names = names;
+    this.size = size;
+    this.columns = [new Float64Array(size), ...names.map(() => new Float64Array(size))];
+  }
+
+  get length(): number {
+    return this.used;
+  }
+
+  push(time: number, figures: (number | undefined)[]): void {
+    const at = (this.begin + this.used) % this.size;
+    if (this.used === this.size) this.begin = (this.begin + 1) % this.size;
+    else this.used++;
+    this.columns.forEach((column, i) => {
+      column[at] = i === 0 ? time : (figures[i - 1] ?? NaN);
+    });
+  }
+
+  /** Time and the named figures since `from`, oldest first; a gap is `null`. */
+  read(names: readonly string[], from = -Infinity): [number[], ...(number | null)[][]] {
+    const columns = names.map((name) => this.columns[this.names.indexOf(name) + 1]);
+    const times: number[] = [];
+    const out: (number | null)[][] = names.map(() => []);
+    for (let i = 0; i < this.used; i++) {
+      const at = (this.begin + i) % this.size;
+      const time = this.columns[0]?.[at] ?? 0;
+      if (time < from) continue;
+      times.push(time);
+      columns.forEach((column, c) => {
+        const value = column?.[at];
+        out[c]?.push(value === undefined || Number.isNaN(value) ? null : value);
+      });
+    }
+    return [times, ...out];
+  }
+}
