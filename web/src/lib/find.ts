@@ -1,0 +1,41 @@
+// Finds by name: what begins with the text first, then what has it somewhere, then what has its letters. Pure.
+
+export interface Entry {
+  kind: string;
+  name: string;
+  icon: string;
+  href?: string;
+  run?: () => void;
+  hint?: string;
+  /** What it is found by besides its name. */
+  also?: string;
+}
+
+export function find(entries: Entry[], text: string, most: number): Entry[] {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return entries.slice(0, most);
+  const ranks: Entry[][] = [[], [], [], [], []];
+  for (const entry of entries) {
+    const rank = rankOf(entry, wanted);
+    if (rank !== undefined) ranks[rank]?.push(entry);
+  }
+  return ranks.flat().slice(0, most);
+}
+
+function rankOf(entry: Entry, wanted: string): number | undefined {
+  const name = entry.name.toLowerCase();
+  if (name.startsWith(wanted)) return name === wanted ? 0 : 1;
+  if (name.includes(wanted)) return 2;
+  if (entry.also?.toLowerCase().includes(wanted) || entry.kind.toLowerCase().startsWith(wanted)) return 3;
+  return inOrder(name, wanted) ? 4 : undefined;
+}
+
+/** All letters of `wanted` stand in `name`, in this order. */
+function inOrder(name: string, wanted: string): boolean {
+  let at = 0;
+  for (const letter of wanted) {
+    at = name.indexOf(letter, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}

@@ -1,0 +1,100 @@
+// Figures as people read them. Sizes and rates are binary, as everywhere in Causeway.
+
+import type { Size } from '../api/types.ts';
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+const SCALE: Record<string, number> = {
+  '': 1, b: 1, k: 2 ** 10, kib: 2 ** 10, kb: 1e3, m: 2 ** 20, mib: 2 ** 20, mb: 1e6,
+  g: 2 ** 30, gib: 2 ** 30, gb: 1e9, t: 2 ** 40, tib: 2 ** 40, tb: 1e12, p: 2 ** 50, pib: 2 ** 50, pb: 1e15,
+};
+
+/** `[number, unit]`, with up to three digits that mean something. */
+export function binary(value: number): [string, string] {
+  let at = 0;
+  while (value >= 1023.5 && at < UNITS.length - 1) {
+    value /= 1024;
+    at++;
+  }
+  return [short(value), UNITS[at] ?? ''];
+}
+
+export function bytes(value: number): string {
+  return binary(value).join(' ');
+}
+
+export function rate(value: number): string {
+  return `${bytes(value)}/s`;
+}
+
+/** Bytes of a size as it stands in a document; `undefined` where it is none. */
+export function parseSize(size: Size | undefined): number | undefined {
+  if (typeof size === 'number') return size;
+  const found = /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/i.exec(size ?? '');
+  const scale = SCALE[found?.[2]?.toLowerCase() ?? '?'];
+  if (!found?.[1] || scale === undefined) return undefined;
+  const value = Number(found[1]) * scale;
+  return Number.isInteger(value) ? value : undefined;
+}
+
+export function sizeOf(size: Size | undefined): number {
+  return parseSize(size) ?? 0;
+}
+
+export function short(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
+  if (value < 0.095) return value.toPrecision(1);
+  if (value < 9.95) return trim(value.toFixed(1));
+  return Math.round(value).toLocaleString('en', { useGrouping: true });
+}
+
+function trim(text: string): string {
+  return text.endsWith('.0') ? text.slice(0, -2) : text;
+}
+
+/** Operations a second: `950`, `12.4 k`. */
+export function count(value: number): string {
+  if (value < 9_999.5) return short(value);
+  if (value < 999_500) return `${(value / 1e3).toPrecision(3)} k`;
+  return `${(value / 1e6).toPrecision(3)} M`;
+}
+
+/** A time in microseconds, `[number, unit]`. */
+export function micros(us: number | undefined): [string, string] {
+  if (us === undefined || !Number.isFinite(us)) return ['–', ''];
+  if (us < 999.5) return [short(us), 'µs'];
+  if (us < 999_500) return [short(us / 1e3), 'ms'];
+  return [short(us / 1e6), 's'];
+}
+
+export function latency(us: number | undefined): string {
+  return micros(us).join(' ').trim();
+}
+
+export function seconds(value: number): string {
+  const s = Math.round(value);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+export function clock(time: number | string | Date): string {
+  const at = new Date(time);
+  return Number.isNaN(at.getTime()) ? String(time) : at.toLocaleTimeString('en-GB');
+}
+
+export function moment(time: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return time;
+  const date = at.toLocaleDateString('en-CA');
+  return date === new Date().toLocaleDateString('en-CA') ? clock(at) : `${date} ${clock(at)}`;
+}
+
+export function percent(part: number, whole: number): number {
+  return whole > 0 ? (part / whole) * 100 : 0;
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,35 @@
+// What a pool's state means, and how full it is. Pure.
+
+import type { Pool } from '../api/types.ts';
+import type { State } from './verdict.ts';
+
+export function poolState(pool: Pool): State {
+  if (['full', 'missing', 'silent', 'unusable'].includes(pool.state)) return 'bad';
+  if (pool.state === 'low' || pool.health?.severity === 'warning' || pool.overcommitted_bytes) return 'warn';
+  return pool.health?.severity === 'error' ? 'bad' : 'good';
+}
+
+const WORDS: Record<Pool['state'], string> = {
+  ok: 'has room',
+  low: 'nearly full',
+  full: 'full',
+  missing: 'missing',
+  silent: 'does not answer',
+  unusable: 'cannot be used',
+};
+
+export function poolWord(pool: Pool): string {
+  if (pool.state === 'ok' && pool.overcommitted_bytes) return 'overcommitted';
+  if (pool.state === 'ok' && pool.health && pool.health.severity !== 'ok') return `${pool.health.system}: ${pool.health.severity}`;
+  return WORDS[pool.state];
+}
+
+/** What is not available, 0 to 1. */
+export function fill(pool: Pool): number {
+  return pool.total > 0 ? 1 - pool.available / pool.total : 0;
+}
+
+/** Of a journal: the part that is in use, 0 to 1. */
+export function journalFill(journal: { size_bytes: number; used_bytes: number }): number {
+  return journal.size_bytes > 0 ? journal.used_bytes / journal.size_bytes : 0;
+}
