@@ -1,0 +1,185 @@
+// What hangs together: hosts, their ports, portals, the node, LUNs and pools, in columns that keep their order. Pure.
+
+import type { Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
+import type { Moment } from '../live/rates.ts';
+import { poolState, poolWord } from './pools.ts';
+import { hasSeveralPortals, pathsByHost, pathsOf, pathsShown, type State } from './verdict.ts';
+
+export type Kind = 'host' | 'port' | 'portal' | 'node' | 'lun' | 'pool';
+export const COLUMNS: Kind[] = ['host', 'port', 'portal', 'node', 'lun', 'pool'];
+export const TITLES: Record<Kind, string> = {
+  host: 'Hosts', port: 'Their ports', portal: 'Portals', node: 'Node', lun: 'LUNs', pool: 'Pools',
+};
+
+export interface Point {
+  id: string;
+  kind: Kind;
+  name: string;
+  state: State;
+  word: string;
+}
+
+export interface Edge {
+  id: string;
+  from: string;
+  to: string;
+  state: State;
+  /** Bytes a second. */
+  bytes: number;
+  /** What it is, for people. */
+  says: string;
+}
+
+export interface Topology {
+  points: Point[];
+  edges: Edge[];
+  /** LUNs that are not drawn, because there are too many. */
+  hidden: number;
+}
+
+export interface Facts {
+  status: Status;
+  hosts: Host[];
+  sessions: Session[];
+  luns: Lun[];
+  pools: Pool[];
+  grants: Grant[];
+  moment?: Moment | undefined;
+}
+
+/** So many of a column are drawn; a name to look for chooses among more. */
+export const DRAWN = 40;
+
+export const idOf = (kind: Kind, name: string) => `${kind}:${name}`;
+
+/** An address without its port: a session comes from another port each time. */
+export function address(from: string): string {
+  const at = from.lastIndexOf(':');
+  return at > 0 && (from.startsWith('[') || from.indexOf(':') === at) ? from.slice(0, at) : from;
+}
+
+const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name, 'en', { numeric: true });
+
+export function topology(facts: Facts, filter = ''): Topology {
+  const wanted = filter.trim().toLowerCase();
+  const has = (name: string) => !wanted || name.toLowerCase().includes(wanted);
+  const sessions = facts.sessions.filter((session) => session.target !== undefined);
+  const serving = facts.luns.filter((lun) => lun.state !== 'removed');
+  const ofHost = new Set(facts.grants.filter((grant) => has(grant.host)).map((grant) => grant.lun));
+  const some = serving.filter((lun) => has(lun.name) || (wanted && ofHost.has(lun.name))).sort(byName);
+  const luns = some.slice(0, DRAWN);
+  const drawn = new Set(luns.map((lun) => lun.name));
+  const granted = new Set(facts.grants.filter((grant) => drawn.has(grant.lun)).map((grant) => grant.host));
+  const hosts = hostsOf(facts, sessions).filter((host) => has(host.name) || (wanted && granted.has(host.name))).slice(0, DRAWN);
+  const shown = new Set(hosts.map((host) => host.name));
+  const paths = sessions.filter((session) => shown.has(session.host));
+  const points = [
+    ...hosts,
+    ...ports(paths),
+    ...portals(facts.status),
+    node(facts.status),
+    ...luns.map(lunPoint),
+    ...poolPoints(facts, luns),
+  ];
+  return { points, edges: edges(facts, paths, luns), hidden: some.length - luns.length };
+}
+
+function hostsOf(facts: Facts, sessions: Session[]): Point[] {
+  const paths = pathsByHost(sessions);
+  const names = new Set([...facts.hosts.map((host) => host.name), ...paths.keys()]);
+  const several = hasSeveralPortals(facts.status);
+  return [...names].map((name): Point => {
+    return { id: idOf('host', name), kind: 'host', name, ...pathsShown(pathsOf(paths.get(name) ?? []), several) };
+  }).sort(byName);
+}
+
+function ports(sessions: Session[]): Point[] {
+  const names = new Map<string, number>();
+  for (const session of sessions) {
+    const id = portName(session);
+    names.set(id, (names.get(id) ?? 0) + 1);
+  }
+  const points = [...names].map(([key, count]): Point => {
+    const [, name = ''] = key.split('\n');
+    return { id: idOf('port', key), kind: 'port', name, state: 'good', word: count === 1 ? '1 session' : `${count} sessions` };
+  });
+  // In the order of their hosts, so that lines cross as little as they can.
+  return points.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
+}
+
+function portName(session: Session): string {
+  return `${session.host}\n${address(session.from)}`;
+}
+
+export function portId(session: Session): string {
+  return idOf('port', portName(session));
+}
+
+function portals(status: Status): Point[] {
+  return status.portals.map((portal): Point => ({
+    id: idOf('portal', portal.address),
+    kind: 'portal',
+    name: portal.address,
+    state: portal.problem ? 'bad' : 'good',
+    word: portal.problem ? 'does not listen' : (portal.interface ?? portal.group),
+  })).sort(byName);
+}
+
+function node(status: Status): Point {
+  const state: State = status.health === 'ok' ? 'good' : status.health === 'degraded' ? 'warn' : 'bad';
+  return { id: idOf('node', status.node), kind: 'node', name: status.node, state, word: status.health };
+}
+
+function lunPoint(lun: Lun): Point {
+  const state: State = lun.state === 'online' ? (lun.grants.length ? 'good' : 'off') : 'bad';
+  const word = lun.state === 'online' ? (lun.grants.length ? 'online' : 'granted to nobody') : 'offline';
+  return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, state, word };
+}
+
+function poolPoints(facts: Facts, luns: Lun[]): Point[] {
+  const points = facts.pools.map((pool): Point => ({
+    id: idOf('pool', pool.name), kind: 'pool', name: pool.name, state: poolState(pool), word: poolWord(pool),
+  }));
+  for (const name of new Set(luns.filter((lun) => !lun.pool).map((lun) => lun.backing))) {
+    points.push({ id: idOf('pool', name), kind: 'pool', name, state: 'good', word: 'no pool' });
+  }
+  return points.sort(byName);
+}
+
+export function backingId(lun: Lun): string {
+  return idOf('pool', lun.pool ?? lun.backing);
+}
+
+function edges(facts: Facts, sessions: Session[], luns: Lun[]): Edge[] {
+  const all = new Map<string, Edge>();
+  const add = (from: string, to: string, bytes: number, state: State, says: string) => {
+    const id = `${from}>${to}`;
+    const known = all.get(id);
+    if (!known) all.set(id, { id, from, to, bytes, state, says });
+    else known.bytes += bytes;
+  };
+  const routes = new Map<string, number>();
+  for (const session of sessions) {
+    const route = `${portId(session)}>${session.portal}`;
+    routes.set(route, (routes.get(route) ?? 0) + 1);
+  }
+  const center = idOf('node', facts.status.node);
+  for (const session of sessions) {
+    const rates = facts.moment?.sessions.get(session.id);
+    const bytes = rates ? rates.bytesIn + rates.bytesOut : 0;
+    const portal = idOf('portal', session.portal);
+    const twice = (routes.get(`${portId(session)}>${session.portal}`) ?? 1) > 1;
+    const says = twice ? 'two sessions on the same route: they fail together' : `session ${session.id}`;
+    add(idOf('host', session.host), portId(session), bytes, 'good', `port of ${session.host}`);
+    add(portId(session), portal, bytes, twice ? 'warn' : 'good', says);
+    add(portal, center, bytes, 'good', 'all sessions of this portal');
+  }
+  for (const lun of luns) {
+    const rates = facts.moment?.luns.get(lun.name);
+    const bytes = rates ? rates.readBytes + rates.writeBytes : 0;
+    const state: State = lun.state === 'online' ? 'good' : 'bad';
+    add(center, idOf('lun', lun.name), bytes, state, lun.reason ?? lun.state);
+    add(idOf('lun', lun.name), backingId(lun), bytes, state, lun.backing);
+  }
+  return [...all.values()];
+}

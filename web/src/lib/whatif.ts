@@ -1,0 +1,63 @@
+// What if a part were lost: who loses what, before it happens. Pure.
+
+import { address, backingId, idOf, portId, type Facts, type Point } from './topology.ts';
+
+export interface Loss {
+  /** In one sentence. */
+  verdict: string;
+  /** Nobody loses access. */
+  harmless: boolean;
+  hosts: { name: string; luns: string[]; pathsLeft: number; pathsLost: number }[];
+  /** What would not be there or not be reached any more. */
+  lost: Set<string>;
+}
+
+export function whatIf(facts: Facts, point: Point): Loss {
+  const sessions = facts.sessions.filter((session) => session.target !== undefined);
+  const dies = sessions.filter((session) => uses(session, point));
+  const goneLuns = new Set(facts.luns.filter((lun) => lun.state !== 'removed' && lunGoes(lun, point)).map((lun) => lun.name));
+  const lost = new Set<string>([point.id]);
+  for (const name of goneLuns) lost.add(idOf('lun', name));
+  const hosts: Loss['hosts'] = [];
+  for (const host of new Set([...sessions.map((session) => session.host), ...facts.grants.map((grant) => grant.host)])) {
+    const mine = sessions.filter((session) => session.host === host);
+    const pathsLost = dies.filter((session) => session.host === host).length;
+    const pathsLeft = mine.length - pathsLost;
+    const granted = facts.grants.filter((grant) => grant.host === host).map((grant) => grant.lun);
+    const cutOff = mine.length > 0 && pathsLeft === 0;
+    const luns = [...new Set(granted.filter((lun) => cutOff || goneLuns.has(lun)))].sort();
+    if (cutOff) lost.add(idOf('host', host));
+    if (luns.length || pathsLost) hosts.push({ name: host, luns, pathsLeft, pathsLost });
+  }
+  for (const session of dies) if (!sessions.some((one) => !dies.includes(one) && portId(one) === portId(session))) lost.add(portId(session));
+  return { ...say(point, hosts), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
+}
+
+function uses(session: Facts['sessions'][number], point: Point): boolean {
+  switch (point.kind) {
+    case 'host': return session.host === point.name;
+    case 'port': return portId(session) === point.id;
+    case 'portal': return session.portal === point.name;
+    case 'node': return true;
+    case 'lun':
+    case 'pool': return false;
+  }
+}
+
+function lunGoes(lun: Facts['luns'][number], point: Point): boolean {
+  if (point.kind === 'node') return true;
+  if (point.kind === 'lun') return lun.name === point.name;
+  return point.kind === 'pool' && backingId(lun) === point.id;
+}
+
+function say(point: Point, hosts: Loss['hosts']): { verdict: string; harmless: boolean } {
+  const losers = hosts.filter((host) => host.luns.length);
+  const luns = new Set(losers.flatMap((host) => host.luns)).size;
+  const what = `${point.kind === 'lun' ? 'LUN' : point.kind} ${point.kind === 'port' ? address(point.name) : point.name}`;
+  if (losers.length) {
+    const many = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
+    return { verdict: `Without ${what}, ${many(losers.length, 'host')} would lose ${many(luns, 'LUN')}.`, harmless: false };
+  }
+  const fewer = hosts.some((host) => host.pathsLost);
+  return { verdict: `Without ${what}, no host would lose a LUN${fewer ? ': other paths remain' : ''}.`, harmless: true };
+}
