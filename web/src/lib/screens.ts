@@ -1,0 +1,26 @@
+// The screens: where they are, how they are called, which key opens them.
+
+import type { Component } from 'svelte';
+import Overview from '../screens/Overview.svelte';
+
+type Loaded = Promise<{ default: Component }>;
+
+export interface Screen {
+  path: string;
+  name: string;
+  key: string;
+  icon: string;
+  load?: () => Loaded;
+}
+
+export const SCREENS: Screen[] = [
+  { path: '/', name: 'Overview', key: 'o', icon: 'overview' },
+];
+
+export const FIRST: Component = Overview;
+
+/** The screen of an address; `undefined` where there is none. */
+export function screenOf(path: string): Screen | undefined {
+  if (path === '/') return SCREENS[0];
+  return SCREENS.find((screen) => screen.path !== '/' && (path === screen.path || path.startsWith(`${screen.path}/`)));
+}
