@@ -15,6 +15,7 @@ export interface Screen {
 
 export const SCREENS: Screen[] = [
   { path: '/', name: 'Overview', key: 'o', icon: 'overview' },
+  { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
 ];
 
 export const FIRST: Component = Overview;
