@@ -16,6 +16,7 @@ export interface Screen {
 export const SCREENS: Screen[] = [
   { path: '/', name: 'Overview', key: 'o', icon: 'overview' },
   { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
+  { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte') },
 ];
 
 export const FIRST: Component = Overview;
