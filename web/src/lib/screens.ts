@@ -17,6 +17,7 @@ export const SCREENS: Screen[] = [
   { path: '/', name: 'Overview', key: 'o', icon: 'overview' },
   { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
   { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte') },
+  { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte') },
 ];
 
 export const FIRST: Component = Overview;
