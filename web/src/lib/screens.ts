@@ -18,6 +18,9 @@ export const SCREENS: Screen[] = [
   { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
   { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte') },
   { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte') },
+  { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte') },
+  { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
+  { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
 ];
 
 export const FIRST: Component = Overview;
