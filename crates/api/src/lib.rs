@@ -5,11 +5,16 @@
 //! takes the token of the file `api.token` in the state directory. Errors are RFC 9457 problem
 //! documents with code, cause and hint.
 //!
+//! Whatever else is asked over TCP is answered by the [page], which everyone who reaches the
+//! address may load: it has no figures in it, and asks the paths above.
+//!
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
 //! reaches the node through a [`Handle`](controller::Handle) only.
 
 mod answer;
 mod auth;
+mod browser;
+mod connecting;
 #[cfg(test)]
 mod contract;
 mod describe;
@@ -38,3 +43,5 @@ pub use server::{Bound, Server, bind, bind_what_can_be};
 
 #[cfg(test)]
 mod test;
+#[cfg(test)]
+mod test_browser;

@@ -14,6 +14,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
+use axum::routing::any;
 use controller::Handle;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
@@ -37,14 +38,16 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
 
 /// As [`router`], with the keys of requests that other addresses know as well.
 pub(super) fn with_keys(handle: Handle, transport: Transport, keys: Arc<Keys>) -> Router {
-    paths()
+    let paths = paths()
         .into_router()
+        .route("/api/{*path}", any(nowhere))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(keys, idempotency::check))
-        .layer(from_fn_with_state(transport, auth::check))
-        .with_state(handle)
+        .layer(from_fn_with_state(transport.clone(), auth::check))
+        .with_state(handle);
+    crate::browser::with_page(paths, &transport)
 }
 
 /// All paths with what is known of them.
@@ -111,10 +114,11 @@ pub(super) fn paths() -> Paths {
         )
         .with(crate::explorer::paths)
         .with(crate::objects::paths)
+        .with(crate::connecting::paths)
         .with(crate::generations::paths)
 }
 
-async fn nowhere(request: axum::extract::Request) -> Response {
+pub(super) async fn nowhere(request: axum::extract::Request) -> Response {
     let detail = format!("{} {}", request.method(), request.uri().path());
     problem_response(&Problem::new(Code::NoSuchPath, detail))
 }

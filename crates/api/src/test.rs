@@ -34,7 +34,7 @@ impl Daemon {
         Self::start_with(name, false)
     }
 
-    fn start_with(name: &str, token_for_reads: bool) -> Self {
+    pub(crate) fn start_with(name: &str, token_for_reads: bool) -> Self {
         let dir = std::env::temp_dir().join(format!("causeway-api-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let cores = env::real::RuntimeConfig {
@@ -76,7 +76,7 @@ impl Daemon {
         }
     }
 
-    fn ask(&self, tcp: bool, request: Request<String>) -> (StatusCode, Value) {
+    pub(crate) fn ask(&self, tcp: bool, request: Request<String>) -> (StatusCode, Value) {
         let (head, text) = self.exchange(tcp, request);
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         (head.status, body)

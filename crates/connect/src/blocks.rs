@@ -3,7 +3,48 @@
 use crate::chap::Chap;
 use crate::dead_path;
 use crate::export::{Export, Portal};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
+
+/// What one kind of client pastes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Block {
+    /// The kind of client, in a word.
+    pub platform: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// What is pasted.
+    pub text: String,
+}
+
+type Write = fn(&Export<'_>, &[Portal]) -> String;
+
+/// The kinds of clients.
+const PLATFORMS: [(&str, &str, Write); 5] = [
+    ("linux", "Linux", linux),
+    ("windows", "Windows", windows),
+    ("esxi", "VMware ESXi", esxi),
+    ("proxmox", "Proxmox VE", proxmox),
+    ("qemu", "QEMU", qemu),
+];
+
+/// A block for each kind of client; none where the target does not listen.
+#[must_use]
+pub fn platforms(export: &Export<'_>) -> Vec<Block> {
+    let portals = export.portals();
+    if portals.is_empty() {
+        return Vec::new();
+    }
+    PLATFORMS
+        .into_iter()
+        .map(|(platform, title, write)| Block {
+            platform,
+            title,
+            text: write(export, &portals),
+        })
+        .collect()
+}
 
 /// One block per kind of client, for each host.
 #[must_use]
@@ -27,9 +68,9 @@ pub fn blocks(exports: &[Export<'_>]) -> String {
         if let Some(reported) = export.of_addresses(&portals) {
             let _ = writeln!(out, "{reported}");
         }
-        for block in [linux, windows, esxi, proxmox, qemu] {
+        for (_, _, write) in PLATFORMS {
             out.push('\n');
-            out.push_str(&block(export, &portals));
+            out.push_str(&write(export, &portals));
         }
         out.push('\n');
     }

@@ -15,7 +15,7 @@ mod chap;
 mod dead_path;
 mod export;
 
-pub use blocks::blocks;
+pub use blocks::{Block, blocks, platforms};
 pub use export::{Export, ExportView};
 
 #[cfg(test)]
