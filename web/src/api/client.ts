@@ -43,7 +43,8 @@ export async function request<T>(method: Method, path: string, body?: unknown, s
     if (signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
-  if (answer.status === 401 && path !== 'login') onLogin();
+  // Who has not logged in may still be allowed to read.
+  if (answer.status === 401 && path !== 'login' && path !== 'me') onLogin();
   const text = await answer.text();
   if (!answer.ok) throw new Refused(read(answer, text));
   return (text ? JSON.parse(text) : undefined) as T;
@@ -57,14 +58,14 @@ function read(answer: Response, text: string): Problem {
   }
 }
 
-/** `undefined`: a daemon without users, where whoever reaches it may read. */
+/** `undefined`: nobody has logged in, or the daemon has no users. */
 export async function me(): Promise<Me | undefined> {
   try {
     const who = await get<Me>('me');
     csrf = who.csrf;
     return who;
   } catch (error) {
-    if (error instanceof Refused && error.problem.status === 404) return undefined;
+    if (error instanceof Refused && [401, 404].includes(error.problem.status)) return undefined;
     throw error;
   }
 }
