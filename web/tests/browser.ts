@@ -1,0 +1,76 @@
+// The browser of the tests: Debian's Chromium, a new profile each time. What breaks the policy of contents, an error of
+// the page and a request to anybody else fail the test.
+
+import AxeBuilder from '@axe-core/playwright';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
+
+const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+export const here = existsSync(CHROMIUM);
+
+const ARGUMENTS = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync', '--force-color-profile=srgb', '--hide-scrollbars',
+];
+
+export class Browser {
+  readonly page: Page;
+  readonly wrong: string[] = [];
+  private readonly context: BrowserContext;
+  private readonly profile: string;
+
+  private constructor(context: BrowserContext, page: Page, profile: string, origin: string) {
+    this.context = context;
+    this.page = page;
+    this.profile = profile;
+    page.on('pageerror', (error) => this.wrong.push(`error in the page: ${error.message}`));
+    page.on('console', (message) => {
+      // The browser names every answer that is no success; tests ask for some of these.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) this.wrong.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(origin) && !request.url().startsWith('blob:')) this.wrong.push(`a request to ${request.url()}`);
+    });
+  }
+
+  static async open(origin: string, theme: 'dark' | 'light' = 'dark', width = 1280, height = 800): Promise<Browser> {
+    const profile = mkdtempSync(join(tmpdir(), 'causeway-browser-'));
+    const context = await chromium.launchPersistentContext(profile, {
+      executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: ARGUMENTS, baseURL: origin,
+      reducedMotion: 'reduce',
+    });
+    const page = context.pages()[0] ?? (await context.newPage());
+    page.setDefaultTimeout(15_000);
+    return new Browser(context, page, profile, origin);
+  }
+
+  /** Another address, without loading the page anew. */
+  async go(path: string): Promise<void> {
+    await this.page.evaluate((to) => {
+      history.pushState(null, '', to);
+      dispatchEvent(new PopStateEvent('popstate'));
+    }, path);
+  }
+
+  /** What axe finds on what is shown, by WCAG 2.2 AA. */
+  async axe(what: string): Promise<string[]> {
+    const found = await new AxeBuilder({ page: this.page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']).analyze();
+    return found.violations.map((one) => {
+      const nodes = one.nodes.slice(0, 4).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ''}`);
+      return `${what}: ${one.id}: ${one.help}: ${nodes.join(' | ')}`;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+    rmSync(this.profile, { recursive: true, force: true });
+  }
+
+  /** That nothing went wrong in the page. */
+  well(): void {
+    assert.deepEqual(this.wrong, [], 'what went wrong in the page');
+  }
+}

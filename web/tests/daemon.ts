@@ -1,0 +1,102 @@
+// A real daemon in a directory of its own, with load from real initiators.
+
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const PROGRAM = resolve(process.env['CAUSEWAY_BIN'] ?? 'target/debug/causeway');
+/** Two networks, as two switches make them; all of 127/8 is this machine. */
+export const PORTALS = ['127.0.1.1', '127.0.2.1'];
+const READY_MS = 30_000;
+
+/** Ports that nobody has now. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map((server) => new Promise<number>((done) => server.listen(0, '127.0.0.1', () => done((server.address() as { port: number }).port)))),
+  );
+  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
+  return ports;
+}
+
+export class Daemon {
+  readonly dir = mkdtempSync(join(tmpdir(), 'causeway-page-'));
+  url = '';
+  port = 0;
+  token = '';
+  private api = 0;
+  private daemon: ChildProcess | undefined;
+  private readonly others: ChildProcess[] = [];
+
+  /** A node with two portals and a pool with a journal. */
+  async start(): Promise<void> {
+    if (this.api === 0) {
+      const [api = 0, port = 0] = await freePorts(2);
+      this.api = api;
+      this.port = port;
+      this.url = `http://127.0.0.1:${api}`;
+      mkdirSync(join(this.dir, 'pool'));
+      writeFileSync(join(this.dir, 'node.toml'), this.config());
+    }
+    this.daemon = spawn(PROGRAM, ['serve', '--config', join(this.dir, 'node.toml')], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let log = '';
+    this.daemon.stderr?.on('data', (text: Buffer) => (log = (log + text.toString()).slice(-4000)));
+    const until = Date.now() + READY_MS;
+    while (!(await fetch(`${this.url}/readyz`).then((answer) => answer.ok, () => false))) {
+      if (Date.now() > until || this.daemon.exitCode !== null) throw new Error(`the daemon did not start:\n${log}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    this.token = readFileSync(join(this.dir, 'state', 'api.token'), 'utf8').trim();
+  }
+
+  /** As a power cut does. */
+  async kill(): Promise<void> {
+    const ended = new Promise((done) => this.daemon?.once('exit', done));
+    this.daemon?.kill('SIGKILL');
+    await ended;
+  }
+
+  async stop(): Promise<void> {
+    for (const one of this.others) one.kill('SIGTERM');
+    const ended = new Promise((done) => this.daemon?.once('exit', done));
+    if (this.daemon?.exitCode === null && this.daemon.kill('SIGTERM')) await ended;
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** The command line, which must succeed. */
+  run(...args: string[]): string {
+    const done = spawnSync(PROGRAM, args, { encoding: 'utf8', env: { ...process.env, CAUSEWAY_API: `unix:${this.dir}/api.sock` } });
+    if (done.status !== 0) throw new Error(`causeway ${args.join(' ')}: ${done.stderr}`);
+    return done.stdout;
+  }
+
+  /** Load from an initiator until the daemon is stopped; `number`: the last part of its addresses, one in each network. */
+  load(initiator: string, number: number, networks: 1 | 2, target: string, lun: number, ...options: string[]): void {
+    const portals = PORTALS.slice(0, networks);
+    const from = portals.flatMap((portal) => ['--from', portal.replace(/1$/, String(number))]);
+    const url = `iscsi://${portals.map((portal) => `${portal}:${this.port}`).join(',')}/iqn.2026-11.io.causeway:${target}/${lun}`;
+    const all = ['bench', '-b4K', '-t1', '-r', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...from, ...options, url];
+    this.others.push(spawn(PROGRAM, all, { stdio: 'ignore' }));
+  }
+
+  private config(): string {
+    return `schema = 1
+[node]
+name = "san-a"
+state_dir = "state"
+[[portal_group]]
+name = "default"
+tag = 1
+listen = [ ${PORTALS.map((ip) => `{ ip = "${ip}", port = ${this.port} }`).join(', ')} ]
+[[pool]]
+name = "default"
+path = "pool"
+journal = "journal"
+journal_size = "64MiB"
+[api]
+listen = ["unix:api.sock", "127.0.0.1:${this.api}"]
+`;
+  }
+}

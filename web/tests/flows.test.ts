@@ -1,0 +1,209 @@
+// What people do with the page, in a real browser, against a real daemon and real initiators.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, before, describe, it } from 'node:test';
+import { Browser, here } from './browser.ts';
+import { Daemon, PORTALS } from './daemon.ts';
+import { refuse } from './furnish.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+let browser: Browser;
+
+const page = () => browser.page;
+const button = (name: string | RegExp) => page().getByRole('button', { name, exact: typeof name === 'string' });
+const field = (label: string) => page().getByLabel(label, { exact: true });
+const text = (what: string | RegExp) => page().getByText(what);
+
+/** QEMU's own initiator, under this name. */
+function logIn(target: string, initiator: string): number | null {
+  const image = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:${target},lun=0,initiator-name=${initiator}`;
+  return spawnSync('qemu-img', ['info', '--image-opts', image], { timeout: 20_000 }).status;
+}
+
+describe('the page', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    browser = await Browser.open(daemon.url);
+    await page().goto('/');
+  });
+  after(async () => {
+    await browser.close();
+    await daemon.stop();
+    browser.well();
+  });
+
+  it('says on an empty node what to do first, and is live', async () => {
+    await text('live').first().waitFor();
+    await text('Everything serves. There is no LUN yet.').waitFor();
+    await page().getByRole('link', { name: 'Create the first share.' }).click();
+    await page().getByRole('dialog', { name: 'Create a share' }).waitFor();
+  });
+
+  it('asks who somebody is before anything is changed', async () => {
+    await field('Name').fill('vm01');
+    await field('Size').fill('64M');
+    await field('Every initiator that reaches a portal').check();
+    await page().getByRole('dialog', { name: 'Log in' }).waitFor();
+    await button('With a token').click();
+    await field('Token').fill(daemon.token);
+    await button('Log in').last().click();
+    await page().getByRole('dialog', { name: 'Log in' }).waitFor({ state: 'detached' });
+    // What was refused before is asked again.
+    await text(/create lun\s+vm01/).waitFor();
+  });
+
+  it('shows before a share is made what is made, and the same as a command line', async () => {
+    await field('Size').fill('128M');
+    await text(/create lun\s+vm01/).waitFor();
+    await text('The same as a command line and as a call of the API').click();
+    await text("causeway share create vm01 --size 128M --for '*'").waitFor();
+    await text('"size":"128M"').waitFor();
+  });
+
+  it('makes a share in one step, shows what to type, and an initiator logs in', async () => {
+    await button('Create').click();
+    await page().waitForURL('**/luns/vm01?show=connect');
+    await text('iscsiadm -m discovery').first().waitFor();
+    await button('Windows').click();
+    await text('Connect-IscsiTarget').first().waitFor();
+    assert.equal(logIn('vm01', 'iqn.2026-01.org:any'), 0);
+  });
+
+  it('refuses a size that is none, and says why', async () => {
+    await button('Grow').click();
+    await field('New size').fill('nonsense');
+    assert.equal(await button('Set size').isDisabled(), true);
+    await field('New size').fill('1000');
+    await page().getByRole('alert').waitFor();
+    await field('New size').fill('256M');
+    await button('Set size').click();
+    await text('256 MiB').first().waitFor();
+    assert.match(daemon.run('lun', 'show', 'vm01', '-o', 'json'), /268435456/);
+  });
+
+  it('makes a LUN smaller only for who types its name', async () => {
+    await button('Grow').click();
+    await field('New size').fill('32M');
+    await field('Type vm01 to go on').waitFor();
+    assert.equal(await button('Set size').isDisabled(), true);
+    await field('Type vm01 to go on').fill('vm0');
+    assert.equal(await button('Set size').isDisabled(), true);
+    await button('Cancel').click();
+    assert.match(daemon.run('lun', 'show', 'vm01', '-o', 'json'), /268435456/);
+  });
+
+  it('renames a LUN and goes with it', async () => {
+    await button('Rename').click();
+    await field('New name').fill('vm-renamed');
+    await button('Rename').last().click();
+    await page().waitForURL('**/luns/vm-renamed');
+    await page().getByRole('heading', { name: 'vm-renamed' }).waitFor();
+  });
+
+  it('deletes a LUN for who types its name, and restores it', async () => {
+    await button('Delete').click();
+    await text('Hosts lose it at once.').waitFor();
+    await field('Type vm-renamed to go on').fill('vm-renamed');
+    await button('Delete').last().click();
+    await button('Restore').waitFor();
+    assert.notEqual(logIn('vm01', 'iqn.2026-01.org:any'), 0);
+    await button('Restore').click();
+    await button('Restore').last().click();
+    await button('Grow').waitFor();
+    assert.equal(logIn('vm01', 'iqn.2026-01.org:any'), 0);
+  });
+
+  it('shows a refused login with its reason, and allows it by one click', async () => {
+    daemon.run('share', 'create', 'secret', '--size', '64M', '--target', 'vms', '--for', 'iqn.2026-01.org:owner');
+    refuse(daemon, 'iqn.2026-01.org:stranger');
+    await browser.go('/hosts?view=refused');
+    await text('iqn.2026-01.org:stranger').first().waitFor();
+    await button('Allow').first().click();
+    await text("causeway grant create iqn.2026-01.org:stranger secret --target vms").waitFor({ state: 'attached' });
+    await button('Allow').last().click();
+    await page().getByRole('dialog').waitFor({ state: 'detached' });
+    assert.equal(logIn('vms', 'iqn.2026-01.org:stranger'), 0);
+  });
+
+  it('shows a name that tries to be markup as the text that it is', async () => {
+    refuse(daemon, 'iqn.2026-01.org:<img/src=x/onerror=document.title=1>');
+    await browser.go('/hosts?view=refused');
+    await text('<img/src=x').first().waitFor();
+    assert.equal(await page().locator('main img').count(), 0);
+  });
+
+  it('shows a host at work: its paths, its figures, what would be lost', async () => {
+    daemon.run('host', 'create', 'esx01', '--iqn', 'iqn.1998-01.com.vmware:esx01');
+    daemon.run('grant', 'create', 'esx01', 'secret', '--target', 'vms');
+    daemon.load('iqn.1998-01.com.vmware:esx01', 11, 2, 'vms', 0, '-o2', '-w50', '-g400');
+    await browser.go('/topology');
+    const host = page().getByRole('button', { name: /^host esx01: \d paths .*\/s/ });
+    await host.waitFor();
+    await page().getByRole('button', { name: new RegExp(`^portal ${PORTALS[0]}`) }).press('Enter');
+    await text(/Without portal 127.0.1.1:\d+, no host would lose a LUN: other paths remain/).waitFor();
+    await page().getByRole('button', { name: /^pool default/ }).press('Enter');
+    await text(/Without pool default, \d hosts would lose \d LUN/).waitFor();
+    await page().getByRole('button', { name: /^host esx01: \d paths/ }).waitFor();
+    await page().getByRole('button', { name: /^lun secret: lost/ }).waitFor();
+  });
+
+  it('draws figures, and gives them by keyboard and as a table', async () => {
+    await browser.go('/luns/secret');
+    await page().waitForTimeout(2_500);
+    await page().getByRole('application', { name: /^IOPS/ }).press('ArrowLeft');
+    await text(/\d\d:\d\d:\d\d · read [\d.,]+( k)? · write/).waitFor();
+    await button('IOPS as a table').click();
+    await page().getByRole('region', { name: 'IOPS, the last minute' }).getByRole('row').nth(2).waitFor();
+  });
+
+  it('finds everything by name from the keyboard', async () => {
+    await page().keyboard.press('Control+k');
+    await page().getByRole('combobox').fill('renamed');
+    await page().getByRole('option', { name: /vm-renamed/ }).waitFor();
+    await page().keyboard.press('Enter');
+    await page().waitForURL('**/luns/vm-renamed');
+    await page().getByRole('dialog').waitFor({ state: 'detached' });
+    await page().keyboard.press('g');
+    await page().keyboard.press('p');
+    await page().waitForURL('**/pools');
+  });
+
+  it('keeps filter and order in the address', async () => {
+    await browser.go('/luns');
+    await page().keyboard.press('/');
+    await page().keyboard.type('secret');
+    await page().waitForURL('**/luns?q=secret');
+    await button('Size').click();
+    await page().waitForURL('**/luns?q=secret&sort=-size');
+    await page().reload();
+    await page().getByRole('link', { name: 'secret', exact: true }).waitFor();
+    assert.equal(await page().getByRole('link', { name: 'vm-renamed' }).count(), 0);
+    await page().getByRole('link', { name: 'secret', exact: true }).click();
+    await page().goBack();
+    await page().waitForURL('**/luns?q=secret&sort=-size');
+  });
+
+  it('goes to another theme and stays there', async () => {
+    const theme = () => page().evaluate(() => document.documentElement.dataset['theme']);
+    assert.equal(await theme(), 'dark');
+    await button('Light theme').click();
+    assert.equal(await theme(), 'light');
+    await page().reload();
+    assert.equal(await theme(), 'light');
+    await button('Dark theme').click();
+  });
+
+  it('says since when its figures are old while the daemon is away, and goes on by itself', async () => {
+    await browser.go('/');
+    await text('live').first().waitFor();
+    await daemon.kill();
+    await text(/^stale since \d\d:\d\d:\d\d$/).waitFor({ timeout: 20_000 });
+    await text('The daemon does not answer since').waitFor();
+    assert.ok((await page().locator('.stale').count()) > 0);
+    await daemon.start();
+    await text('live').first().waitFor({ timeout: 20_000 });
+    await text('The daemon does not answer since').waitFor({ state: 'detached' });
+  });
+});

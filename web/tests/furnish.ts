@@ -1,0 +1,31 @@
+// What stands on the node of the screenshots: some hosts at work, one with a single path, one refused.
+
+import { spawnSync } from 'node:child_process';
+import { PORTALS, type Daemon } from './daemon.ts';
+
+/** The names under which the bench and QEMU log in. */
+const INITIATORS = { esx01: 'iqn.1998-01.com.vmware:esx01', esx02: 'iqn.1998-01.com.vmware:esx02', web: 'iqn.2026-01.org.debian:web' };
+
+export function furnish(daemon: Daemon): void {
+  for (const [name, iqn] of Object.entries(INITIATORS)) daemon.run('host', 'create', name, '--iqn', iqn);
+  daemon.run('host', 'create', 'backup', '--iqn', 'iqn.1991-05.com.microsoft:backup.example.com');
+  const share = (name: string, size: string, hosts: string, ...options: string[]) =>
+    daemon.run('share', 'create', name, '--size', size, '--target', 'vms', '--for', hosts, ...options);
+  share('vm01', '512M', 'esx01,esx02', '--integrity', 'true');
+  share('vm02', '1G', 'esx01,esx02');
+  share('database', '2G', 'esx02', '--limit-iops', '20000');
+  share('www', '256M', 'web');
+  share('archive', '4G', 'backup');
+  daemon.run('lun', 'create', 'scratch', '--size', '128M', '--backend', 'memory');
+  daemon.load(INITIATORS.esx01, 11, 2, 'vms', 0, '-o4', '-w30');
+  daemon.load(INITIATORS.esx02, 12, 2, 'vms', 2, '-o2', '-w60');
+  daemon.load(INITIATORS.web, 21, 1, 'vms', 0, '-o1', '-w10', '-g800');
+  refuse(daemon, 'iqn.2026-01.org.debian:unknown');
+  daemon.run('scrub', 'start', 'vm01');
+}
+
+/** Somebody whom nobody has allowed. */
+export function refuse(daemon: Daemon, initiator: string): void {
+  const url = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:vms,lun=0,initiator-name=${initiator}`;
+  spawnSync('qemu-img', ['info', '--image-opts', url], { timeout: 20_000 });
+}

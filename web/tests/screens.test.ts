@@ -1,0 +1,126 @@
+// Every screen: accessible in both themes, in its place on a phone, within the budget; and a table of 10,000 LUNs.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { Browser, here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { furnish } from './furnish.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+const SCREENS = [
+  '/', '/topology', '/topology?as=list', '/topology?lost=pool%3Adefault', '/luns', '/luns?do=create', '/luns/vm01', '/luns/vm01?show=hosts',
+  '/luns/vm01?show=settings', '/luns/vm01?show=connect', '/luns/vm01?do=set', '/luns/vm01?do=delete', '/hosts', '/hosts?view=paths',
+  '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/pools', '/pools/default', '/integrity', '/events', '/nothing-here',
+];
+/** Bytes, compressed. */
+const FIRST_SCRIPTS = 120 * 1024;
+const FIRST_STYLES = 20 * 1024;
+const ALL = 250 * 1024;
+
+interface Window {
+  theme?: 'dark' | 'light';
+  width?: number;
+  height?: number;
+}
+
+/** A test with a browser of its own, which is closed whatever happens. */
+function test(name: string, window: Window, run: (browser: Browser) => Promise<void>): void {
+  it(name, { timeout: 180_000 }, async () => {
+    const browser = await Browser.open(daemon.url, window.theme, window.width, window.height);
+    try {
+      await run(browser);
+    } finally {
+      await browser.close();
+    }
+    browser.well();
+  });
+}
+
+describe('every screen', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    furnish(daemon);
+  });
+  after(() => daemon.stop());
+
+  for (const theme of ['dark', 'light'] as const) {
+    test(`is accessible (WCAG 2.2 AA), ${theme}`, { theme }, async (browser) => {
+      const found: string[] = [];
+      for (const path of SCREENS) {
+        await browser.page.goto(path);
+        await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+        await browser.page.waitForTimeout(900);
+        found.push(...(await browser.axe(path)));
+      }
+      await browser.page.keyboard.press('Control+k');
+      await browser.page.getByRole('combobox').waitFor();
+      found.push(...(await browser.axe('the palette')));
+      assert.deepEqual(found, []);
+    });
+  }
+
+  test('fits a phone', { width: 390, height: 844 }, async (browser) => {
+    for (const path of SCREENS) {
+      await browser.page.goto(path);
+      await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+      await browser.page.waitForTimeout(400);
+      const [wide, window] = await browser.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth] as const);
+      assert.ok(wide <= window, `${path} is ${wide} wide, the phone ${window}`);
+    }
+  });
+
+  test('is loaded within the budget, and asks nobody else', {}, async (browser) => {
+    const sizes = new Map<string, number>();
+    browser.page.on('response', (response) => {
+      const path = new URL(response.url()).pathname;
+      if (/\.(js|css)$/.test(path)) sizes.set(path, 0);
+    });
+    await browser.page.goto('/');
+    await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+    const weigh = async () => {
+      for (const path of sizes.keys()) {
+        const body = await fetch(daemon.url + path, { headers: { 'accept-encoding': 'identity' } });
+        sizes.set(path, gzipSync(Buffer.from(await body.arrayBuffer()), { level: 9 }).length);
+      }
+      const sum = (ending: string) => [...sizes].filter(([path]) => path.endsWith(ending)).reduce((all, [, size]) => all + size, 0);
+      return [sum('.js'), sum('.css')] as const;
+    };
+    const [scripts, styles] = await weigh();
+    for (const path of SCREENS) {
+      await browser.page.goto(path);
+      await browser.page.waitForTimeout(300);
+    }
+    await browser.page.keyboard.press('Control+k');
+    const [allScripts, allStyles] = await weigh();
+    console.log(`first load: ${scripts} bytes of scripts, ${styles} of styles; all: ${allScripts + allStyles}`);
+    assert.ok(scripts <= FIRST_SCRIPTS && styles <= FIRST_STYLES, `first load: ${scripts} and ${styles} bytes`);
+    assert.ok(allScripts + allStyles <= ALL, `all: ${allScripts + allStyles} bytes`);
+  });
+
+  test('shows 10,000 LUNs, and filters them in less than a tenth of a second', {}, async (browser) => {
+    const [one] = (await fetch(`${daemon.url}/api/v1/luns`).then((answer) => answer.json())) as Record<string, unknown>[];
+    const many = Array.from({ length: 10_000 }, (_, i) => ({ ...one, name: `lun-${i}`, serial: `serial-${i}` }));
+    await browser.page.route('**/api/v1/luns', (route) => route.fulfill({ json: many }));
+    await browser.page.goto('/luns');
+    await browser.page.getByText('10,000 LUNs').waitFor();
+    const rows = () => browser.page.locator('tbody tr').count();
+    assert.ok((await rows()) < 80, `${await rows()} rows are in the page`);
+    const region = browser.page.getByRole('region', { name: 'LUNs' });
+    await region.evaluate((box) => box.scrollTo(0, 300_000));
+    await browser.page.getByRole('link', { name: /^lun-7\d\d\d$/ }).first().waitFor();
+    const took = await browser.page.evaluate(async () => {
+      const filter = document.querySelector<HTMLInputElement>('input[type=search]');
+      if (!filter) return Infinity;
+      const begun = performance.now();
+      filter.value = 'lun-4242';
+      filter.dispatchEvent(new Event('input', { bubbles: true }));
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      return performance.now() - begun;
+    });
+    await browser.page.getByText('1 LUN', { exact: true }).waitFor();
+    console.log(`filtering 10,000 LUNs: ${Math.round(took)} ms`);
+    assert.ok(took < 100, `${took} ms`);
+  });
+});
