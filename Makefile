@@ -6,14 +6,15 @@ help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3260
-	@scripts/install build
+	@scripts/install build web
+	@scripts/web
 	@[ -e target/release/causeway ] || echo "building; the first time takes some minutes"
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
-	@scripts/install build test guest docs
+	@scripts/install build web test browser guest docs
 	@scripts/install ceph || echo "no Ceph: those tests say skipped"
 	@scripts/test
 
@@ -22,8 +23,9 @@ check: ## format, clippy, dependency law, licences: under a minute when warm
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p proof --no-default-features --bin tidy
 
-build: ## the release binary, target/release/causeway, and what debuggers need of it, causeway.debug beside it
-	@scripts/install build
+build: ## the release binary with its page, target/release/causeway, and what debuggers need of it, causeway.debug
+	@scripts/install build web
+	@scripts/web
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 
@@ -72,7 +74,7 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	  scripts/run-tests proof-hostile a_thousand_hostile_connections --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
-	@scripts/install build test bench guest docs ceph
+	@scripts/install build web test browser bench guest docs ceph
 
 clean: ## remove what was built
 	cargo clean
