@@ -1,6 +1,7 @@
 //! The page, for browsers: at every path over TCP that is none of the API's.
 
 use crate::auth::Transport;
+use crate::nowhere::nowhere;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -19,7 +20,7 @@ pub(super) fn with_page(paths: Router, transport: &Transport) -> Router {
 async fn answer(request: Request) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if !is_read {
-        return super::routes::nowhere(request).await;
+        return nowhere(request).await;
     }
     let text = |name| request.headers().get(name)?.to_str().ok();
     let reply = page::answer(page::Request {

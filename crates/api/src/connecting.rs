@@ -2,8 +2,8 @@
 
 use crate::answer::Answer;
 use crate::describe::Paths;
+use crate::edit::ask;
 use crate::parts::Named;
-use crate::routes::ask;
 use axum::extract::State;
 use connect::{Block, Export, platforms};
 use controller::{Controller, Handle};
@@ -35,10 +35,7 @@ pub(super) fn paths(paths: Paths) -> Paths {
     )
 }
 
-async fn connecting(
-    State(handle): State<Handle>,
-    Named(name): Named,
-) -> Answer<Vec<ConnectView>> {
+async fn connecting(State(handle): State<Handle>, Named(name): Named) -> Answer<Vec<ConnectView>> {
     let views = ask!(handle, |controller| {
         let lun = controller.lun(&name).await?;
         Ok::<_, Problem>(views(&controller, &lun).await)

@@ -28,6 +28,7 @@ mod idempotency;
 mod list;
 mod listing;
 pub mod metrics;
+mod nowhere;
 mod objects;
 mod parts;
 #[cfg(test)]

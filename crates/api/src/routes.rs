@@ -1,6 +1,6 @@
 //! The paths.
 
-use crate::answer::{Answer, PLAIN, Text, WithTag, problem_response};
+use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::auth::{self, Transport};
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
@@ -9,11 +9,11 @@ use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
 use crate::metrics;
+use crate::nowhere::{not_so, nowhere};
 use crate::parts::{Change, DryRun, Named, Wanted, Whole};
 use axum::Router;
 use axum::extract::State;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Response;
 use axum::routing::any;
 use controller::Handle;
 use manifest::activity::ActivityView;
@@ -32,12 +32,12 @@ use std::sync::{Arc, LazyLock};
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, for requests that come through `transport`.
-pub fn router(handle: Handle, transport: Transport) -> Router {
+pub fn router(handle: Handle, transport: &Transport) -> Router {
     with_keys(handle, transport, Keys::new())
 }
 
 /// As [`router`], with the keys of requests that other addresses know as well.
-pub(super) fn with_keys(handle: Handle, transport: Transport, keys: Arc<Keys>) -> Router {
+pub(super) fn with_keys(handle: Handle, transport: &Transport, keys: Arc<Keys>) -> Router {
     let paths = paths()
         .into_router()
         .route("/api/{*path}", any(nowhere))
@@ -47,7 +47,7 @@ pub(super) fn with_keys(handle: Handle, transport: Transport, keys: Arc<Keys>) -
         .layer(from_fn_with_state(keys, idempotency::check))
         .layer(from_fn_with_state(transport.clone(), auth::check))
         .with_state(handle);
-    crate::browser::with_page(paths, &transport)
+    crate::browser::with_page(paths, transport)
 }
 
 /// All paths with what is known of them.
@@ -116,16 +116,6 @@ pub(super) fn paths() -> Paths {
         .with(crate::objects::paths)
         .with(crate::connecting::paths)
         .with(crate::generations::paths)
-}
-
-pub(super) async fn nowhere(request: axum::extract::Request) -> Response {
-    let detail = format!("{} {}", request.method(), request.uri().path());
-    problem_response(&Problem::new(Code::NoSuchPath, detail))
-}
-
-async fn not_so(request: axum::extract::Request) -> Response {
-    let detail = format!("{} {}", request.method(), request.uri().path());
-    problem_response(&Problem::new(Code::WrongMethod, detail))
 }
 
 async fn healthz() -> Text {

@@ -169,7 +169,7 @@ impl Server {
                     for_reads,
                 },
             };
-            with_keys(handle.clone(), transport, Arc::clone(&keys))
+            with_keys(handle.clone(), &transport, Arc::clone(&keys))
         })
     }
 

@@ -17,9 +17,9 @@ const NOT_BUILT: &str = "This program was built without its page. To build it wi
 pub struct Request<'a> {
     /// The path of the URL, as it was sent.
     pub path: &'a str,
-    /// Its `Accept-Encoding`.
+    /// What the browser can unpack, as it says it.
     pub accept_encoding: Option<&'a str>,
-    /// Its `If-None-Match`.
+    /// The tags that it has already.
     pub if_none_match: Option<&'a str>,
 }
 

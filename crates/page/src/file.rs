@@ -7,7 +7,7 @@ pub(crate) struct File {
     pub(crate) path: &'static str,
     /// Another content has another one (RFC 9110 8.8.3 "`ETag`"), with its quotes.
     pub(crate) tag: &'static str,
-    /// As it is.
+    /// For whoever can unpack nothing.
     pub(crate) plain: &'static [u8],
     /// By Brotli, where that is smaller.
     pub(crate) br: Option<&'static [u8]>,
