@@ -28,6 +28,7 @@ mod measures;
 mod netlink;
 mod network;
 mod notices;
+mod peer;
 mod probe;
 mod readable;
 mod readiness;
@@ -45,6 +46,7 @@ mod workers;
 
 pub use ethtool::{Ethtool, Offload};
 pub use notices::Notice;
+pub use peer::peer_groups;
 pub use runtime::{Cores, Driver, FilesMode, Poster, Runtime, RuntimeConfig};
 pub use threads::Threads;
 
