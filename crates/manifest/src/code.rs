@@ -94,6 +94,9 @@ catalogue! {
     NoPortal = 1008, 503, Failed, "No portal listens",
         "Not one address of any portal group can be listened at: it is not there yet, or its port is another program's. Hosts reach nothing.",
         "Bring the address up, or free the port (`causeway status` shows the reason of each); it is tried again every second, without a restart.";
+    ConfigPlainHttp = 1009, 400, Usage, "The API would be reachable in plain text",
+        "An address that other machines reach carries passwords, tokens and answers; over http everybody on the network reads them.",
+        "Write https:// before the address (a certificate is made by itself), listen on a loopback address, or say that it is meant: allow_plain_http = true below [api].";
 
     LoginNoTarget = 2001, 404, NotFound, "Login refused: no such target",
         "The initiator asked for a target name that does not exist here (login status 02h 03h).",
@@ -197,9 +200,9 @@ catalogue! {
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
         "Start it with `causeway serve --config node.toml`, or name the right address with --api or CAUSEWAY_API.";
-    TokenNeeded = 5002, 401, Refused, "A token is needed to change anything over TCP",
-        "Over TCP everyone may read, unless node.toml says token_for_reads = true; changes need the token. The unix socket needs none: its file permissions protect it.",
-        "Send `Authorization: Bearer TOKEN` (command line: CAUSEWAY_TOKEN_FILE=PATH); the token is in the file api.token of the state directory, readable by its owner only.";
+    TokenNeeded = 5002, 401, Refused, "A login or a token is needed",
+        "Over TCP changes need a login or a token, and so does reading; but for what has always been readable over loopback addresses, unless node.toml says token_for_reads = true. The unix socket needs none: its file permissions protect it.",
+        "Log in, or send `Authorization: Bearer TOKEN` (command line: CAUSEWAY_TOKEN_FILE=PATH); `causeway token create` makes one, and one is in the file api.token of the state directory, readable by its owner only.";
     BadRequest = 5003, 400, Usage, "The request cannot be understood",
         "The body is not the JSON that this path takes, or a parameter is unknown.",
         "Compare with the message; the objects and their fields are in docs/interface.md.";
@@ -230,6 +233,45 @@ catalogue! {
     KeyUnderWay = 5012, 409, Conflict, "The request with this Idempotency-Key is being carried out",
         "The same request came before and has no answer yet.",
         "Repeat it with the same key in a moment: its answer comes then.";
+    LoginFailed = 5020, 401, Refused, "The login failed",
+        "User name or password is wrong, or the user may not log in. Which of them it is, is not said to whoever asks.",
+        "Check both. An admin sets a new password with `causeway user set NAME --password-file FILE`; at the node itself, `causeway user ls` through the unix socket needs no password.";
+    LoginThrottled = 5021, 429, Refused, "Too many logins failed",
+        "Failed logins of this user or from this address come too fast. It is the same for users that do not exist.",
+        "Wait as long as the message says, then try again.";
+    RoleTooLow = 5022, 403, Refused, "The role does not allow it",
+        "Viewers read, operators change objects, and admins change users, tokens and settings as well.",
+        "Ask an admin to do it, or for another role: `causeway user set NAME --role ROLE`.";
+    PasswordRule = 5023, 422, Usage, "The password cannot be used",
+        "A password has 12 characters at least, and is not the user's name. Nothing is asked of the kinds of characters.",
+        "Choose a longer one: four words in a row are good.";
+    PasswordMustChange = 5024, 403, Refused, "The password must be changed first",
+        "Somebody else chose the password of this user, or it is the first one of the node.",
+        "Change it in the page, or with PUT /api/v1/me/password; everything else works after that.";
+    LastAdmin = 5025, 409, Refused, "It would lock out the last admin",
+        "The user is the only one who may log in and may do everything.",
+        "Make another admin first: `causeway user create NAME --role admin`.";
+    ForeignHost = 5026, 421, Refused, "The request is for another host",
+        "Its Host header names neither an address nor a name of this node. A page of somebody else may have made a name lead here.",
+        "Use the node's address or name, or add the name to `names` below [api] in node.toml.";
+    ForeignOrigin = 5027, 403, Refused, "The request comes from a page of somebody else",
+        "Its Origin header names another place than the one that it asks.",
+        "Open the node's own page. Programs send no Origin header.";
+    CsrfMissing = 5028, 403, Refused, "The change does not show that the page meant it",
+        "Changes of a session with a cookie have the header X-Causeway-CSRF with the value that the login gave; it is missing or another one.",
+        "Load the page again. Programs use a token: `Authorization: Bearer TOKEN`.";
+    BodyTooLarge = 5029, 413, Usage, "The request's body is too large",
+        "Nothing that this path takes is so large.",
+        "Send less at a time.";
+    BodyTooSlow = 5030, 408, Failed, "The request's body did not come in time",
+        "The connection is slow or was interrupted, or somebody holds it open.",
+        "Send it again.";
+    AccountsDamaged = 5031, 503, Failed, "The stored users and tokens cannot be read",
+        "The file accounts.json of the state directory is damaged, or of another version. Nothing is written over it, and nobody can log in; the unix socket and the token in api.token work.",
+        "Bring the file back from a copy, or move it away and restart: then a first user is made anew.";
+    CertificateUnknown = 5032, 502, Unreachable, "The daemon's certificate is not trusted",
+        "Over https the client must know whom it talks to, and nothing says that this certificate is the node's.",
+        "Give the certificate (--ca FILE; the node's own is api-cert.pem in its state directory), or its fingerprint, which the daemon's log shows (--fingerprint).";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",
