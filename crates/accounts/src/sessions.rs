@@ -1,0 +1,121 @@
+//! Cookie sessions: what a login opens.
+//!
+//! They are kept in memory only: a restart of the daemon ends them all.
+
+use crate::token::digest;
+use manifest::secret::Secret;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{Now, hex};
+
+/// A session that is not used for so long is over.
+pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// A session is over so long after its login, however it is used.
+pub const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
+
+/// The most sessions of one user, and of all; the one that was used longest ago ends for a new one.
+const OF_ONE_MAX: usize = 16;
+const ALL_MAX: usize = 1024;
+
+/// A session that was just opened.
+pub struct Opened {
+    /// The value of its cookie.
+    pub cookie: Secret,
+    /// What each change must bring along.
+    pub csrf: Secret,
+}
+
+struct Session {
+    user: String,
+    csrf: Secret,
+    began: Now,
+    used: Now,
+}
+
+impl Session {
+    fn is_over(&self, now: Now) -> bool {
+        now.since(self.used) >= IDLE_MAX || now.since(self.began) >= LIFE_MAX
+    }
+}
+
+/// The sessions that are open, by the hash of their cookie.
+#[derive(Default)]
+pub(crate) struct Sessions(BTreeMap<String, Session>);
+
+impl Sessions {
+    /// Opens a session with a cookie that nobody has seen before.
+    pub(crate) fn open(
+        &mut self,
+        user: &str,
+        now: Now,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Opened {
+        self.0.retain(|_, session| !session.is_over(now));
+        while self.count(Some(user)) >= OF_ONE_MAX {
+            self.end_oldest(Some(user));
+        }
+        while self.count(None) >= ALL_MAX {
+            self.end_oldest(None);
+        }
+        let mut secret = || {
+            let mut bytes = [0; 32];
+            random(&mut bytes);
+            Secret::new(hex(&bytes).into_bytes())
+        };
+        let (cookie, csrf) = (secret(), secret());
+        let session = Session {
+            user: user.to_owned(),
+            csrf: csrf.clone(),
+            began: now,
+            used: now,
+        };
+        self.0.insert(digest(&cookie), session);
+        Opened { cookie, csrf }
+    }
+
+    /// Whose session it is, and its CSRF token; using it makes its idle time begin anew.
+    pub(crate) fn find(&mut self, cookie: &Secret, now: Now) -> Option<(String, Secret)> {
+        let key = digest(cookie);
+        let session = self.0.get_mut(&key)?;
+        if session.is_over(now) {
+            self.0.remove(&key);
+            return None;
+        }
+        session.used = now;
+        Some((session.user.clone(), session.csrf.clone()))
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&mut self, cookie: &Secret) {
+        self.0.remove(&digest(cookie));
+    }
+
+    /// Ends the sessions of users for whom `ends` is true.
+    pub(crate) fn end_of(&mut self, ends: impl Fn(&str) -> bool) {
+        self.0.retain(|_, session| !ends(&session.user));
+    }
+
+    fn count(&self, user: Option<&str>) -> usize {
+        let sessions = self.0.values();
+        sessions
+            .filter(|it| user.is_none_or(|user| it.user == user))
+            .count()
+    }
+
+    fn end_oldest(&mut self, user: Option<&str>) {
+        let sessions = self.0.iter();
+        let mine = sessions.filter(|(_, it)| user.is_none_or(|user| it.user == user));
+        let oldest = mine
+            .min_by_key(|(_, it)| it.used)
+            .map(|(key, _)| key.clone());
+        if let Some(key) = oldest {
+            self.0.remove(&key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
