@@ -33,3 +33,6 @@ pub use role::Role;
 pub use sessions::{IDLE_MAX, LIFE_MAX, Opened};
 pub use throttle::Source;
 pub use token::{NewToken, new_token};
+
+#[cfg(test)]
+mod test;
