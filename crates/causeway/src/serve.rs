@@ -228,7 +228,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     for open in config.open_api() {
         tracing::warn!("{open}");
     }
-    let for_reads = config.api_token_for_reads;
+    let for_reads = config.api_settings.token_for_reads;
     let server = api::Server::start(bound, handle.clone(), token, for_reads)?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");

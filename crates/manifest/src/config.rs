@@ -3,6 +3,7 @@
 //! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
 //! mistake is reported with file, line and key.
 
+pub use api::{ApiAddress, ApiSettings, CertificateFiles};
 pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};
 
@@ -10,7 +11,7 @@ use crate::code::Code;
 use crate::name::check_object_name;
 use crate::problem::Problem;
 use crate::size::Size;
-use crate::toml_table::{Mistake, Placed, Source, Table};
+use crate::toml_table::{Mistake, Source, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -43,8 +44,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Where the API listens.
     pub api: Vec<ApiAddress>,
-    /// Over TCP, reading takes the token as well.
-    pub api_token_for_reads: bool,
+    /// What else is said of it.
+    pub api_settings: ApiSettings,
     /// Which processors are used.
     pub cores: Cores,
     /// How disks are driven.
@@ -68,21 +69,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Addresses of the API at which whoever reaches them reads everything but secrets.
+    /// What is to be known of addresses of the API that other machines reach in plain text.
     #[must_use]
     pub fn open_api(&self) -> Vec<String> {
-        let open = self.api.iter().filter_map(|address| match address {
-            ApiAddress::Tcp(at) if !at.ip().is_loopback() => Some(at.to_string()),
-            ApiAddress::Tcp(_) | ApiAddress::Unix(_) => None,
-        });
-        let open = open.filter(|_| !self.api_token_for_reads);
-        open.map(|at| {
-            format!(
-                "api.listen {at}: whoever reaches it reads all objects, sessions and metrics without a token; write \
-                 token_for_reads = true below [api], or listen on a loopback address"
-            )
-        })
-        .collect()
+        api::in_plain_text(&self.api)
     }
 
     /// A key with its place, for messages: `node.toml:12: pool[0].path`.
@@ -153,24 +143,6 @@ const JOURNAL_SIZE: u64 = 1 << 30;
 /// The smallest journal.
 const JOURNAL_SIZE_MIN: u64 = 16 << 20;
 
-/// Where the API is.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum ApiAddress {
-    /// A unix socket.
-    Unix(PathBuf),
-    /// A TCP address.
-    Tcp(SocketAddr),
-}
-
-impl fmt::Display for ApiAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp(address) => write!(f, "http://{address}"),
-        }
-    }
-}
-
 /// Which processors are used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cores {
@@ -219,7 +191,7 @@ pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
     let source = Source::new(&file.display().to_string(), text);
     let config = source
         .parse()
-        .and_then(|table| read(file, &Table::top(&source, &table)));
+        .and_then(|table| read(file, &source, &Table::top(&source, &table)));
     let mistakes = source.into_mistakes();
     match config {
         Some(config) if mistakes.is_empty() => Ok(config),
@@ -227,7 +199,7 @@ pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
     }
 }
 
-fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
+fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config> {
     let base = file.parent().unwrap_or_else(|| Path::new(""));
     if let Some(schema) = top.integer("schema", 0, u64::MAX)
         && schema.value != 1
@@ -274,7 +246,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         }
     }
     let pools = read_pools(top, base);
-    let (api, api_token_for_reads) = read_api(top, base);
+    let (api, api_settings) = api::read(source, top, base);
     let runtime = read_runtime(top);
     let scrub_every_days = read_scrub(top);
     let session = sessions::read(top);
@@ -288,7 +260,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         portal_groups,
         pools,
         api,
-        api_token_for_reads,
+        api_settings,
         cores: runtime.cores,
         driver: runtime.driver,
         poll_us: runtime.poll_us,
@@ -504,48 +476,6 @@ fn read_journal(table: &Table<'_, '_>, base: &Path) -> (Option<PathBuf>, Size) {
     )
 }
 
-fn read_api(top: &Table<'_, '_>, base: &Path) -> (Vec<ApiAddress>, bool) {
-    let Some(table) = top.table("api") else {
-        if !top.keys().any(|key| key == "api") {
-            top.missing("api", "[api] with listen = [\"unix:data/api.sock\"]");
-        }
-        return (Vec::new(), false);
-    };
-    let listen = table.texts("listen");
-    let wrong = listen.is_none() && table.keys().any(|key| key == "listen");
-    if !wrong && listen.as_ref().is_none_or(Vec::is_empty) {
-        table.missing("listen", "listen = [\"unix:data/api.sock\"]");
-    }
-    let mut out = Vec::new();
-    for item in listen.unwrap_or_default() {
-        match api_address(&item, base) {
-            Ok(address) => out.push(address),
-            Err(message) => table.wrong("listen", message),
-        }
-    }
-    let token_for_reads = table.boolean("token_for_reads").unwrap_or(false);
-    table.finish(&["metrics", "tls"]);
-    (out, token_for_reads)
-}
-
-fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String> {
-    let text = item.value.as_str();
-    if let Some(path) = text.strip_prefix("unix:") {
-        let path = base.join(path);
-        // sun_path holds 108 bytes with the zero at its end (unix(7)); the socket is made under a
-        // name that is four longer.
-        if path.as_os_str().len() > 103 {
-            return Err(format!(
-                "\"{text}\" is longer than the 103 bytes that a socket's path may have"
-            ));
-        }
-        return Ok(ApiAddress::Unix(path));
-    }
-    text.parse().map(ApiAddress::Tcp).map_err(|_| {
-        format!("\"{text}\" is no API address: write \"unix:PATH\" or \"127.0.0.1:8480\"")
-    })
-}
-
 /// How long a connection waits for several PDUs where nothing else is said: the front's own time.
 pub const COALESCE: Duration = Duration::from_micros(150);
 
@@ -738,6 +668,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
         .map_or(Code::ConfigValue, |mistake| mistake.code)
 }
 
+mod api;
 mod place;
 mod sessions;
 #[cfg(test)]

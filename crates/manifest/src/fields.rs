@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 14] = [
+const NODE_AFTER: [Field; 17] = [
     node(
         "pool.journal",
         "path",
@@ -63,13 +63,37 @@ const NODE_AFTER: [Field; 14] = [
         "`1GiB`",
         "how large the journal's file is made; a device is used whole",
     ),
-    node("api.listen", "list", "required", "`unix:PATH` or `IP:PORT`"),
+    node(
+        "api.listen",
+        "list",
+        "required",
+        "`unix:PATH`, `IP:PORT` (http, on loopback addresses) or `https://IP:PORT`",
+    ),
     node(
         "api.token_for_reads",
         "boolean",
         "`false`",
-        "over TCP, reading and `/metrics` take the token as well; only `/healthz` and \
-         `/readyz` do not",
+        "over loopback addresses, too, all reading and `/metrics` take a login or a token; only \
+         `/healthz` and `/readyz` do not",
+    ),
+    node(
+        "api.allow_plain_http",
+        "boolean",
+        "`false`",
+        "addresses that other machines reach may be served in plain text; `status` names them",
+    ),
+    node(
+        "api.names",
+        "list of names",
+        "none",
+        "names by which the node is asked for, beside its own, the host's and addresses: requests \
+         for other names are refused",
+    ),
+    node(
+        "api.certificate",
+        "`{ cert, key }`",
+        "made at the first start",
+        "files (PEM) for https; read again on SIGHUP and when they change",
     ),
     node(
         "scrub.every_days",
@@ -408,7 +432,7 @@ mod test {
             ),
             (
                 "api.token_for_reads",
-                config.api_token_for_reads.to_string(),
+                config.api_settings.token_for_reads.to_string(),
             ),
         ] {
             assert_eq!(default(key), is, "{key}");

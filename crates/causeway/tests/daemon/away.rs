@@ -412,17 +412,20 @@ fn what_memory_luns_and_read_caches_may_take_beyond_what_there_is_is_reported_be
 }
 
 #[test]
-fn secrets_that_everybody_may_read_and_an_api_that_everybody_may_ask_are_warned_of() {
+fn secrets_that_everybody_may_read_and_an_api_in_plain_text_are_warned_of() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new("open");
     let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
     place.write(
         "node.toml",
-        &config.replace("\"127.0.0.1:0\"", "\"0.0.0.0:0\""),
+        &config.replace(
+            "\"127.0.0.1:0\"]",
+            "\"0.0.0.0:0\"]\nallow_plain_http = true",
+        ),
     );
     let daemon = place.start();
     let notes = place.json("status")["notes"].to_string();
-    assert!(notes.contains("without a token"), "{notes}");
+    assert!(notes.contains("in plain text"), "{notes}");
     place.write("a.secret", "very-secret-one\n");
     let all = |mode| std::fs::Permissions::from_mode(mode);
     let make = |name: &str| {
@@ -446,17 +449,16 @@ fn secrets_that_everybody_may_read_and_an_api_that_everybody_may_ask_are_warned_
         "the group is somebody's choice"
     );
     let log = daemon.stop();
-    assert!(log.contains("without a token"), "{log}");
-    let closed = config.replace("[api]", "[api]\ntoken_for_reads = true");
+    assert!(log.contains("in plain text"), "{log}");
     place.write(
         "node.toml",
-        &closed.replace("\"127.0.0.1:0\"", "\"0.0.0.0:0\""),
+        &config.replace("\"127.0.0.1:0\"", "\"https://0.0.0.0:0\""),
     );
     std::fs::set_permissions(place.path("data/api.token"), all(0o644)).unwrap();
     let daemon = place.start();
     let status = place.json("status");
     assert!(
-        !status["notes"].to_string().contains("without a token"),
+        !status["notes"].to_string().contains("in plain text"),
         "{status}"
     );
     assert!(

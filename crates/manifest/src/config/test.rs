@@ -235,7 +235,7 @@ fn every_wrong_value_is_named_by_line_and_key() {
         (
             "\"127.0.0.1:8480\"",
             "\"localhost\"",
-            "node.toml:14: api.listen: \"localhost\" is no API address: write \"unix:PATH\" or \"127.0.0.1:8480\"",
+            "node.toml:14: api.listen: \"localhost\" is no API address: write \"unix:PATH\", \"127.0.0.1:8480\" or \"https://0.0.0.0:8443\"",
         ),
         (
             "schema = 1",
