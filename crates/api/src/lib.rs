@@ -11,6 +11,46 @@
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
 //! reaches the node through a [`Handle`](controller::Handle) only.
 
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod stall;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod places;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod peer;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod outside;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod origin;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod headers;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod body;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod access;
 mod answer;
 mod auth;
 mod browser;

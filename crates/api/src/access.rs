@@ -1,0 +1,121 @@
+//! What each request needs to be allowed.
+
+use accounts::Role;
+use axum::http::Method;
+
+/// What a request needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// Nothing: the page, whether it lives, and the login.
+    Nothing,
+    /// Somebody; also one who has to change the password first.
+    Anybody,
+    /// This role; `free`: over loopback addresses nobody has to prove anything, as ever.
+    Role {
+        /// The least one.
+        least: Role,
+        /// It is one of the reads of the first version.
+        free: bool,
+    },
+}
+
+/// The reads that the promised interface has always allowed without a token. None comes to it.
+const FREE: &[&str] = &[
+    "status",
+    "activity",
+    "export",
+    "refusals",
+    "pools",
+    "sessions",
+    "luns",
+    "targets",
+    "hosts",
+    "grants",
+    "orphans",
+    "generations",
+];
+
+/// What only admins see and change.
+const OF_ADMINS: &[&str] = &["users", "tokens", "settings"];
+
+/// It only asks.
+pub(crate) fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// What `method` at `path` needs.
+pub(crate) fn need(method: &Method, path: &str) -> Need {
+    let reads = reads(method);
+    let of_role = |least, free| Need::Role { least, free };
+    let Some(rest) = path.strip_prefix("/api/") else {
+        return match (reads, path) {
+            (true, "/metrics") => of_role(Role::Viewer, true),
+            (true, _) => Need::Nothing,
+            (false, _) => of_role(Role::Operator, false),
+        };
+    };
+    let rest = rest.strip_prefix("v1/").unwrap_or_default();
+    let first = rest.split('/').next().unwrap_or_default();
+    match (reads, first) {
+        (false, "login") => Need::Nothing,
+        (false, "logout") | (_, "me") => Need::Anybody,
+        (_, first) if OF_ADMINS.contains(&first) => of_role(Role::Admin, false),
+        (true, first) => of_role(Role::Viewer, FREE.contains(&first)),
+        (false, _) => of_role(Role::Operator, false),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn reads_need_viewers_changes_operators_and_accounts_admins() {
+        let need = |method: &str, path: &str| match super::need(&method.parse().unwrap(), path) {
+            Need::Nothing => "nothing",
+            Need::Anybody => "anybody",
+            Need::Role {
+                least: Role::Viewer,
+                free: true,
+            } => "free",
+            Need::Role {
+                least: Role::Viewer,
+                ..
+            } => "viewer",
+            Need::Role {
+                least: Role::Operator,
+                ..
+            } => "operator",
+            Need::Role {
+                least: Role::Admin, ..
+            } => "admin",
+        };
+        for (method, path, wanted) in [
+            ("GET", "/", "nothing"),
+            ("GET", "/assets/app.js", "nothing"),
+            ("GET", "/healthz", "nothing"),
+            ("POST", "/", "operator"),
+            ("GET", "/metrics", "free"),
+            ("POST", "/api/v1/login", "nothing"),
+            ("GET", "/api/v1/login", "viewer"),
+            ("POST", "/api/v1/logout", "anybody"),
+            ("GET", "/api/v1/me", "anybody"),
+            ("PUT", "/api/v1/me/password", "anybody"),
+            ("GET", "/api/v1/luns", "free"),
+            ("HEAD", "/api/v1/luns/a", "free"),
+            ("GET", "/api/v1/lunsx", "viewer"),
+            ("GET", "/api/v1/events", "viewer"),
+            ("GET", "/api/v1/", "viewer"),
+            ("GET", "/api/v2/luns", "viewer"),
+            ("PATCH", "/api/v1/luns/a", "operator"),
+            ("OPTIONS", "/api/v1/luns/a", "operator"),
+            ("GET", "/api/v1/users", "admin"),
+            ("GET", "/api/v1/tokens/1", "admin"),
+            ("POST", "/api/v1/users", "admin"),
+            ("DELETE", "/api/v1/tokens/1", "admin"),
+            ("PUT", "/api/v1/settings/x", "admin"),
+        ] {
+            assert_eq!(need(method, path), wanted, "{method} {path}");
+        }
+    }
+}
