@@ -51,6 +51,21 @@ mod body;
     reason = "the server takes it when it has its own loop of connections"
 )]
 mod access;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod tls;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod store;
+#[allow(
+    dead_code,
+    reason = "the server takes it when it has its own loop of connections"
+)]
+mod state_files;
 mod answer;
 mod auth;
 mod browser;

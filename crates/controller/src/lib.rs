@@ -153,6 +153,12 @@ impl Controller {
         self.stopping.get()
     }
 
+    /// The core that it lives on, with the files of the state directory.
+    #[must_use]
+    pub fn core(&self) -> &CoreHandle {
+        &self.core
+    }
+
     /// Every core answers.
     pub async fn is_alive(&self) -> bool {
         let answers = call_all(&self.core, |_| Box::pin(std::future::ready(()))).await;

@@ -1,0 +1,160 @@
+//! The accounts that are in force, and their file.
+//!
+//! **Failure model.** A change is in force when it is stored, and not before. A file that cannot be
+//! read is never written over: nobody logs in, and the unix socket and the token of `api.token`
+//! work.
+
+use crate::outside::{now, random};
+use crate::state_files::StateFiles;
+use accounts::{Accounts, Document, Edit, Moment, PasswordHash, Role, password};
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::secret::Secret;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Where users and tokens are, in the state directory.
+pub(crate) const FILE: &str = "accounts.json";
+
+/// Where the first password is until it was changed.
+pub const FIRST_PASSWORD_FILE: &str = "first-password";
+
+/// The name of the first user.
+const FIRST_USER: &str = "admin";
+
+/// So many passwords are hashed at a time: each takes a processor and 19 MiB.
+const HASHING_MAX: usize = 2;
+
+/// The accounts of the node.
+pub(crate) struct Store {
+    accounts: Mutex<Accounts>,
+    damage: Option<Problem>,
+    files: StateFiles,
+    /// Held by whoever changes something, from before it is planned until it is in force.
+    changing: tokio::sync::Mutex<()>,
+    hashing: Semaphore,
+}
+
+impl Store {
+    /// Reads what is stored; where nothing is, makes a first user with a random password.
+    ///
+    /// # Errors
+    /// The files can neither be read nor made.
+    pub(crate) async fn open(files: StateFiles) -> Result<Self, Problem> {
+        let mut store = Self {
+            accounts: Mutex::default(),
+            damage: None,
+            files,
+            changing: tokio::sync::Mutex::default(),
+            hashing: Semaphore::new(HASHING_MAX),
+        };
+        let Some(bytes) = store.files.read(FILE).await? else {
+            store.make_first_user().await?;
+            return Ok(store);
+        };
+        match Document::read(&bytes) {
+            Ok(document) => store.accounts = Mutex::new(Accounts::new(document)),
+            Err(problem) => {
+                let path = store.files.path(FILE);
+                let detail = format!("{}: {}", path.display(), problem.detail);
+                let problem = Problem::new(problem.code, detail);
+                tracing::error!(code = %problem.code, "{problem}");
+                store.damage = Some(problem);
+            }
+        }
+        Ok(store)
+    }
+
+    /// The password is in its file before the user is there, so that it is never lost.
+    async fn make_first_user(&self) -> Result<(), Problem> {
+        let password = password::random(&mut random);
+        let mut text = password.reveal().to_vec();
+        text.push(b'\n');
+        self.files.write(FIRST_PASSWORD_FILE, text).await?;
+        let first = Edit::CreateUser {
+            name: FIRST_USER.to_owned(),
+            role: Role::Admin,
+            hash: self.hash(password).await?,
+            must_change: true,
+        };
+        self.change(&first, false).await?;
+        tracing::info!(
+            "the first user is \"{FIRST_USER}\"; the first password is in {}, and has to be changed at the first login",
+            self.files.path(FIRST_PASSWORD_FILE).display()
+        );
+        Ok(())
+    }
+
+    /// The accounts, for a moment.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nobody can log in, where that is so.
+    pub(crate) fn whole(&self) -> Result<(), Problem> {
+        self.damage.clone().map_or(Ok(()), Err)
+    }
+
+    /// Makes a change and stores it; or only says whether it can be made.
+    pub(crate) async fn change(&self, edit: &Edit, dry_run: bool) -> Result<Document, Problem> {
+        self.whole()?;
+        let _one_at_a_time = self.changing.lock().await;
+        let after = self.lock().document().edit(edit, now().seconds())?;
+        if !dry_run {
+            self.files.write(FILE, after.write()).await?;
+            self.lock().adopt(after.clone());
+        }
+        Ok(after)
+    }
+
+    /// Stores when tokens were used, where that is worth it. It is no loss where that fails.
+    pub(crate) async fn store_uses(&self) {
+        let edit = self.lock().uses_to_store();
+        if let Some(edit) = edit
+            && let Err(problem) = self.change(&edit, false).await
+        {
+            tracing::warn!(code = %problem.code, "when tokens were used is not stored: {problem}");
+        }
+    }
+
+    /// Whose token it is.
+    pub(crate) fn token(&self, secret: &Secret, at: Moment) -> Option<accounts::Principal> {
+        self.lock().token(secret, at)
+    }
+
+    /// The first password is of no use any more.
+    pub(crate) async fn forget_first_password(&self) {
+        if let Err(problem) = self.files.remove(FIRST_PASSWORD_FILE).await {
+            tracing::warn!(code = %problem.code, "{problem}");
+        }
+    }
+
+    /// Hashes a password on a thread that may block.
+    pub(crate) async fn hash(&self, password: Secret) -> Result<PasswordHash, Problem> {
+        let mut salt = [0; password::SALT_BYTES];
+        random(&mut salt);
+        self.blocking(move || password::hash(&password, salt))
+            .await?
+    }
+
+    /// Verifies a password on a thread that may block.
+    pub(crate) async fn verify(
+        &self,
+        password: Secret,
+        hash: PasswordHash,
+    ) -> Result<bool, Problem> {
+        self.blocking(move || password::verify(&password, &hash))
+            .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let failed = |why: String| Problem::new(Code::Internal, why);
+        let place = self.hashing.acquire().await;
+        let _place = place.map_err(|error| failed(error.to_string()))?;
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| failed(error.to_string()))
+    }
+}
