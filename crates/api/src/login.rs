@@ -1,0 +1,244 @@
+//! `login`, `logout`, `me`.
+
+use crate::answer::{Answer, problem_response};
+use crate::auth::{COOKIE, Caller, Gate};
+use crate::body::read_quietly;
+use crate::outside::{now, random};
+use crate::peer::Peer;
+use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, Extension, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+
+type TheGate = State<Arc<Gate>>;
+
+pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
+    Router::new()
+        .route("/api/v1/login", post(login))
+        .route("/api/v1/logout", post(logout))
+        .route("/api/v1/me", get(me))
+        .route("/api/v1/me/password", put(set_password))
+        .with_state(gate)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    user: String,
+    password: Secret,
+}
+
+/// The answer to a login.
+#[derive(Serialize)]
+struct Entered {
+    user: String,
+    role: Role,
+    csrf: String,
+    must_change: bool,
+}
+
+/// Why a login failed, and how long to wait before the next one.
+struct Refused(Problem, Option<Duration>);
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self(problem, None)
+    }
+}
+
+impl From<Duration> for Refused {
+    fn from(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
+        let detail = format!("too many logins failed; try again in {seconds} s");
+        Self(Problem::new(Code::LoginThrottled, detail), Some(wait))
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = problem_response(&self.0);
+        if let Some(wait) = self.1 {
+            let seconds = HeaderValue::from(wait.as_secs() + 1);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+/// The cookie: no script reads it, no foreign page sends it, and over TLS only TLS carries it.
+fn cookie(value: &Secret, is_tls: bool, life: Duration) -> Option<HeaderValue> {
+    let (value, seconds) = (value.reveal_text()?, life.as_secs());
+    let secure = if is_tls { "; Secure" } else { "" };
+    let text =
+        format!("{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let mut header = HeaderValue::try_from(text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+fn entered(principal: &Principal, must_change: bool, opened: &Opened, is_tls: bool) -> Response {
+    let document = Entered {
+        user: principal.name.clone(),
+        role: principal.role,
+        csrf: opened.csrf.reveal_text().unwrap_or_default().to_owned(),
+        must_change,
+    };
+    let mut response = Answer(Ok(document)).into_response();
+    if let Some(cookie) = cookie(&opened.cookie, is_tls, LIFE_MAX) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Whether the body is announced as JSON: what a form of a foreign page cannot do.
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = "a login has Content-Type: application/json";
+    Err(Problem::new(Code::BadRequest, detail))
+}
+
+async fn login(
+    State(gate): TheGate,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(before): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let run = async {
+        is_json(&headers)?;
+        let Login { user, password } = read_quietly(&body, "\"user\" and \"password\"")?;
+        let done = verify(&gate, &user, password, peer.source()).await?;
+        // The session that the browser had ends: what knew its cookie is not logged in by this.
+        if let Some((cookie, _)) = &before.session {
+            gate.store.lock().logout(cookie);
+        }
+        tracing::info!(user = done.principal.name, "logged in");
+        Ok::<_, Refused>(done)
+    };
+    match run.await {
+        Ok(done) => entered(&done.principal, done.must_change, &done.opened, peer.is_tls),
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// A whole login: counted, verified, and a new session opened.
+async fn verify(
+    gate: &Gate,
+    user: &str,
+    password: Secret,
+    source: Source,
+) -> Result<LoggedIn, Refused> {
+    gate.store.whole()?;
+    let attempt = gate.store.lock().begin_login(user, source, now())?;
+    let is_right = gate.store.verify(password, attempt.hash.clone()).await?;
+    let mut accounts = gate.store.lock();
+    let done = accounts.finish_login(&attempt, is_right, now(), &mut random);
+    if done.is_err() {
+        tracing::warn!(from = ?source, "a login failed");
+    }
+    Ok(done?)
+}
+
+async fn logout(
+    State(gate): TheGate,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
+    if let Some((cookie, _)) = &caller.session {
+        gate.store.lock().logout(cookie);
+    }
+    let mut response = Answer(Ok(())).into_response();
+    if let Some(gone) = cookie(&Secret::default(), peer.is_tls, Duration::ZERO) {
+        response.headers_mut().insert(header::SET_COOKIE, gone);
+    }
+    response
+}
+
+/// Who asks.
+#[derive(Serialize)]
+struct Me {
+    name: String,
+    role: Role,
+    via: Via,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf: Option<String>,
+    must_change: bool,
+}
+
+async fn me(Extension(caller): Extension<Caller>) -> Response {
+    let csrf = caller.session.as_ref();
+    let csrf = csrf
+        .and_then(|(_, csrf)| csrf.reveal_text())
+        .map(str::to_owned);
+    let Principal { name, role, via } = caller.principal;
+    let must_change = caller.must_change;
+    Answer(Ok(Me {
+        name,
+        role,
+        via,
+        csrf,
+        must_change,
+    }))
+    .into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewPassword {
+    old: Secret,
+    new: Secret,
+}
+
+/// All sessions of the user end, and a new one begins.
+async fn set_password(
+    State(gate): TheGate,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(caller): Extension<Caller>,
+    body: Bytes,
+) -> Response {
+    let name = caller.principal.name.clone();
+    let run = async {
+        if caller.session.is_none() {
+            let detail = "only a user who has logged in has a password";
+            return Err(Problem::new(Code::BadRequest, detail).into());
+        }
+        let NewPassword { old, new } = read_quietly(&body, "\"old\" and \"new\"")?;
+        password::check(&name, &new)?;
+        if old == new {
+            let detail = "the new password is the old one";
+            return Err(Problem::new(Code::PasswordRule, detail).into());
+        }
+        // Somebody who found an open page guesses as slowly as anybody else.
+        verify(&gate, &name, old, peer.source()).await?;
+        let change = Edit::SetUser {
+            name: name.clone(),
+            role: None,
+            enabled: None,
+            password: Some((gate.store.hash(new).await?, false)),
+        };
+        gate.store.change(&change, false).await?;
+        if caller.must_change {
+            gate.store.forget_first_password().await;
+        }
+        let opened = gate.store.lock().open_session(&name, now(), &mut random);
+        opened.ok_or_else(|| Refused::from(Problem::not_found("user", &name)))
+    };
+    match run.await {
+        Ok(opened) => entered(&caller.principal, false, &opened, peer.is_tls),
+        Err(refused) => Refused::into_response(refused),
+    }
+}
