@@ -1,8 +1,20 @@
-//! Who may change things.
+//! Who asks, and whether they may.
+//!
+//! ```text
+//!   Host, Origin -> who (socket, token, cookie, loopback) -> what it needs -> CSRF -> the body
+//! ```
 
+use crate::access::{Need, need, reads};
 use crate::answer::problem_response;
-use axum::extract::{Request, State};
-use axum::http::{Method, header};
+use crate::body;
+use crate::origin;
+use crate::outside::now;
+use crate::peer::{From, Peer};
+use crate::store::Store;
+use accounts::{Principal, Role, Via};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use env::{CoreHandle, durable};
@@ -12,22 +24,49 @@ use manifest::secret::Secret;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file in the state directory that holds the token.
 pub const TOKEN_FILE: &str = "api.token";
 
-/// How a request came in.
-#[derive(Clone, Debug)]
-pub enum Transport {
-    /// Through a unix socket, whose permissions protect it.
-    Unix,
-    /// Through TCP: changes need this token, and reading where that is said.
-    Tcp {
-        /// The token.
-        token: Arc<Secret>,
-        /// Reading needs it, too.
-        for_reads: bool,
-    },
+/// The cookie of a session.
+pub(crate) const COOKIE: &str = "causeway_session";
+
+/// What changes of a session with a cookie bring along.
+const CSRF_HEADER: &str = "x-causeway-csrf";
+
+/// What decides who may do what.
+pub(crate) struct Gate {
+    pub(crate) store: Store,
+    /// The token of [`TOKEN_FILE`].
+    pub(crate) token: Secret,
+    /// Over loopback addresses, too, reading takes a login or a token.
+    pub(crate) for_reads: bool,
+    /// Names by which the node may be asked for, in lower case.
+    pub(crate) names: Vec<String>,
+    /// How long a body may take.
+    pub(crate) body_time: Duration,
+}
+
+/// Whoever a request is from, beside its [`Principal`].
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// The cookie of the session, and what its changes bring along.
+    pub(crate) session: Option<(Secret, Secret)>,
+    /// They have to change the password first.
+    pub(crate) must_change: bool,
+}
+
+impl Caller {
+    fn new(name: &str, role: Role, via: Via) -> Self {
+        let name = name.to_owned();
+        Self {
+            principal: Principal { name, role, via },
+            session: None,
+            must_change: false,
+        }
+    }
 }
 
 /// Reads the token, and makes it where there is none.
@@ -64,32 +103,148 @@ pub async fn load_token(core: &CoreHandle, state_dir: &Path) -> Result<Secret, P
     }
 }
 
-/// Lets reading through, and changing where the transport allows it.
-pub(super) async fn check(
-    State(transport): State<Transport>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    // Whether it lives says nothing of what it has.
-    let probes = ["/healthz", "/readyz"].contains(&request.uri().path());
-    let allowed = match &transport {
-        Transport::Unix => true,
-        Transport::Tcp { token, for_reads } => {
-            reads && (!for_reads || probes)
-                || bearer(&request).is_some_and(|given| given == **token)
+/// Lets through who may; the request gets its [`Principal`].
+pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let admitted = gate.admit(&parts);
+    let taken = match admitted {
+        Ok(caller) => {
+            let most = body::most(parts.uri.path(), caller.principal.via);
+            parts.extensions.insert(caller.principal.clone());
+            parts.extensions.insert(caller);
+            body::take(&parts, body, most, gate.body_time).await
         }
+        Err(problem) => Err(problem),
     };
-    if allowed {
-        return next.run(request).await;
+    match taken {
+        Ok(body) => next.run(Request::from_parts(parts, body)).await,
+        Err(problem) => problem_response(&problem),
     }
-    let detail = format!("{} {} over TCP", request.method(), request.uri().path());
-    problem_response(&Problem::new(Code::TokenNeeded, detail))
 }
 
-fn bearer(request: &Request) -> Option<Secret> {
-    let value = request.headers().get(header::AUTHORIZATION)?;
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+impl Gate {
+    fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
+        let peer = request.extensions.get::<ConnectInfo<Peer>>();
+        let Some(ConnectInfo(peer)) = peer else {
+            let detail = "a request that came through no connection";
+            return Err(Problem::new(Code::Internal, detail));
+        };
+        if matches!(peer.from, From::Network { .. }) {
+            origin::check(request, &self.names)?;
+        }
+        let caller = self.identify(&request.headers, peer)?;
+        let needed = need(&request.method, request.uri.path());
+        let reads = reads(&request.method);
+        let caller = match (caller, needed) {
+            (Some(caller), _) => caller,
+            (None, Need::Nothing) => return Ok(Caller::new("", Role::Viewer, Via::Nobody)),
+            (None, Need::Role { free: true, .. }) if peer.is_loopback() && !self.for_reads => {
+                return Ok(Caller::new("", Role::Viewer, Via::Loopback));
+            }
+            (None, _) => {
+                let (method, path) = (&request.method, request.uri.path());
+                let detail = format!("{method} {path} without a login or a token");
+                return Err(Problem::new(Code::TokenNeeded, detail));
+            }
+        };
+        if let Need::Role { least, .. } = needed {
+            may(&caller, least)?;
+        }
+        if let Some((_, csrf)) = &caller.session
+            && !reads
+            && needed != Need::Nothing
+        {
+            is_meant(&request.headers, csrf)?;
+        }
+        Ok(caller)
+    }
+
+    /// Who asks; `None`: they prove nothing.
+    ///
+    /// # Errors
+    /// What they send as a proof is none.
+    fn identify(&self, headers: &HeaderMap, peer: &Peer) -> Result<Option<Caller>, Problem> {
+        if let Some(given) = headers.get(header::AUTHORIZATION) {
+            let token = given.to_str().ok().and_then(bearer);
+            let known = token.and_then(|token| self.of_token(&token));
+            return known.map(Some).ok_or_else(|| {
+                let detail = "the token is not known, or has ended";
+                Problem::new(Code::TokenNeeded, detail)
+            });
+        }
+        if let From::Local { user, is_trusted } = peer.from
+            && is_trusted
+        {
+            let name = format!("uid:{user}");
+            return Ok(Some(Caller::new(&name, Role::Admin, Via::Socket)));
+        }
+        let cookies = cookies(headers);
+        Ok(cookies
+            .into_iter()
+            .find_map(|cookie| self.of_cookie(cookie)))
+    }
+
+    fn of_token(&self, token: &Secret) -> Option<Caller> {
+        if *token == self.token {
+            return Some(Caller::new(TOKEN_FILE, Role::Admin, Via::TokenFile));
+        }
+        let principal = self.store.token(token, now())?;
+        Some(Caller {
+            principal,
+            session: None,
+            must_change: false,
+        })
+    }
+
+    fn of_cookie(&self, cookie: Secret) -> Option<Caller> {
+        let known = self.store.lock().session(&cookie, now())?;
+        Some(Caller {
+            principal: known.principal,
+            session: Some((cookie, known.csrf)),
+            must_change: known.must_change,
+        })
+    }
+}
+
+fn may(caller: &Caller, least: Role) -> Result<(), Problem> {
+    let Principal { name, role, .. } = &caller.principal;
+    if caller.must_change {
+        let detail = format!("\"{name}\" has not changed the password yet");
+        return Err(Problem::new(Code::PasswordMustChange, detail));
+    }
+    if *role < least {
+        let detail = format!("\"{name}\" is {role}, and this takes {least}");
+        return Err(Problem::new(Code::RoleTooLow, detail));
+    }
+    Ok(())
+}
+
+/// A stranger's page can have the browser send the cookie, and knows nothing of this header.
+fn is_meant(headers: &HeaderMap, csrf: &Secret) -> Result<(), Problem> {
+    let given = headers.get(CSRF_HEADER).map(|it| it.as_bytes().to_vec());
+    if given.is_some_and(|given| Secret::new(given) == *csrf) {
+        return Ok(());
+    }
+    let detail = "the header X-Causeway-CSRF is missing, or another session's";
+    Err(Problem::new(Code::CsrfMissing, detail))
+}
+
+fn bearer(value: &str) -> Option<Secret> {
+    let (scheme, token) = value.split_once(' ')?;
     let is_bearer = scheme.eq_ignore_ascii_case("bearer");
     is_bearer.then(|| Secret::new(token.trim().as_bytes().to_vec()))
+}
+
+/// All values of our cookie: others of the same host may have set one of its name.
+fn cookies(headers: &HeaderMap) -> Vec<Secret> {
+    const TRIED_MAX: usize = 4;
+    let all = headers.get_all(header::COOKIE).iter();
+    let pairs = all
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(';'));
+    let values = pairs.filter_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE).then(|| Secret::new(value.as_bytes().to_vec()))
+    });
+    values.take(TRIED_MAX).collect()
 }

@@ -1,23 +1,14 @@
 //! The page, for browsers: at every path over TCP that is none of the API's.
 
-use crate::auth::Transport;
 use crate::nowhere::nowhere;
-use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// Answers with the page what `paths` do not know.
+/// Answers what no path knows.
 ///
-/// The check of who asks is not asked for it: someone has to see the page to log in.
-pub(super) fn with_page(paths: Router, transport: &Transport) -> Router {
-    match transport {
-        Transport::Unix => paths,
-        Transport::Tcp { .. } => paths.fallback(answer),
-    }
-}
-
-async fn answer(request: Request) -> Response {
+/// Who asks does not matter: someone has to see the page to log in.
+pub(super) async fn answer(request: Request) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if !is_read {
         return nowhere(request).await;

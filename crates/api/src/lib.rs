@@ -1,73 +1,25 @@
 //! The API: HTTP and JSON, version 1, over unix sockets and TCP.
 //!
-//! **Contract.** The unix socket has mode 0600, so whoever may open it may do everything. Over TCP
-//! everyone who reaches the address may read (no secret is ever in an answer); to change anything
-//! takes the token of the file `api.token` in the state directory. Errors are RFC 9457 problem
+//! **Contract.** Whoever may open the unix socket may do everything. Over TCP a request needs a
+//! login or a token ([`access`]); but for the reads of the first version over loopback addresses.
+//! No secret is ever in an answer, but in the one that makes it. Errors are RFC 9457 problem
 //! documents with code, cause and hint.
 //!
 //! Whatever else is asked over TCP is answered by the [page], which everyone who reaches the
 //! address may load: it has no figures in it, and asks the paths above.
 //!
+//! ```text
+//!   accept (places, TLS, times) -> headers -> auth (Host, Origin, who, role, CSRF, body) -> routes
+//! ```
+//!
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
 //! reaches the node through a [`Handle`](controller::Handle) only.
 
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod stall;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod places;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod peer;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod outside;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod origin;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod headers;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod body;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
+mod accept;
 mod access;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod tls;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod store;
-#[allow(
-    dead_code,
-    reason = "the server takes it when it has its own loop of connections"
-)]
-mod state_files;
 mod answer;
 mod auth;
+mod body;
 mod browser;
 mod connecting;
 #[cfg(test)]
@@ -79,23 +31,40 @@ mod etag;
 mod explorer;
 mod fields;
 mod generations;
+mod headers;
 mod idempotency;
 mod list;
+mod listen;
 mod listing;
+mod login;
 pub mod metrics;
 mod nowhere;
 mod objects;
+mod origin;
+mod outside;
 mod parts;
+mod peer;
+mod places;
 #[cfg(test)]
 mod reference;
 mod repeated;
 mod routes;
 mod server;
+mod stall;
+mod state_files;
+mod store;
+mod tls;
 
-pub use auth::{TOKEN_FILE, Transport, load_token};
+pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};
-pub use routes::router;
-pub use server::{Bound, Server, bind, bind_what_can_be};
+pub use listen::{Bound, bind, bind_what_can_be};
+pub use peer::{From, Peer};
+pub use server::Server;
+pub use store::FIRST_PASSWORD_FILE;
+pub use tls::CERTIFICATE_FILE;
+
+/// Files of the state directory that only its owner may read.
+pub const SECRET_FILES: [&str; 4] = [TOKEN_FILE, store::FILE, FIRST_PASSWORD_FILE, tls::KEY_FILE];
 
 #[cfg(test)]
 mod test;

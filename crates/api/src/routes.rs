@@ -1,7 +1,7 @@
 //! The paths.
 
 use crate::answer::{Answer, PLAIN, Text, WithTag};
-use crate::auth::{self, Transport};
+use crate::auth::{self, Gate};
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
 use crate::etag;
@@ -31,23 +31,19 @@ use std::sync::{Arc, LazyLock};
 /// The document of all paths, made when somebody asks first.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
-/// All paths, for requests that come through `transport`.
-pub fn router(handle: Handle, transport: &Transport) -> Router {
-    with_keys(handle, transport, Keys::new())
-}
-
-/// As [`router`], with the keys of requests that other addresses know as well.
-pub(super) fn with_keys(handle: Handle, transport: &Transport, keys: Arc<Keys>) -> Router {
-    let paths = paths()
+/// All paths, behind `gate`.
+pub(crate) fn router(handle: Handle, gate: Arc<Gate>) -> Router {
+    paths()
         .into_router()
+        .merge(crate::login::paths(Arc::clone(&gate)))
         .route("/api/{*path}", any(nowhere))
-        .fallback(nowhere)
+        .fallback(crate::browser::answer)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn(etag::add))
-        .layer(from_fn_with_state(keys, idempotency::check))
-        .layer(from_fn_with_state(transport.clone(), auth::check))
-        .with_state(handle);
-    crate::browser::with_page(paths, transport)
+        .layer(from_fn_with_state(Keys::new(), idempotency::check))
+        .layer(from_fn_with_state(gate, auth::check))
+        .layer(from_fn(crate::headers::add))
+        .with_state(handle)
 }
 
 /// All paths with what is known of them.

@@ -1,179 +1,89 @@
-//! Listening, the server's thread, and its end.
+//! The server's thread, from its start to its end.
 
-use crate::auth::Transport;
+use crate::accept::{Front, Listener, Times, accept, until_stopped};
+use crate::auth::Gate;
 use crate::documents::{self, Documents};
-use crate::idempotency::Keys;
-use crate::routes::with_keys;
+use crate::listen::{Bound, Socket, bind_one};
+use crate::places::Places;
+use crate::routes::router;
+use crate::state_files::StateFiles;
+use crate::store::Store;
+use crate::tls::{self, Certificate};
 use axum::Router;
-use controller::{Handle, Reached};
+use controller::{Controller, Handle};
 use manifest::code::Code;
-use manifest::config::ApiAddress;
+use manifest::config::{ApiAddress, Config};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
-use std::ffi::OsString;
-use std::fs::Permissions;
 use std::io;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 /// How long a stop waits for requests that are being answered.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// How soon an address that cannot be had is tried again.
+/// How soon an address that cannot be had is tried again, and files are looked at.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Sockets that listen, before anyone serves them.
-#[derive(Debug)]
-pub struct Bound {
-    sockets: Vec<Socket>,
-    /// The addresses with real ports, as `--api` takes them.
-    pub addresses: Vec<String>,
-    /// Those that cannot be had yet, and why.
-    away: Vec<(ApiAddress, String)>,
-    reached: Reached,
-}
-
-impl Bound {
-    /// Where it can be reached, kept up to date while it is served.
-    #[must_use]
-    pub fn reached(&self) -> Reached {
-        self.reached.clone()
-    }
-}
-
-/// How a socket is reached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Unix,
-    Tcp,
-}
-
-#[derive(Debug)]
-enum Socket {
-    Unix(UnixListener, PathBuf),
-    Tcp(TcpListener),
-}
-
-/// Listens at every address.
-///
-/// # Errors
-/// The address that cannot be had, and why.
-pub fn bind(listen: &[ApiAddress]) -> Result<Bound, Problem> {
-    let bound = bind_what_can_be(listen);
-    match bound.away.first() {
-        Some((address, why)) => {
-            let detail = format!("{address}: {why}");
-            Err(Problem::new(Code::ConfigEnvironment, detail))
-        }
-        None => Ok(bound),
-    }
-}
-
-/// Listens where it can; a [`Server`] goes on trying the other addresses.
-#[must_use]
-pub fn bind_what_can_be(listen: &[ApiAddress]) -> Bound {
-    let mut bound = Bound {
-        sockets: Vec::new(),
-        addresses: Vec::new(),
-        away: Vec::new(),
-        reached: Reached::default(),
-    };
-    for address in listen {
-        match bind_one(address) {
-            Ok((socket, at)) => {
-                bound.sockets.push(socket);
-                bound.addresses.push(at);
-            }
-            Err(error) => bound.away.push((address.clone(), error.to_string())),
-        }
-    }
-    bound.reached.set(&bound.addresses, &bound.away);
-    bound
-}
-
-/// Listens at an address: the socket, and the address with its real port.
-fn bind_one(address: &ApiAddress) -> io::Result<(Socket, String)> {
-    match address {
-        ApiAddress::Unix(path) => {
-            let socket = bind_unix(path)?;
-            Ok((Socket::Unix(socket, path.clone()), address.to_string()))
-        }
-        ApiAddress::Tcp(at) => {
-            let socket = TcpListener::bind(at)?;
-            socket.set_nonblocking(true)?;
-            let local = socket.local_addr()?;
-            Ok((Socket::Tcp(socket), format!("http://{local}")))
-        }
-        ApiAddress::Https(_) => {
-            let why = "https is not served by this version yet";
-            Err(io::Error::new(io::ErrorKind::Unsupported, why))
-        }
-    }
-}
-
-/// A socket that nobody else can open at any moment: it gets its mode under another name first.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "another process serves this socket",
-        ));
-    }
-    if let Some(parent) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(parent)?;
-    }
-    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
-    name.push(".new");
-    let temporary = path.with_file_name(name);
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        done => done?,
-    }
-    let socket = UnixListener::bind(&temporary)?;
-    std::fs::set_permissions(&temporary, Permissions::from_mode(0o600))?;
-    std::fs::rename(&temporary, path)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
+/// How often the uses of tokens are stored.
+const STORE_USES: Duration = Duration::from_secs(60);
 
 /// The running server.
 pub struct Server {
     thread: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
     sockets: Arc<Mutex<Vec<PathBuf>>>,
+    reload: Arc<Notify>,
+}
+
+/// What is served, and the work beside it.
+struct Service {
+    app: Router,
+    tls: Option<TlsAcceptor>,
+    certificate: Option<Arc<Certificate>>,
+    gate: Option<Arc<Gate>>,
+}
+
+/// What the thread has in common with the rest.
+struct Shared {
+    made: Arc<Mutex<Vec<PathBuf>>>,
+    times: Times,
+    stopped: watch::Receiver<bool>,
+    reload: Arc<Notify>,
 }
 
 impl Server {
-    /// Serves the bound sockets on a thread of its own; `for_reads`: over TCP, reading takes the
-    /// token as well.
+    /// Serves the bound sockets on a thread of its own. The accounts are open and the certificate is
+    /// there when it returns.
     ///
     /// # Errors
-    /// The thread cannot be had.
+    /// The thread cannot be had, or files of the state directory neither be read nor made.
     pub fn start(
         bound: Bound,
         handle: Handle,
         token: Secret,
-        for_reads: bool,
+        config: &Config,
     ) -> Result<Self, Problem> {
-        let (token, keys) = (Arc::new(token), Keys::new());
-        Self::with(bound, move |transport| {
-            let transport = match transport {
-                Kind::Unix => Transport::Unix,
-                Kind::Tcp => Transport::Tcp {
-                    token: Arc::clone(&token),
-                    for_reads,
-                },
-            };
-            with_keys(handle.clone(), &transport, Arc::clone(&keys))
+        Self::start_with(bound, handle, token, config, Times::default())
+    }
+
+    pub(crate) fn start_with(
+        bound: Bound,
+        handle: Handle,
+        token: Secret,
+        config: &Config,
+        times: Times,
+    ) -> Result<Self, Problem> {
+        let config = config.clone();
+        Self::with(bound, times, async move || {
+            open(handle, token, &config, times).await
         })
     }
 
@@ -183,32 +93,66 @@ impl Server {
     /// # Errors
     /// The thread cannot be had.
     pub fn start_documents(bound: Bound, documents: Documents) -> Result<Self, Problem> {
-        Self::with(bound, move |_| documents::router(&documents))
+        Self::with(bound, Times::default(), async move || {
+            Ok(Service {
+                app: documents::router(&documents),
+                tls: None,
+                certificate: None,
+                gate: None,
+            })
+        })
     }
 
-    fn with(bound: Bound, make: impl Fn(Kind) -> Router + Send + 'static) -> Result<Self, Problem> {
+    fn with(
+        bound: Bound,
+        times: Times,
+        open: impl AsyncFnOnce() -> Result<Service, Problem> + Send + 'static,
+    ) -> Result<Self, Problem> {
         let failed = |error: io::Error| {
-            Problem::new(
-                Code::ConfigEnvironment,
-                format!("the API's thread: {error}"),
-            )
+            let detail = format!("the API's thread: {error}");
+            Problem::new(Code::ConfigEnvironment, detail)
         };
         let sockets = Arc::new(Mutex::new(Vec::new()));
-        let made = Arc::clone(&sockets);
         let (stop, stopped) = watch::channel(false);
+        let reload = Arc::new(Notify::new());
+        let shared = Shared {
+            made: Arc::clone(&sockets),
+            times,
+            stopped,
+            reload: Arc::clone(&reload),
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(failed)?;
+        let (ready, is_ready) = mpsc::channel();
         let thread = Builder::new().name("api".to_owned()).spawn(move || {
-            runtime.block_on(serve(bound, &make, &made, &stopped));
+            runtime.block_on(async {
+                match open().await {
+                    Ok(service) => {
+                        // Whoever starts it waits.
+                        let _ = ready.send(Ok(()));
+                        serve(bound, service, &shared).await;
+                    }
+                    Err(problem) => drop(ready.send(Err(problem))),
+                }
+            });
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
-        Ok(Self {
+        let server = Self {
             thread: Some(thread.map_err(failed)?),
             stop,
             sockets,
-        })
+            reload,
+        };
+        let gone = |_| Problem::new(Code::Internal, "the API's thread ended before it served");
+        is_ready.recv().map_err(gone)??;
+        Ok(server)
+    }
+
+    /// Reads the certificate's files again.
+    pub fn reload(&self) {
+        self.reload.notify_one();
     }
 
     /// Answers what is being answered, takes no more, and ends.
@@ -238,82 +182,174 @@ impl Drop for Server {
     }
 }
 
-type Serving = tokio::task::JoinSet<io::Result<()>>;
+/// Opens the accounts and the certificate.
+async fn open(
+    handle: Handle,
+    token: Secret,
+    config: &Config,
+    times: Times,
+) -> Result<Service, Problem> {
+    let files = StateFiles::new(handle.clone(), &config.state_dir);
+    let names = host_names(config);
+    let is_https = |address: &ApiAddress| matches!(address, ApiAddress::Https(_));
+    let certificate = if config.api.iter().any(is_https) {
+        let given = config.api_settings.certificate.clone();
+        let paths = match given {
+            Some(paths) => paths,
+            None => {
+                let mut all = names.clone();
+                all.extend(addresses(&handle).await?);
+                tls::own(&files, &config.node_name, all).await?
+            }
+        };
+        Some(Certificate::read(paths)?)
+    } else {
+        None
+    };
+    if let Some(certificate) = &certificate {
+        let fingerprint = certificate.fingerprint();
+        tracing::info!(fingerprint, "the API's certificate");
+    }
+    let server = certificate.as_ref().map(Certificate::server).transpose()?;
+    let gate = Arc::new(Gate {
+        store: Store::open(files).await?,
+        token,
+        for_reads: config.api_settings.token_for_reads,
+        names,
+        body_time: times.body,
+    });
+    Ok(Service {
+        app: router(handle, Arc::clone(&gate)),
+        tls: server.map(TlsAcceptor::from),
+        certificate,
+        gate: Some(gate),
+    })
+}
 
-fn begin(
-    serving: &mut Serving,
-    socket: Socket,
-    make: &impl Fn(Kind) -> Router,
-    made: &Mutex<Vec<PathBuf>>,
-    stopped: &watch::Receiver<bool>,
-) {
-    let stop = until_stopped(stopped.clone());
-    match socket {
+/// Names by which the node may be asked for, in lower case.
+fn host_names(config: &Config) -> Vec<String> {
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy().to_ascii_lowercase();
+    let short = host.split('.').next().unwrap_or_default().to_owned();
+    let own = [
+        "localhost".to_owned(),
+        config.node_name.to_ascii_lowercase(),
+        host,
+        short,
+    ];
+    let mut names: Vec<String> = own
+        .into_iter()
+        .chain(config.api_settings.names.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// The addresses of this machine.
+async fn addresses(handle: &Handle) -> Result<Vec<String>, Problem> {
+    let ask = |controller: Rc<Controller>| -> env::LocalFuture<Vec<String>> {
+        Box::pin(async move {
+            let watch = controller.core().net().watch_interfaces();
+            let found = watch.map(|watch| watch.current()).unwrap_or_default();
+            found.iter().map(|it| it.address.to_string()).collect()
+        })
+    };
+    let mut all = handle.call(ask).await?;
+    all.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// Has a socket served.
+fn begin(serving: &mut JoinSet<()>, socket: Socket, front: &Arc<Front>, shared: &Shared) {
+    let tcp = |socket, is_tls| {
+        let socket = tokio::net::TcpListener::from_std(socket)?;
+        Ok::<_, io::Error>(Listener::Tcp { socket, is_tls })
+    };
+    let listener = match socket {
         Socket::Unix(socket, path) => {
-            made.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(path);
-            let app = make(Kind::Unix);
-            let Ok(listener) = tokio::net::UnixListener::from_std(socket) else {
-                return;
-            };
-            serving.spawn(async move {
-                axum::serve(listener, app)
-                    .with_graceful_shutdown(stop)
-                    .await
-            });
+            let mut made = shared.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.push(path);
+            tokio::net::UnixListener::from_std(socket).map(Listener::Unix)
         }
-        Socket::Tcp(socket) => {
-            let app = make(Kind::Tcp);
-            let Ok(listener) = tokio::net::TcpListener::from_std(socket) else {
-                return;
-            };
-            serving.spawn(async move {
-                axum::serve(listener, app)
-                    .with_graceful_shutdown(stop)
-                    .await
-            });
-        }
+        Socket::Tcp(socket) => tcp(socket, false),
+        Socket::Https(socket) => tcp(socket, true),
+    };
+    if let Ok(listener) = listener {
+        serving.spawn(accept(listener, Arc::clone(front)));
     }
 }
 
-async fn serve(
-    bound: Bound,
-    make: &impl Fn(Kind) -> Router,
-    made: &Mutex<Vec<PathBuf>>,
-    stopped: &watch::Receiver<bool>,
-) {
-    let mut serving = Serving::new();
+async fn serve(bound: Bound, service: Service, shared: &Shared) {
+    let mut serving = JoinSet::new();
+    let front = Arc::new(Front {
+        app: service.app,
+        tls: service.tls,
+        places: Places::default(),
+        times: shared.times,
+        group: bound.group,
+        stopped: shared.stopped.clone(),
+    });
     let (mut addresses, mut away) = (bound.addresses, bound.away);
     for socket in bound.sockets {
-        begin(&mut serving, socket, make, made, stopped);
+        begin(&mut serving, socket, &front, shared);
     }
-    while !away.is_empty() {
-        let stop = until_stopped(stopped.clone());
-        if tokio::time::timeout(AGAIN, stop).await.is_ok() {
-            break;
+    let beside = async {
+        tokio::join!(
+            follow_files(service.certificate.as_deref(), &shared.reload),
+            store_uses(service.gate.as_deref())
+        )
+    };
+    let retry = async {
+        while !away.is_empty() {
+            tokio::time::sleep(AGAIN).await;
+            away.retain_mut(|(address, why)| match bind_one(address, bound.group) {
+                Ok((socket, at)) => {
+                    tracing::info!("the API listens at {at} now");
+                    begin(&mut serving, socket, &front, shared);
+                    addresses.push(at);
+                    false
+                }
+                Err(error) => {
+                    *why = error.to_string();
+                    true
+                }
+            });
+            bound.reached.set(&addresses, &away);
         }
-        away.retain_mut(|(address, why)| match bind_one(address) {
-            Ok((socket, at)) => {
-                tracing::info!("the API listens at {at} now");
-                begin(&mut serving, socket, make, made, stopped);
-                addresses.push(at);
-                false
-            }
-            Err(error) => {
-                *why = error.to_string();
-                true
-            }
-        });
-        bound.reached.set(&addresses, &away);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = until_stopped(shared.stopped.clone()) => {}
+        _ = beside => {}
+        () = retry => {}
     }
-    until_stopped(stopped.clone()).await;
+    if let Some(gate) = &service.gate {
+        gate.store.store_uses().await;
+    }
     let all_ended = async { while serving.join_next().await.is_some() {} };
     // A client that reads slowly for ever does not keep the daemon from stopping.
-    let _ = tokio::time::timeout(STOP_GRACE, all_ended).await;
+    let _ = timeout(STOP_GRACE, all_ended).await;
 }
 
-async fn until_stopped(mut stopped: watch::Receiver<bool>) {
-    // The sender is gone only when the server is.
-    let _ = stopped.wait_for(|stop| *stop).await;
+/// Reads the certificate again when somebody says so, or its files changed.
+async fn follow_files(certificate: Option<&Certificate>, reload: &Notify) {
+    loop {
+        let said = timeout(AGAIN, reload.notified()).await.is_ok();
+        if let Some(certificate) = certificate {
+            certificate.refresh(said);
+        }
+    }
+}
+
+async fn store_uses(gate: Option<&Gate>) {
+    loop {
+        tokio::time::sleep(STORE_USES).await;
+        if let Some(gate) = gate {
+            gate.store.store_uses().await;
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The API over real sockets, with an engine that only remembers.
 
 use super::*;
+use crate::accept::Times;
 use controller::test_support::{FakeEngine, Hold, config, lab, session};
 use controller::{Controller, Handle, How};
 use env::sim::{World, WorldConfig};
@@ -8,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::http::response::Parts;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use manifest::config::ApiAddress;
+use manifest::config::{ApiAddress, Config};
 use manifest::plan::Edit;
 use manifest::secret::Secret;
 use serde_json::{Value, json};
@@ -18,23 +19,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A daemon's control side in this process, over real files, and its addresses.
 pub(crate) struct Daemon {
-    addresses: Vec<String>,
-    dir: PathBuf,
+    pub(crate) addresses: Vec<String>,
+    pub(crate) dir: PathBuf,
     hold: Arc<Hold>,
-    _server: Server,
+    server: Server,
     _runtime: env::real::Runtime,
 }
 
 impl Daemon {
     pub(crate) fn start(name: &str) -> Self {
-        Self::start_with(name, false)
+        Self::start_with(name, |_| {}, Times::default())
     }
 
-    pub(crate) fn start_with(name: &str, token_for_reads: bool) -> Self {
+    pub(crate) fn start_with(name: &str, adjust: fn(&mut Config), times: Times) -> Self {
         let dir = std::env::temp_dir().join(format!("causeway-api-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let cores = env::real::RuntimeConfig {
@@ -43,12 +44,17 @@ impl Daemon {
             ..env::real::RuntimeConfig::default()
         };
         let runtime = env::real::Runtime::start(&cores).unwrap();
-        let state_dir = dir.join("state");
+        let mut wanted = config();
+        wanted.state_dir = dir.join("state");
+        wanted.api = vec![
+            ApiAddress::Unix(dir.join("api.sock")),
+            ApiAddress::Tcp("127.0.0.1:0".parse().unwrap()),
+        ];
+        adjust(&mut wanted);
+        let config = wanted.clone();
         let (handle, hold) = runtime.run(env::CoreId(0), move |core| {
             Box::pin(async move {
                 let engine = Rc::new(FakeEngine::default());
-                let mut config = config();
-                config.state_dir = state_dir;
                 let shared = Rc::<FakeEngine>::clone(&engine);
                 let controller = Controller::start(Rc::clone(&core), config, shared)
                     .await
@@ -59,21 +65,21 @@ impl Daemon {
                 (handle, Arc::clone(&engine.hold))
             })
         });
-        let listen = [
-            ApiAddress::Unix(dir.join("api.sock")),
-            ApiAddress::Tcp("127.0.0.1:0".parse().unwrap()),
-        ];
-        let bound = bind(&listen).unwrap();
+        let bound = bind(&wanted.api).unwrap();
         let addresses = bound.addresses.clone();
         let server =
-            Server::start(bound, handle, Secret::new(TOKEN.into()), token_for_reads).unwrap();
+            Server::start_with(bound, handle, Secret::new(TOKEN.into()), &wanted, times).unwrap();
         Self {
             addresses,
             dir,
             hold,
-            _server: server,
+            server,
             _runtime: runtime,
         }
+    }
+
+    pub(crate) fn reload(&self) {
+        self.server.reload();
     }
 
     pub(crate) fn ask(&self, tcp: bool, request: Request<String>) -> (StatusCode, Value) {
@@ -124,7 +130,7 @@ impl Daemon {
         self.ask(
             true,
             Request::get(path)
-                .header("host", "x")
+                .header("host", "localhost")
                 .body(String::new())
                 .unwrap(),
         )
@@ -134,7 +140,7 @@ impl Daemon {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("host", "x");
+            .header("host", "localhost");
         self.ask(false, request.body(body.to_string()).unwrap())
     }
 }
@@ -311,7 +317,7 @@ fn over_tcp_reading_is_open_and_changing_takes_the_token() {
     let daemon = Daemon::start("token");
     assert_eq!(daemon.get("/api/v1/status").0, StatusCode::OK);
     let post = |token: Option<&str>| {
-        let mut request = Request::post("/api/v1/apply").header("host", "x");
+        let mut request = Request::post("/api/v1/apply").header("host", "localhost");
         if let Some(token) = token {
             request = request.header("authorization", token);
         }
@@ -339,7 +345,11 @@ fn over_tcp_reading_is_open_and_changing_takes_the_token() {
 
 #[test]
 fn where_reading_takes_the_token_only_whether_it_lives_is_reported_without() {
-    let daemon = Daemon::start_with("reads", true);
+    let daemon = Daemon::start_with(
+        "reads",
+        |config| config.api_settings.token_for_reads = true,
+        Times::default(),
+    );
     for path in ["/api/v1/status", "/api/v1/export", "/metrics"] {
         let (status, problem) = daemon.get(path);
         assert_eq!(
@@ -348,7 +358,7 @@ fn where_reading_takes_the_token_only_whether_it_lives_is_reported_without() {
             "{path}"
         );
         let with = Request::get(path)
-            .header("host", "x")
+            .header("host", "localhost")
             .header("authorization", format!("Bearer {TOKEN}"));
         let (status, _) = daemon.ask(true, with.body(String::new()).unwrap());
         assert_eq!(status, StatusCode::OK, "{path}");

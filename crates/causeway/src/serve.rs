@@ -214,6 +214,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         .build();
     let main = main.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let mut stop = main.block_on(async { Signals::new() })?;
+    let mut hangup = main.block_on(async { catch(SignalKind::hangup()) })?;
     let runtime = start_runtime(config)?;
     check_pins(config, runtime.core_count())?;
     let notices = Notices::default();
@@ -228,8 +229,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     for open in config.open_api() {
         tracing::warn!("{open}");
     }
-    let for_reads = config.api_settings.token_for_reads;
-    let server = api::Server::start(bound, handle.clone(), token, for_reads)?;
+    let server = api::Server::start(bound, handle.clone(), token, config)?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
         let announced =
@@ -237,7 +237,12 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         announced.await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
-        if let Some(why) = watch(&runtime, &notices, &log.lost(), &handle, &mut stop).await {
+        let lost = log.lost();
+        let ended = tokio::select! {
+            ended = watch(&runtime, &notices, &lost, &handle, &mut stop) => ended,
+            () = reload(&mut hangup, &server) => None,
+        };
+        if let Some(why) = ended {
             // What hangs on that core would hold up a stop in order. All that was acknowledged as
             // stable is.
             return Err(Problem::new(Code::Internal, why).hint(
@@ -265,6 +270,19 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     Ok(())
 }
 
+fn catch(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Problem> {
+    signal(kind).map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+/// SIGHUP: what can be read again is.
+async fn reload(hangup: &mut tokio::signal::unix::Signal, server: &api::Server) {
+    while hangup.recv().await.is_some() {
+        tracing::info!("SIGHUP: the certificate is read again");
+        server.reload();
+    }
+    std::future::pending().await
+}
+
 /// The signals that end a process in order.
 pub(crate) struct Signals {
     terminate: tokio::signal::unix::Signal,
@@ -273,8 +291,6 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn new() -> Result<Self, Problem> {
-        let catch =
-            |kind| signal(kind).map_err(|error| Problem::new(Code::Internal, error.to_string()));
         Ok(Self {
             terminate: catch(SignalKind::terminate())?,
             interrupt: catch(SignalKind::interrupt())?,

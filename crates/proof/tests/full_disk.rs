@@ -128,7 +128,8 @@ async fn login(core: &CoreHandle, daemon: &Daemon) -> Host {
 fn metrics(site: &Site) -> Result<String, String> {
     let ask = || -> std::io::Result<String> {
         let mut socket = UnixStream::connect(site.path("api.sock"))?;
-        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: san\r\nConnection: close\r\n\r\n")?;
+        socket
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut text = String::new();
         socket.read_to_string(&mut text)?;
         Ok(text)

@@ -46,7 +46,7 @@ fn start(name: &str) -> (Daemon, Client) {
 fn metrics(daemon: &Daemon) -> BTreeMap<String, f64> {
     let mut stream = UnixStream::connect(daemon.path("api.sock")).unwrap();
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();

@@ -62,7 +62,7 @@ fn request(place: &Place, (method, path, body): &(&str, &str, Value), query: &st
     let mut stream = UnixStream::connect(place.path("data/api.sock")).unwrap();
     let body = body.to_string();
     let head = format!(
-        "{method} /api/v1/{path}{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "{method} /api/v1/{path}{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream

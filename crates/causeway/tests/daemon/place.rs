@@ -114,7 +114,7 @@ impl Place {
         let address = address.strip_prefix("http://").unwrap();
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -210,7 +210,8 @@ impl Daemon {
         self.send(Signal::CONT);
     }
 
-    fn send(&self, signal: Signal) {
+    /// Sends a signal that does not end it.
+    pub(crate) fn send(&self, signal: Signal) {
         let child = self.child.as_ref().unwrap();
         kill_process(Pid::from_child(child), signal).unwrap();
     }
