@@ -54,6 +54,8 @@ mod stall;
 mod state_files;
 mod store;
 mod tls;
+mod tokens;
+mod users;
 
 pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};

@@ -36,6 +36,8 @@ pub(crate) fn router(handle: Handle, gate: Arc<Gate>) -> Router {
     paths()
         .into_router()
         .merge(crate::login::paths(Arc::clone(&gate)))
+        .merge(crate::users::paths(Arc::clone(&gate)))
+        .merge(crate::tokens::paths(Arc::clone(&gate)))
         .route("/api/{*path}", any(nowhere))
         .fallback(crate::browser::answer)
         .method_not_allowed_fallback(not_so)
