@@ -69,6 +69,10 @@ pub use tls::CERTIFICATE_FILE;
 pub const SECRET_FILES: [&str; 4] = [TOKEN_FILE, store::FILE, FIRST_PASSWORD_FILE, tls::KEY_FILE];
 
 #[cfg(test)]
+mod login_test;
+#[cfg(test)]
 mod test;
 #[cfg(test)]
 mod test_browser;
+#[cfg(test)]
+mod tls_test;

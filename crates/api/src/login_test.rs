@@ -1,0 +1,297 @@
+//! Logins, users and tokens over real sockets.
+
+use crate::accept::Times;
+use crate::test::{Daemon, TOKEN};
+use http_body_util::BodyExt;
+use hyper::{HeaderMap, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+
+pub(crate) const NEW: &str = "another long password";
+
+/// A cookie and the CSRF token of its session.
+#[derive(Clone, Debug)]
+pub(crate) struct Entered {
+    pub(crate) cookie: String,
+    pub(crate) csrf: String,
+}
+
+/// An answer with its headers.
+pub(crate) struct Said {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Said {
+    pub(crate) fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn cookie(&self) -> String {
+        let header = self.headers["set-cookie"].to_str().unwrap();
+        header.split(';').next().unwrap().to_owned()
+    }
+}
+
+/// A request over TCP with these headers.
+pub(crate) fn ask(
+    daemon: &Daemon,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> Said {
+    let mut request = Request::builder().method(method).uri(path);
+    let mut all = vec![("host", "localhost"), ("content-type", "application/json")];
+    all.retain(|(name, _)| !headers.iter().any(|(given, _)| given == name));
+    for (name, value) in all.iter().chain(headers) {
+        request = request.header(*name, *value);
+    }
+    let text = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let request = request.body(text).unwrap();
+    let at = daemon.addresses[1]
+        .strip_prefix("http://")
+        .unwrap()
+        .to_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async move {
+        let stream = tokio::net::TcpStream::connect(at).await.unwrap();
+        let made = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = made.unwrap();
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Said {
+            status: parts.status,
+            headers: parts.headers,
+            body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        }
+    })
+}
+
+pub(crate) fn login(daemon: &Daemon, user: &str, password: &str) -> Said {
+    let body = json!({ "user": user, "password": password });
+    ask(daemon, ("POST", "/api/v1/login"), &[], &body)
+}
+
+pub(crate) fn enter(daemon: &Daemon, user: &str, password: &str) -> Entered {
+    let said = login(daemon, user, password);
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    Entered {
+        cookie: said.cookie(),
+        csrf: said.body["csrf"].as_str().unwrap().to_owned(),
+    }
+}
+
+/// A request of a session.
+pub(crate) fn of(daemon: &Daemon, who: &Entered, what: (&str, &str), body: &Value) -> Said {
+    let headers = [
+        ("cookie", who.cookie.as_str()),
+        ("x-causeway-csrf", &who.csrf),
+    ];
+    ask(daemon, what, &headers, body)
+}
+
+pub(crate) fn first_password(daemon: &Daemon) -> String {
+    let path = daemon.dir.join("state/first-password");
+    std::fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+/// A user of this role, made through the socket, with the password [`NEW`].
+pub(crate) fn make(daemon: &Daemon, name: &str, role: &str) {
+    let body = json!({ "name": name, "role": role, "password": NEW });
+    let (status, made) = daemon.send("POST", "/api/v1/users", &body);
+    assert_eq!(status, StatusCode::OK, "{made}");
+}
+
+#[test]
+fn the_first_password_opens_one_door_only_until_it_is_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    let daemon = Daemon::start("first");
+    for name in ["first-password", "accounts.json"] {
+        let found = std::fs::metadata(daemon.dir.join("state").join(name)).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let first = first_password(&daemon);
+    let said = login(&daemon, "admin", &first);
+    assert_eq!(said.body["must_change"], true);
+    let admin = enter(&daemon, "admin", &first);
+    for (method, path) in [
+        ("GET", "/api/v1/luns"),
+        ("GET", "/api/v1/users"),
+        ("POST", "/api/v1/luns"),
+    ] {
+        let said = of(&daemon, &admin, (method, path), &json!({}));
+        assert_eq!(
+            (said.status, said.code()),
+            (StatusCode::FORBIDDEN, "CWY5024"),
+            "{path}"
+        );
+    }
+    let change = |old: &str, new: &str| {
+        let body = json!({ "old": old, "new": new });
+        of(&daemon, &admin, ("PUT", "/api/v1/me/password"), &body)
+    };
+    assert_eq!(change("wrong wrong wrong", NEW).code(), "CWY5020");
+    assert_eq!(change(&first, "short").code(), "CWY5023");
+    assert_eq!(change(&first, &first).code(), "CWY5023");
+    let said = change(&first, NEW);
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    assert!(!daemon.dir.join("state/first-password").exists());
+    let me = of(&daemon, &admin, ("GET", "/api/v1/me"), &Value::Null);
+    assert_eq!(
+        me.status,
+        StatusCode::UNAUTHORIZED,
+        "the old session is over"
+    );
+    let now = Entered {
+        cookie: said.cookie(),
+        csrf: said.body["csrf"].as_str().unwrap().to_owned(),
+    };
+    let me = of(&daemon, &now, ("GET", "/api/v1/me"), &Value::Null);
+    assert_eq!(
+        me.body,
+        json!({ "name": "admin", "role": "admin", "via": "session", "csrf": now.csrf, "must_change": false })
+    );
+    assert_eq!(
+        of(&daemon, &now, ("GET", "/api/v1/users"), &Value::Null).status,
+        StatusCode::OK
+    );
+    assert_eq!(login(&daemon, "admin", &first).code(), "CWY5020");
+}
+
+#[test]
+fn who_asks_is_known_by_how_they_came() {
+    let daemon = Daemon::start("me");
+    let (_, me) = daemon.send("GET", "/api/v1/me", &Value::Null);
+    assert_eq!(
+        (&me["role"], &me["via"]),
+        (&json!("admin"), &json!("socket"))
+    );
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let me = ask(&daemon, ("GET", "/api/v1/me"), &headers, &Value::Null).body;
+    assert_eq!(
+        (&me["name"], &me["via"]),
+        (&json!("api.token"), &json!("token_file"))
+    );
+    let nobody = ask(&daemon, ("GET", "/api/v1/me"), &[], &Value::Null);
+    assert_eq!(
+        (nobody.status, nobody.code()),
+        (StatusCode::UNAUTHORIZED, "CWY5002")
+    );
+}
+
+#[test]
+fn users_are_made_changed_and_deleted_and_survive_a_restart() {
+    let daemon = Daemon::start("users");
+    make(&daemon, "eve", "viewer");
+    let (status, problem) = daemon.send(
+        "POST",
+        "/api/v1/users",
+        &json!({ "name": "Eve", "role": "viewer", "password": NEW }),
+    );
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::CONFLICT, &json!("CWY3002"))
+    );
+    let (status, problem) = daemon.send(
+        "POST",
+        "/api/v1/users",
+        &json!({ "name": "x", "role": "viewer", "password": "short" }),
+    );
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (422, &json!("CWY5023"))
+    );
+    let eve = enter(&daemon, "eve", NEW);
+    let (_, after) = daemon.send("PATCH", "/api/v1/users/eve", &json!({ "role": "operator" }));
+    assert_eq!(after["role"], "operator");
+    let me = of(&daemon, &eve, ("GET", "/api/v1/me"), &Value::Null).body;
+    assert_eq!(me["role"], "operator", "at once");
+    let (status, _) = daemon.send("DELETE", "/api/v1/users/eve?dry_run=true", &Value::Null);
+    assert_eq!(status, StatusCode::OK);
+    let (status, problem) = daemon.send("DELETE", "/api/v1/users/admin", &Value::Null);
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::CONFLICT, &json!("CWY5025"))
+    );
+    let (_, users) = daemon.send("GET", "/api/v1/users", &Value::Null);
+    assert_eq!(users.as_array().unwrap().len(), 2);
+    assert!(!users.to_string().contains("argon2"), "{users}");
+    let stored = std::fs::read(daemon.dir.join("state/accounts.json")).unwrap();
+    let stored = accounts::Document::read(&stored).unwrap();
+    assert_eq!(stored.user("eve").unwrap().role, accounts::Role::Operator);
+    daemon.send("DELETE", "/api/v1/users/eve", &Value::Null);
+    let (status, _) = daemon.send("GET", "/api/v1/users/eve", &Value::Null);
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    let me = of(&daemon, &eve, ("GET", "/api/v1/me"), &Value::Null);
+    assert_eq!(me.status, StatusCode::UNAUTHORIZED);
+}
+
+#[test]
+fn a_token_is_shown_once_works_by_its_role_and_not_after_its_deletion() {
+    let daemon = Daemon::start("tokens");
+    let body = json!({ "name": "backup", "role": "operator", "days": 7 });
+    let (status, made) = daemon.send("POST", "/api/v1/tokens", &body);
+    assert_eq!(status, StatusCode::OK, "{made}");
+    let (id, token) = (
+        made["id"].as_str().unwrap(),
+        made["token"].as_str().unwrap(),
+    );
+    let stored = std::fs::read_to_string(daemon.dir.join("state/accounts.json")).unwrap();
+    assert!(!stored.contains(token));
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str())];
+    let lun = json!({ "name": "m", "size": "2G" });
+    let said = ask(&daemon, ("POST", "/api/v1/luns"), &headers, &lun);
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    let path = format!("/api/v1/tokens/{id}");
+    let (_, shown) = daemon.send("GET", &path, &Value::Null);
+    assert!(shown["last_use"].is_string(), "{shown}");
+    assert!(shown.get("token").is_none(), "{shown}");
+    assert_eq!(daemon.send("DELETE", &path, &Value::Null).0, StatusCode::OK);
+    let said = ask(&daemon, ("GET", "/api/v1/luns"), &headers, &Value::Null);
+    assert_eq!(
+        said.status,
+        StatusCode::UNAUTHORIZED,
+        "also where nobody needs one"
+    );
+    for bad in [
+        json!({ "name": "x", "role": "viewer", "days": 0 }),
+        json!({ "name": "x", "role": "viewer", "expires": "tomorrow" }),
+        json!({ "name": "x", "role": "viewer", "expires": "2020-01-01T00:00:00.000Z" }),
+        json!({ "name": "a b", "role": "viewer" }),
+    ] {
+        let (status, _) = daemon.send("POST", "/api/v1/tokens", &bad);
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+}
+
+#[test]
+fn a_damaged_file_of_accounts_is_not_written_over_and_the_socket_works() {
+    let damage = |config: &mut manifest::config::Config| {
+        std::fs::create_dir_all(&config.state_dir).unwrap();
+        std::fs::write(config.state_dir.join("accounts.json"), "{").unwrap();
+    };
+    let daemon = Daemon::start_with("damaged", damage, Times::default());
+    let said = login(&daemon, "admin", "whatever it was");
+    assert_eq!((said.status.as_u16(), said.code()), (503, "CWY5031"));
+    let body = json!({ "name": "eve", "role": "admin", "password": NEW });
+    let (status, problem) = daemon.send("POST", "/api/v1/users", &body);
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (503, &json!("CWY5031"))
+    );
+    let (status, _) = daemon.send("GET", "/api/v1/luns", &Value::Null);
+    assert_eq!(status, StatusCode::OK);
+    let stored = std::fs::read_to_string(daemon.dir.join("state/accounts.json")).unwrap();
+    assert_eq!(stored, "{");
+}
