@@ -69,6 +69,8 @@ pub use tls::CERTIFICATE_FILE;
 pub const SECRET_FILES: [&str; 4] = [TOKEN_FILE, store::FILE, FIRST_PASSWORD_FILE, tls::KEY_FILE];
 
 #[cfg(test)]
+mod attack_test;
+#[cfg(test)]
 mod login_test;
 #[cfg(test)]
 mod test;
