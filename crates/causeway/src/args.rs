@@ -1,6 +1,6 @@
 //! What the arguments of several commands have in common.
 
-use crate::client::Client;
+use crate::client::{Client, Proofs};
 use crate::completion::{BLOCK_SIZES, BOOLEANS, CompletedArgument, Kind};
 use crate::output::Format;
 use crate::storage_args::StorageArgs;
@@ -15,7 +15,7 @@ pub(crate) const API_DEFAULT: &str = "unix:/run/causeway/api.sock";
 // Options of every command. (A doc comment would stand in every command's help.)
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// The daemon's API: unix:PATH or http://HOST:PORT
+    /// The daemon's API: unix:PATH, http://HOST:PORT or https://HOST:PORT
     #[arg(
         long,
         global = true,
@@ -38,6 +38,29 @@ pub(crate) struct Common {
     )]
     pub(crate) token_file: Option<PathBuf>,
 
+    /// File with the certificates that are believed over https: the daemon's own, or its authority's
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        env = "CAUSEWAY_CA",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// SHA-256 fingerprint of the certificate that is believed over https, as the daemon's log shows
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        env = "CAUSEWAY_FINGERPRINT",
+        value_name = "HEX",
+        hide_env_values = true,
+        conflicts_with = "ca"
+    )]
+    pub(crate) fingerprint: Option<String>,
+
     /// Form of the output: a table for people, or the API's JSON document
     #[arg(short, long, global = true, help_heading = "Options of every command", value_enum, default_value_t = Format::Table, value_name = "FORM")]
     pub(crate) output: Format,
@@ -59,7 +82,12 @@ pub(crate) struct Common {
 impl Common {
     /// A client of the daemon that is named.
     pub(crate) fn client(&self) -> Result<Client, Problem> {
-        Client::new(&self.api, self.token_file.as_deref())
+        let proofs = Proofs {
+            token_file: self.token_file.as_deref(),
+            ca: self.ca.as_deref(),
+            fingerprint: self.fingerprint.as_deref(),
+        };
+        Client::new(&self.api, &proofs)
     }
 }
 

@@ -1,5 +1,6 @@
-//! The daemon's API from outside: one request at a time over a unix socket or TCP.
+//! The daemon's API from outside: one request at a time over a unix socket, TCP or TLS.
 
+use crate::trust;
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, header};
@@ -7,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -15,6 +17,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// How long to wait for a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -25,9 +29,22 @@ const CHANGE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// How long to wait for the answer to a question.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
+#[derive(Debug)]
 enum Address {
     Unix(PathBuf),
     Tcp(String),
+    Https(String),
+}
+
+/// How a client proves who it is, and whom it believes.
+#[derive(Default)]
+pub(crate) struct Proofs<'a> {
+    /// A file with a token.
+    pub(crate) token_file: Option<&'a Path>,
+    /// Certificates that are believed over https.
+    pub(crate) ca: Option<&'a Path>,
+    /// The certificate that is believed over https.
+    pub(crate) fingerprint: Option<&'a str>,
 }
 
 /// A client of one daemon.
@@ -35,6 +52,7 @@ pub(crate) struct Client {
     shown: String,
     address: Address,
     token: Option<Secret>,
+    connector: Option<TlsConnector>,
     runtime: Runtime,
     /// How long to wait for anything, where that is less than usual.
     patience: Duration,
@@ -42,13 +60,17 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of the daemon at `address`.
-    pub(crate) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, Problem> {
+    pub(crate) fn new(address: &str, proofs: &Proofs<'_>) -> Result<Self, Problem> {
         let parsed = parse(address).ok_or_else(|| {
             let detail = format!("\"{address}\" is no API address");
             Problem::new(Code::BadRequest, detail)
-                .hint("write --api unix:PATH or --api http://HOST:PORT (or set CAUSEWAY_API)")
+                .hint("write --api unix:PATH, http://HOST:PORT or https://HOST:PORT (or set CAUSEWAY_API)")
         })?;
-        let token = token_file.map(read_token).transpose()?;
+        let token = proofs.token_file.map(read_token).transpose()?;
+        let connector = match &parsed {
+            Address::Https(_) => Some(trust::connector(proofs.ca, proofs.fingerprint)?),
+            Address::Unix(_) | Address::Tcp(_) => None,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -57,6 +79,7 @@ impl Client {
             shown: address.to_owned(),
             address: parsed,
             token,
+            connector,
             runtime,
             patience: Duration::MAX,
         })
@@ -80,6 +103,10 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Problem> {
+        let host = match &self.address {
+            Address::Unix(_) => "localhost",
+            Address::Tcp(at) | Address::Https(at) => at,
+        };
         let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
         let answer = self.send_text(method, path, text)?;
         serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
@@ -95,7 +122,7 @@ impl Client {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::HOST, "causeway")
+            .header(header::HOST, host)
             .header(header::CONTENT_TYPE, "application/json");
         if let Some(token) = self.token.as_ref().and_then(Secret::reveal_text) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -120,6 +147,11 @@ impl Client {
                 let stream = self.in_time(TcpStream::connect(at.as_str())).await?;
                 self.talk(stream, request).await?
             }
+            Address::Https(at) => {
+                let stream = self.in_time(TcpStream::connect(at.as_str())).await?;
+                let stream = self.encrypt(at, stream).await?;
+                self.talk(stream, request).await?
+            }
         };
         let status = response.status();
         let body = response.into_body().collect().await;
@@ -130,6 +162,28 @@ impl Client {
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(problem),
             Err(error) => Err(self.not_ours(&error)),
+        }
+    }
+
+    /// The connection under TLS, with the daemon and nobody else.
+    async fn encrypt(&self, at: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, Problem> {
+        let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
+        let name = ServerName::try_from(host).map_err(|error| self.unreachable(&error))?;
+        let Some(connector) = &self.connector else {
+            return Err(Problem::new(Code::Internal, "no one to believe"));
+        };
+        let limit = CONNECT_TIME_MAX.min(self.patience);
+        match tokio::time::timeout(limit, connector.connect(name, stream)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => {
+                let detail = format!("{}: {error}", self.shown);
+                Err(Problem::new(Code::CertificateUnknown, detail))
+            }
+            Err(_) => Err(self.unreachable(&format!("no TLS within {limit:?}"))),
         }
     }
 
@@ -183,7 +237,7 @@ impl Client {
         let (path, me) = (path.display(), rustix::process::geteuid().as_raw());
         let owner = match &self.address {
             Address::Unix(path) => std::fs::metadata(path).ok(),
-            Address::Tcp(_) => None,
+            Address::Tcp(_) | Address::Https(_) => None,
         };
         let whose = match owner.map(|it| std::os::unix::fs::MetadataExt::uid(&it)) {
             Some(uid) => format!("{path} is user {uid}'s"),
@@ -191,8 +245,9 @@ impl Client {
             None => format!("{path} cannot be inspected"),
         };
         problem.hint(format!(
-            "{whose}, and this is user {me}: only the daemon's user and root may open the socket. Repeat with sudo, or as the \
-             daemon's user (sudo -u causeway causeway ...); over TCP reading takes no permission: --api http://127.0.0.1:8480"
+            "{whose}, and this is user {me}: only root, the daemon's user and the group causeway may open the socket. \
+             Repeat with sudo, or as the daemon's user (sudo -u causeway causeway ...); over TCP reading takes no \
+             permission: --api http://127.0.0.1:8480"
         ))
     }
 
@@ -210,10 +265,14 @@ fn parse(address: &str) -> Option<Address> {
     if let Some(path) = address.strip_prefix("unix:") {
         return (!path.is_empty()).then(|| Address::Unix(PathBuf::from(path)));
     }
-    let at = address.strip_prefix("http://")?.trim_end_matches('/');
+    let (kind, at): (fn(String) -> Address, &str) = match address.strip_prefix("https://") {
+        Some(at) => (Address::Https, at),
+        None => (Address::Tcp, address.strip_prefix("http://")?),
+    };
+    let at = at.trim_end_matches('/');
     let (host, port) = at.rsplit_once(':')?;
     let good = !host.is_empty() && port.parse::<u16>().is_ok();
-    good.then(|| Address::Tcp(at.to_owned()))
+    good.then(|| kind(at.to_owned()))
 }
 
 fn read_token(file: &Path) -> Result<Secret, Problem> {
@@ -253,12 +312,18 @@ mod test {
         ] {
             assert!(matches!(parse(good), Some(Address::Tcp(_))), "{good}");
         }
+        let tls = parse("https://san-a:8443");
+        assert!(
+            matches!(&tls, Some(Address::Https(at)) if at == "san-a:8443"),
+            "{tls:?}"
+        );
         for bad in [
             "",
             "unix:",
             "127.0.0.1:8480",
             "http://san-a",
-            "https://san-a:80",
+            "https://san-a",
+            "ftp://san-a:80",
             "http://:80",
         ] {
             assert!(parse(bad).is_none(), "{bad}");

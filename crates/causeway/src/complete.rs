@@ -7,7 +7,7 @@
 
 use crate::args::API_DEFAULT;
 use crate::cli;
-use crate::client::Client;
+use crate::client::{Client, Proofs};
 use crate::completion::Kind;
 use crate::parse;
 use clap::Command;
@@ -121,7 +121,7 @@ type Word = (String, Option<String>);
 
 /// What the daemon answers, where it does in time.
 fn asked<T: DeserializeOwned>(path: &str) -> Option<T> {
-    let client = Client::new(&address(), None).ok()?;
+    let client = Client::new(&address(), &Proofs::default()).ok()?;
     client
         .within(ANSWER_MAX)
         .get(&format!("/api/v1/{path}"))

@@ -30,6 +30,7 @@ mod reference;
 mod secret_file;
 mod serve;
 mod storage_args;
+mod trust;
 
 use cli::Command;
 use manifest::code::Exit;

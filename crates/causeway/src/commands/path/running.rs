@@ -1,6 +1,6 @@
 //! Asking the programs that run.
 
-use crate::client::Client;
+use crate::client::{Client, Proofs};
 use crate::paths_api::directory;
 use host::view::{
     ExplainedView, PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer,
@@ -37,7 +37,7 @@ fn ask<T: DeserializeOwned>(
 ) -> Result<Vec<T>, Problem> {
     let mut answers = Vec::new();
     for socket in sockets() {
-        let client = Client::new(&format!("unix:{}", socket.display()), None)?;
+        let client = Client::new(&format!("unix:{}", socket.display()), &Proofs::default())?;
         match client.send(method.clone(), path, document) {
             Ok(answer) => answers.push(answer),
             Err(problem) if problem.code == Code::Unreachable => {
