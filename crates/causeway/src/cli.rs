@@ -17,7 +17,9 @@ use crate::commands::session::{self, SessionVerb};
 use crate::commands::share::{self, ShareVerb};
 use crate::commands::state::{self, StateVerb};
 use crate::commands::target::{self, TargetVerb};
+use crate::commands::token::{self, TokenVerb};
 use crate::commands::top::{self, TopFlags};
+use crate::commands::user::{self, UserVerb};
 use crate::commands::{apply, explain, pool_check, status};
 use crate::completion::CompletedArgument;
 use crate::output::Output;
@@ -131,6 +133,16 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: JournalVerb,
     },
+    /// Users: who may log in to the page and the API
+    User {
+        #[command(subcommand)]
+        verb: UserVerb,
+    },
+    /// Tokens: what programs send instead of a password
+    Token {
+        #[command(subcommand)]
+        verb: TokenVerb,
+    },
     /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
@@ -196,6 +208,8 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     share::COMPLETED,
     state::COMPLETED,
     target::COMPLETED,
+    token::COMPLETED,
+    user::COMPLETED,
 ];
 
 impl Command {
@@ -223,6 +237,8 @@ impl Command {
             Self::Pool { verb } => pool::run(&context()?, verb),
             Self::State { verb } => state::run(&context()?, verb),
             Self::Journal { verb } => journal::run(&context()?, verb),
+            Self::User { verb } => user::run(&context()?, verb),
+            Self::Token { verb } => token::run(&context()?, verb),
             Self::Doctor(flags) => doctor::run(common, flags, output),
             Self::Lab { verb } => lab::run(verb, output),
             Self::Apply { file, prune } => apply::apply(&context()?, file, *prune),

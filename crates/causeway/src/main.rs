@@ -24,6 +24,7 @@ mod notify;
 mod open;
 mod output;
 mod parse;
+mod password;
 mod paths_api;
 #[cfg(test)]
 mod reference;

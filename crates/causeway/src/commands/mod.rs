@@ -22,4 +22,6 @@ pub(crate) mod share;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod target;
+pub(crate) mod token;
 pub(crate) mod top;
+pub(crate) mod user;

@@ -1,0 +1,107 @@
+//! `causeway token ...`: what programs send instead of a password.
+
+use super::context::{Context, object_path};
+use super::user::{ROLES, gone, send};
+use crate::args::Deleted;
+use crate::completion::{Kind, CompletedArgument};
+use crate::output::table;
+use clap::Subcommand;
+use hyper::Method;
+use manifest::problem::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What may stand where.
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["token", "create"], "role", Kind::Words(ROLES)),
+    (&["token", "delete"], "name", Kind::Name("token")),
+];
+
+/// What programs may send.
+#[derive(Subcommand, Debug)]
+pub(crate) enum TokenVerb {
+    /// Make a token; it is shown once, and kept by nobody
+    #[command(alias = "add")]
+    Create {
+        /// What it is for
+        name: String,
+        /// viewer reads, operator changes objects, admin changes users and tokens as well
+        #[arg(long)]
+        role: String,
+        /// In how many days it ends [default: never]
+        #[arg(long, conflicts_with = "expires")]
+        days: Option<u64>,
+        /// When it ends, as in 2027-01-31T00:00:00.000Z
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List tokens, and when each was used last
+    #[command(alias = "list")]
+    Ls,
+    /// Remove a token, by its name or its id; it works no more
+    #[command(alias = "rm")]
+    Delete(Deleted),
+}
+
+/// A token as the API shows it.
+#[derive(Serialize, Deserialize)]
+struct TokenView {
+    id: String,
+    name: String,
+    role: String,
+    created_by: String,
+    created: String,
+    expires: Option<String>,
+    has_ended: bool,
+    last_use: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &TokenVerb) -> Result<(), Problem> {
+    match verb {
+        TokenVerb::Create {
+            name,
+            role,
+            days,
+            expires,
+        } => {
+            let body = json!({ "name": name, "role": role, "days": days, "expires": expires });
+            let made: TokenView = send(context, Method::POST, "/api/v1/tokens", &body)?;
+            context.output.show(&made, |made| match &made.token {
+                Some(token) => format!("{token}\n"),
+                None => format!("token {} can be made\n", made.name),
+            });
+            Ok(())
+        }
+        TokenVerb::Ls => {
+            let tokens: Vec<TokenView> = context.client.get("/api/v1/tokens")?;
+            context.output.show(&tokens, |tokens| list(tokens));
+            Ok(())
+        }
+        TokenVerb::Delete(deleted) => {
+            let tokens: Vec<TokenView> = context.client.get("/api/v1/tokens")?;
+            let found = tokens.iter().find(|it| it.name == deleted.name);
+            let id = found.map_or(&deleted.name, |it| &it.id);
+            gone(context, &object_path("token", id), "token", deleted)
+        }
+    }
+}
+
+fn list(tokens: &[TokenView]) -> String {
+    let or = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
+    let row = |token: &TokenView| {
+        let mut expires = or(&token.expires, "never");
+        if token.has_ended {
+            expires.push_str(" (ended)");
+        }
+        let last = or(&token.last_use, "never");
+        let (id, name, role) = (token.id.clone(), token.name.clone(), token.role.clone());
+        vec![id, name, role, token.created_by.clone(), expires, last]
+    };
+    let rows: Vec<Vec<String>> = tokens.iter().map(row).collect();
+    table(
+        &["ID", "NAME", "ROLE", "MADE BY", "EXPIRES", "LAST USE"],
+        &rows,
+    )
+}

@@ -1,0 +1,225 @@
+//! `causeway user ...`: who may log in to the page and the API.
+
+use super::context::{Context, object_path};
+use crate::args::{Deleted, Named};
+use crate::completion::{BOOLEANS, Kind, CompletedArgument};
+use crate::output::{print, properties, table};
+use crate::password::new_password;
+use clap::{Args, Subcommand};
+use hyper::Method;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::PathBuf;
+
+pub(crate) const ROLES: &[&str] = &["viewer", "operator", "admin"];
+
+/// What may stand where.
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["user", "show"], "name", Kind::Name("user")),
+    (&["user", "set"], "name", Kind::Name("user")),
+    (&["user", "delete"], "name", Kind::Name("user")),
+    (&["user", "create"], "role", Kind::Words(ROLES)),
+    (&["user", "set"], "role", Kind::Words(ROLES)),
+    (&["user", "set"], "enabled", Kind::Words(BOOLEANS)),
+];
+
+/// Who may log in.
+#[derive(Subcommand, Debug)]
+pub(crate) enum UserVerb {
+    /// Make a user; the password is asked for, or read from a file
+    #[command(alias = "add")]
+    Create {
+        /// Their name
+        name: String,
+        /// viewer reads, operator changes objects, admin changes users and tokens as well
+        #[arg(long)]
+        role: String,
+        /// File with the password, at least 12 characters; - is standard input
+        #[arg(long, value_name = "FILE")]
+        password_file: Option<PathBuf>,
+        /// They have to change the password at the first login
+        #[arg(long)]
+        must_change: bool,
+    },
+    /// List users
+    #[command(alias = "list")]
+    Ls,
+    /// Show all of a user
+    Show(Named),
+    /// Change role or password, or whether they may log in; a new password ends their sessions
+    Set(UserSet),
+    /// Remove a user; their sessions end
+    #[command(alias = "rm")]
+    Delete(Deleted),
+}
+
+/// What of a user shall change.
+#[derive(Args, Debug)]
+pub(crate) struct UserSet {
+    /// Who
+    name: String,
+    /// viewer, operator or admin
+    #[arg(long)]
+    role: Option<String>,
+    /// They may log in
+    #[arg(long, value_name = "BOOL")]
+    enabled: Option<bool>,
+    /// Ask for a new password
+    #[arg(long, conflicts_with = "password_file")]
+    password: bool,
+    /// File with the new password; - is standard input
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// They have to change it at the next login
+    #[arg(long)]
+    must_change: bool,
+}
+
+/// A user as the API shows them.
+#[derive(Serialize, Deserialize)]
+struct UserView {
+    name: String,
+    role: String,
+    enabled: bool,
+    must_change: bool,
+    created: String,
+    password_set: String,
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &UserVerb) -> Result<(), Problem> {
+    match verb {
+        UserVerb::Create {
+            name,
+            role,
+            password_file,
+            must_change,
+        } => {
+            let password = new_password(name, password_file.as_deref())?;
+            let body = json!({
+                "name": name,
+                "role": role,
+                "password": password.reveal_text(),
+                "must_change": must_change,
+            });
+            let made: UserView = send(context, Method::POST, "/api/v1/users", &body)?;
+            context.output.show(&made, page);
+            Ok(())
+        }
+        UserVerb::Ls => {
+            let users: Vec<UserView> = context.client.get("/api/v1/users")?;
+            context.output.show(&users, |users| list(users));
+            Ok(())
+        }
+        UserVerb::Show(Named { name }) => {
+            let user: UserView = context.client.get(&object_path("user", name))?;
+            context.output.show(&user, page);
+            Ok(())
+        }
+        UserVerb::Set(set) => change(context, set),
+        UserVerb::Delete(deleted) => {
+            let path = object_path("user", &deleted.name);
+            gone(context, &path, "user", deleted)
+        }
+    }
+}
+
+fn change(context: &Context<'_>, set: &UserSet) -> Result<(), Problem> {
+    let mut body = serde_json::Map::new();
+    if let Some(role) = &set.role {
+        body.insert("role".to_owned(), json!(role));
+    }
+    if let Some(enabled) = set.enabled {
+        body.insert("enabled".to_owned(), json!(enabled));
+    }
+    let has_password = set.password || set.password_file.is_some();
+    if has_password {
+        let password = new_password(&set.name, set.password_file.as_deref())?;
+        body.insert("password".to_owned(), json!(password.reveal_text()));
+        body.insert("must_change".to_owned(), json!(set.must_change));
+    } else if set.must_change {
+        let detail = "--must-change goes with a new password";
+        return Err(
+            Problem::new(Code::CommandLine, detail).hint("add --password or --password-file FILE")
+        );
+    }
+    if body.is_empty() {
+        let detail = "nothing to change was named";
+        return Err(Problem::new(Code::CommandLine, detail)
+            .hint("name some of --role, --enabled, --password, --password-file"));
+    }
+    let path = object_path("user", &set.name);
+    let user: UserView = send(context, Method::PATCH, &path, &body)?;
+    context.output.show(&user, page);
+    Ok(())
+}
+
+/// Asks for a change, or with --dry-run whether it can be made.
+pub(crate) fn send<T: serde::de::DeserializeOwned>(
+    context: &Context<'_>,
+    method: Method,
+    path: &str,
+    body: &impl Serialize,
+) -> Result<T, Problem> {
+    let dry_run = context.is_dry_run();
+    let path = format!("{path}?dry_run={dry_run}");
+    context.client.send(method, &path, body)
+}
+
+/// Deletes what is at `path`.
+pub(crate) fn gone(
+    context: &Context<'_>,
+    path: &str,
+    noun: &str,
+    deleted: &Deleted,
+) -> Result<(), Problem> {
+    let name = &deleted.name;
+    let said = match send::<()>(context, Method::DELETE, path, &()) {
+        Err(problem) if problem.code == Code::NotFound && deleted.if_exists => {
+            format!("there is no {noun} \"{name}\"")
+        }
+        Err(problem) => return Err(problem),
+        Ok(()) if context.is_dry_run() => format!("{noun} {name} can be deleted"),
+        Ok(()) => format!("{noun} {name} deleted"),
+    };
+    if context.output.is_json() {
+        context.output.show(&(), |()| String::new());
+    } else {
+        print(&format!("{said}\n"));
+    }
+    Ok(())
+}
+
+fn state(user: &UserView) -> &'static str {
+    match (user.enabled, user.must_change) {
+        (false, _) => "disabled",
+        (true, true) => "has to change the password",
+        (true, false) => "",
+    }
+}
+
+fn list(users: &[UserView]) -> String {
+    let row = |user: &UserView| {
+        let state = state(user).to_owned();
+        vec![
+            user.name.clone(),
+            user.role.clone(),
+            user.password_set.clone(),
+            state,
+        ]
+    };
+    let rows: Vec<Vec<String>> = users.iter().map(row).collect();
+    table(&["NAME", "ROLE", "PASSWORD SET", "STATE"], &rows)
+}
+
+fn page(user: &UserView) -> String {
+    properties(&[
+        ("name", user.name.clone()),
+        ("role", user.role.clone()),
+        ("may log in", user.enabled.to_string()),
+        ("must change the password", user.must_change.to_string()),
+        ("made", user.created.clone()),
+        ("password set", user.password_set.clone()),
+    ])
+}
