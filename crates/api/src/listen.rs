@@ -1,9 +1,9 @@
 //! Listening: sockets before anyone serves them.
 
+use controller::Reached;
 use manifest::code::Code;
 use manifest::config::ApiAddress;
 use manifest::problem::Problem;
-use controller::Reached;
 use rustix::fs::{Gid, chown};
 use std::ffi::OsString;
 use std::fs::Permissions;

@@ -1,9 +1,9 @@
 //! Small files of the state directory, which the controller's core reads and writes.
 
+use controller::{Controller, Handle};
 use env::durable;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use controller::{Controller, Handle};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
