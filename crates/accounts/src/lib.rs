@@ -1,4 +1,5 @@
-//! Who may use the API: users with passwords, tokens, cookie sessions, and the throttling of logins.
+//! Who may use the API: users with passwords, tokens, cookie sessions, and slow logins for whoever
+//! guesses.
 //!
 //! **Contract.** Time and random bytes come in, decisions go out; nothing here touches a clock, a
 //! file, a socket or a thread. The one costly thing is [`password::verify`] (and

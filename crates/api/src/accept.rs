@@ -5,7 +5,7 @@
 //! [`Times`]; heads and bodies are bounded in bytes. Each connection is a task: a slow client holds
 //! up nobody.
 
-use crate::peer::{From, Peer};
+use crate::peer::{Peer, PeerAddress};
 use crate::places::{Place, Places};
 use crate::stall::Stalling;
 use axum::Router;
@@ -93,7 +93,7 @@ impl Listener {
                 let (stream, peer) = socket.accept().await?;
                 stream.set_nodelay(true)?;
                 let local = stream.local_addr()?;
-                let (from, is_tls) = (From::Network { peer, local }, *is_tls);
+                let (from, is_tls) = (PeerAddress::Network { peer, local }, *is_tls);
                 Ok((Stream::Tcp { stream, is_tls }, Peer { from, is_tls }))
             }
         }
@@ -101,7 +101,7 @@ impl Listener {
 }
 
 /// Who opened a unix socket, as the kernel says.
-fn local(stream: &UnixStream, group: Option<u32>) -> io::Result<From> {
+fn local(stream: &UnixStream, group: Option<u32>) -> io::Result<PeerAddress> {
     let who = stream.peer_cred()?;
     let user = who.uid();
     // A kernel that does not say the other groups says the first one.
@@ -109,7 +109,7 @@ fn local(stream: &UnixStream, group: Option<u32>) -> io::Result<From> {
     let is_member = group.is_some_and(|it| who.gid() == it || others().contains(&it));
     let own = rustix::process::geteuid().as_raw();
     let is_trusted = user == 0 || user == own || is_member;
-    Ok(From::Local { user, is_trusted })
+    Ok(PeerAddress::Local { user, is_trusted })
 }
 
 /// Takes connections until the server stops, and waits for those that are served.

@@ -309,7 +309,7 @@ fn brute_force_becomes_slow_and_says_when_to_come_again() {
         .parse()
         .unwrap();
     assert!((1..=31).contains(&wait), "{wait}");
-    // The right one waits as well: else guesses could be told from it.
+    // The right one waits as well: else a guess would show by its answer.
     assert_eq!(login(&daemon, "op", NEW).code(), "CWY5021");
 }
 

@@ -9,7 +9,7 @@ use crate::answer::problem_response;
 use crate::body;
 use crate::origin;
 use crate::outside::now;
-use crate::peer::{From, Peer};
+use crate::peer::{Peer, PeerAddress};
 use crate::store::Store;
 use accounts::{Principal, Role, Via};
 use axum::extract::{ConnectInfo, Request, State};
@@ -129,7 +129,7 @@ impl Gate {
             let detail = "a request that came through no connection";
             return Err(Problem::new(Code::Internal, detail));
         };
-        if matches!(peer.from, From::Network { .. }) {
+        if matches!(peer.from, PeerAddress::Network { .. }) {
             origin::check(request, &self.names)?;
         }
         let caller = self.identify(&request.headers, peer)?;
@@ -172,7 +172,7 @@ impl Gate {
                 Problem::new(Code::TokenNeeded, detail)
             });
         }
-        if let From::Local { user, is_trusted } = peer.from
+        if let PeerAddress::Local { user, is_trusted } = peer.from
             && is_trusted
         {
             let name = format!("uid:{user}");

@@ -60,7 +60,7 @@ mod users;
 pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};
 pub use listen::{Bound, bind, bind_what_can_be};
-pub use peer::{From, Peer};
+pub use peer::{Peer, PeerAddress};
 pub use server::Server;
 pub use store::FIRST_PASSWORD_FILE;
 pub use tls::CERTIFICATE_FILE;

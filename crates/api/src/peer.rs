@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// Where it is.
-    pub from: From,
+    pub from: PeerAddress,
     /// It is encrypted.
     pub is_tls: bool,
 }
 
 /// Where the other end is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum From {
+pub enum PeerAddress {
     /// On this machine, through the unix socket.
     Local {
         /// The system's user that opened it.
@@ -35,8 +35,8 @@ impl Peer {
     /// It came over a loopback address: it is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         match &self.from {
-            From::Local { .. } => false,
-            From::Network { peer, local } => [peer, local]
+            PeerAddress::Local { .. } => false,
+            PeerAddress::Network { peer, local } => [peer, local]
                 .into_iter()
                 .all(|at| at.ip().to_canonical().is_loopback()),
         }
@@ -45,8 +45,8 @@ impl Peer {
     /// For whom its failed logins count.
     pub(crate) fn source(&self) -> Source {
         match &self.from {
-            From::Local { .. } => Source::Local,
-            From::Network { peer, .. } => peer.ip().into(),
+            PeerAddress::Local { .. } => Source::Local,
+            PeerAddress::Network { peer, .. } => peer.ip().into(),
         }
     }
 }

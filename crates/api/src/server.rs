@@ -60,8 +60,8 @@ struct Shared {
 }
 
 impl Server {
-    /// Serves the bound sockets on a thread of its own. The accounts are open and the certificate is
-    /// there when it returns.
+    /// Serves the bound sockets on a thread of its own. When it returns the accounts are open and
+    /// the certificate is there.
     ///
     /// # Errors
     /// The thread cannot be had, or files of the state directory neither be read nor made.

@@ -148,8 +148,8 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// The files of the certificate of our own, which is made where there is none; `names` are names and
-/// addresses of the node.
+/// The files of the certificate of our own, which is made where there is none; `names` are names
+/// and addresses of the node.
 ///
 /// # Errors
 /// They cannot be made.

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, read};
 use crate::auth::Gate;
 use crate::outside::{now, random};
-use crate::users::is_dry_run;
+use crate::users::{is_dry_run, time};
 use accounts::{Accounts, Edit, Principal, Role, Token, new_token};
 use axum::Router;
 use axum::body::Body;
@@ -11,10 +11,9 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::routing::get;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use manifest::time::{parse, rfc3339};
+use manifest::time::parse;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use units::WallClock;
 
 type TheGate = State<Arc<Gate>>;
 
@@ -23,11 +22,6 @@ pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
         .route("/api/v1/tokens", get(tokens).post(create_token))
         .route("/api/v1/tokens/{id}", get(token).delete(delete_token))
         .with_state(gate)
-}
-
-/// Seconds since 1970 as RFC 3339 has them.
-pub(crate) fn time(seconds: u64) -> String {
-    rfc3339(WallClock(seconds.saturating_mul(1_000_000_000)))
 }
 
 /// A token, without what its holder sends.

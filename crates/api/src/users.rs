@@ -3,7 +3,6 @@
 use crate::answer::{Answer, Switches};
 use crate::auth::Gate;
 use crate::body::read_quietly;
-use crate::tokens::time;
 use accounts::{Document, Edit, PasswordHash, Role, User, password};
 use axum::Router;
 use axum::body::Bytes;
@@ -11,8 +10,10 @@ use axum::extract::{Path, RawQuery, State};
 use axum::routing::get;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
+use manifest::time::rfc3339;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use units::WallClock;
 
 type TheGate = State<Arc<Gate>>;
 
@@ -24,6 +25,11 @@ pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
             get(user).patch(set_user).delete(delete_user),
         )
         .with_state(gate)
+}
+
+/// Seconds since 1970 as RFC 3339 has them.
+pub(crate) fn time(seconds: u64) -> String {
+    rfc3339(WallClock(seconds.saturating_mul(1_000_000_000)))
 }
 
 /// A user, without anything secret.

@@ -38,7 +38,8 @@ pub(crate) struct Common {
     )]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// File with the certificates that are believed over https: the daemon's own, or its authority's
+    /// File with the certificates that are believed over https: the daemon's own, or its
+    /// authority's
     #[arg(
         long,
         global = true,
@@ -49,7 +50,8 @@ pub(crate) struct Common {
     )]
     pub(crate) ca: Option<PathBuf>,
 
-    /// SHA-256 fingerprint of the certificate that is believed over https, as the daemon's log shows
+    /// SHA-256 fingerprint of the certificate that is believed over https, as the daemon's log
+    /// shows
     #[arg(
         long,
         global = true,
