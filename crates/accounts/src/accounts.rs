@@ -46,7 +46,7 @@ pub struct Attempt {
 
 /// A login that went well.
 pub struct LoggedIn {
-    /// Who.
+    /// The user, and how they proved it.
     pub principal: Principal,
     /// They must change their password before anything else.
     pub must_change: bool,
@@ -56,7 +56,7 @@ pub struct LoggedIn {
 
 /// Somebody whose cookie is known.
 pub struct Known {
-    /// Who.
+    /// The user, and how they proved it.
     pub principal: Principal,
     /// They must change their password before anything else.
     pub must_change: bool,

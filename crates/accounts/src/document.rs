@@ -39,7 +39,7 @@ pub struct User {
 pub struct Token {
     /// By which it is listed and deleted.
     pub id: String,
-    /// What it is for.
+    /// As people know it: "prometheus", "backup of vm01".
     pub name: String,
     /// What it allows.
     pub role: Role,
@@ -59,7 +59,7 @@ pub struct Token {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// [`SCHEMA`].
+    /// [`SCHEMA`], or what a newer program wrote.
     pub schema: u32,
     /// In the order of their names.
     pub users: Vec<User>,

@@ -1,10 +1,11 @@
 //! Who asks.
 
 use crate::Role;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How somebody proved who they are.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
     /// They opened the unix socket.

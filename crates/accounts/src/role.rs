@@ -1,11 +1,14 @@
 //! What somebody may do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A role. Each may do what the ones before it may.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Reads all but users and tokens.

@@ -38,6 +38,14 @@ const FREE: &[&str] = &[
 /// What only admins see and change.
 const OF_ADMINS: &[&str] = &["users", "tokens", "settings"];
 
+/// The description of the interface, which is the same at every node.
+const DESCRIPTION: &[&str] = &[
+    "/api/v1/",
+    "/api/v1/openapi.json",
+    "/api/v1/explorer.js",
+    "/api/v1/explorer.css",
+];
+
 /// It only asks.
 pub(crate) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
@@ -47,6 +55,9 @@ pub(crate) fn reads(method: &Method) -> bool {
 pub(crate) fn need(method: &Method, path: &str) -> Need {
     let reads = reads(method);
     let of_role = |least, free| Need::Role { least, free };
+    if reads && DESCRIPTION.contains(&path) {
+        return Need::Nothing;
+    }
     let Some(rest) = path.strip_prefix("/api/") else {
         return match (reads, path) {
             (true, "/metrics") => of_role(Role::Viewer, true),
@@ -105,7 +116,8 @@ mod test {
             ("HEAD", "/api/v1/luns/a", "free"),
             ("GET", "/api/v1/lunsx", "viewer"),
             ("GET", "/api/v1/events", "viewer"),
-            ("GET", "/api/v1/", "viewer"),
+            ("GET", "/api/v1/", "nothing"),
+            ("GET", "/api/v1/openapi.json", "nothing"),
             ("GET", "/api/v2/luns", "viewer"),
             ("PATCH", "/api/v1/luns/a", "operator"),
             ("OPTIONS", "/api/v1/luns/a", "operator"),

@@ -103,7 +103,7 @@ fn csrf_of_the_login_a_form_of_another_page_cannot_log_anybody_in() {
 fn fixation_a_login_never_keeps_the_cookie_that_the_browser_had() {
     let daemon = Daemon::start("fixation");
     make(&daemon, "op", "operator");
-    let planted = format!("causeway_session={}", "ab".repeat(32));
+    let planted = format!("causeway-session={}", "ab".repeat(32));
     let body = json!({ "user": "op", "password": NEW });
     let said = ask(
         &daemon,
@@ -149,8 +149,12 @@ fn traversal_a_path_that_climbs_reaches_no_file_and_no_other_object() {
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
         );
         let answer = raw(&daemon, request.as_bytes());
-        assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
+        // What is none of the API's paths is the page, whatever it is called.
+        let is_page = answer.contains("<!doctype html>") || answer.contains("make build");
+        let is_nothing = answer.starts_with("HTTP/1.1 404 ");
+        assert!(is_page || is_nothing, "{path}: {answer}");
         assert!(!answer.contains("root:"), "{answer}");
+        assert!(!answer.contains(TOKEN), "{answer}");
     }
     for name in ["../eve", "a/b", "..", "a\0b"] {
         let body = json!({ "name": name, "role": "viewer", "password": NEW });
@@ -473,7 +477,7 @@ fn secrets_that_were_sent_are_in_no_error_answer() {
     }
     let bearer = [
         ("authorization", "Bearer hunter2"),
-        ("cookie", "causeway_session=hunter2"),
+        ("cookie", "causeway-session=hunter2"),
     ];
     let said = ask(&daemon, LUN, &bearer, &lun("a"));
     assert!(!said.body.to_string().contains("hunter2"), "{}", said.body);

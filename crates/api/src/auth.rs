@@ -30,7 +30,7 @@ use std::time::Duration;
 pub const TOKEN_FILE: &str = "api.token";
 
 /// The cookie of a session.
-pub(crate) const COOKIE: &str = "causeway_session";
+pub(crate) const COOKIE: &str = "causeway-session";
 
 /// What changes of a session with a cookie bring along.
 const CSRF_HEADER: &str = "x-causeway-csrf";

@@ -49,6 +49,7 @@ mod places;
 mod reference;
 mod repeated;
 mod routes;
+mod secret_body;
 mod server;
 mod stall;
 mod state_files;

@@ -2,47 +2,92 @@
 
 use crate::answer::{Answer, problem_response};
 use crate::auth::{COOKIE, Caller, Gate};
-use crate::body::read_quietly;
+use crate::describe::{Operation, Paths, Reply, Schemas};
 use crate::outside::{now, random};
 use crate::peer::Peer;
+use crate::secret_body::SecretBody;
 use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Extension, State};
+use axum::extract::{ConnectInfo, Extension};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-type TheGate = State<Arc<Gate>>;
+type TheGate = Extension<Arc<Gate>>;
 
-pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
-    Router::new()
-        .route("/api/v1/login", post(login))
-        .route("/api/v1/logout", post(logout))
-        .route("/api/v1/me", get(me))
-        .route("/api/v1/me/password", put(set_password))
-        .with_state(gate)
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .post(
+            "/api/v1/login",
+            "`user` and `password`: opens a session with a cookie",
+            login,
+        )
+        .post("/api/v1/logout", "ends the session", logout)
+        .get("/api/v1/me", "who asks: `name`, `role`, `via`, `csrf`", me)
+        .put(
+            "/api/v1/me/password",
+            "`old` and `new`; all sessions of the user end, and a new one begins",
+            set_password,
+        )
 }
 
-#[derive(Deserialize)]
+/// An answer that opens or ends a session of a browser.
+struct WithCookie<T>(Response, PhantomData<T>);
+
+impl<T> WithCookie<T> {
+    fn new(response: Response) -> Self {
+        Self(response, PhantomData)
+    }
+}
+
+impl<T> IntoResponse for WithCookie<T> {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl<T: JsonSchema> Reply for WithCookie<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<T>::describe(operation, schemas);
+        operation.heads(200, "Set-Cookie", "The session, or its end.");
+        operation.fails(&[
+            Code::LoginFailed,
+            Code::LoginThrottled,
+            Code::PasswordRule,
+            Code::NotFound,
+            Code::AccountsDamaged,
+            Code::StateNotSaved,
+        ]);
+    }
+}
+
+/// Who logs in.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
+    /// The user's name.
     user: String,
+    /// It is nowhere stored.
+    #[schemars(with = "String")]
     password: Secret,
 }
 
 /// The answer to a login.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Entered {
+    /// Who logged in.
     user: String,
+    /// What that user may do.
     role: Role,
+    /// What changes of this session send as `X-Causeway-CSRF`.
     csrf: String,
+    /// The password must be changed before anything else.
     must_change: bool,
 }
 
@@ -112,15 +157,15 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn login(
-    State(gate): TheGate,
+    Extension(gate): TheGate,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Extension(before): Extension<Caller>,
     headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+    body: SecretBody<Login>,
+) -> WithCookie<Entered> {
     let run = async {
         is_json(&headers)?;
-        let Login { user, password } = read_quietly(&body, "\"user\" and \"password\"")?;
+        let Login { user, password } = body.read("\"user\" and \"password\"")?;
         let done = verify(&gate, &user, password, peer.source()).await?;
         // The session that the browser had ends: what knew its cookie is not logged in by this.
         if let Some((cookie, _)) = &before.session {
@@ -129,10 +174,10 @@ async fn login(
         tracing::info!(user = done.principal.name, "logged in");
         Ok::<_, Refused>(done)
     };
-    match run.await {
+    WithCookie::new(match run.await {
         Ok(done) => entered(&done.principal, done.must_change, &done.opened, peer.is_tls),
         Err(refused) => refused.into_response(),
-    }
+    })
 }
 
 /// A whole login: counted, verified, and a new session opened.
@@ -154,10 +199,10 @@ async fn verify(
 }
 
 async fn logout(
-    State(gate): TheGate,
+    Extension(gate): TheGate,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Extension(caller): Extension<Caller>,
-) -> Response {
+) -> WithCookie<()> {
     if let Some((cookie, _)) = &caller.session {
         gate.store.lock().logout(cookie);
     }
@@ -165,21 +210,26 @@ async fn logout(
     if let Some(gone) = cookie(&Secret::default(), peer.is_tls, Duration::ZERO) {
         response.headers_mut().insert(header::SET_COOKIE, gone);
     }
-    response
+    WithCookie::new(response)
 }
 
 /// Who asks.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Me {
+    /// The name of the user or the token.
     name: String,
+    /// What they may do.
     role: Role,
+    /// How they proved who they are.
     via: Via,
+    /// What changes of this session send as `X-Causeway-CSRF`.
     #[serde(skip_serializing_if = "Option::is_none")]
     csrf: Option<String>,
+    /// The password must be changed before anything else.
     must_change: bool,
 }
 
-async fn me(Extension(caller): Extension<Caller>) -> Response {
+async fn me(Extension(caller): Extension<Caller>) -> Answer<Me> {
     let csrf = caller.session.as_ref();
     let csrf = csrf
         .and_then(|(_, csrf)| csrf.reveal_text())
@@ -193,30 +243,34 @@ async fn me(Extension(caller): Extension<Caller>) -> Response {
         csrf,
         must_change,
     }))
-    .into_response()
 }
 
-#[derive(Deserialize)]
+/// A change of one's own password.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewPassword {
+    /// The one that is in force.
+    #[schemars(with = "String")]
     old: Secret,
+    /// The one that is wanted.
+    #[schemars(with = "String")]
     new: Secret,
 }
 
 /// All sessions of the user end, and a new one begins.
 async fn set_password(
-    State(gate): TheGate,
+    Extension(gate): TheGate,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Extension(caller): Extension<Caller>,
-    body: Bytes,
-) -> Response {
+    body: SecretBody<NewPassword>,
+) -> WithCookie<Entered> {
     let name = caller.principal.name.clone();
     let run = async {
         if caller.session.is_none() {
             let detail = "only a user who has logged in has a password";
             return Err(Problem::new(Code::BadRequest, detail).into());
         }
-        let NewPassword { old, new } = read_quietly(&body, "\"old\" and \"new\"")?;
+        let NewPassword { old, new } = body.read("\"old\" and \"new\"")?;
         password::check(&name, &new)?;
         if old == new {
             let detail = "the new password is the old one";
@@ -237,8 +291,8 @@ async fn set_password(
         let opened = gate.store.lock().open_session(&name, now(), &mut random);
         opened.ok_or_else(|| Refused::from(Problem::not_found("user", &name)))
     };
-    match run.await {
+    WithCookie::new(match run.await {
         Ok(opened) => entered(&caller.principal, false, &opened, peer.is_tls),
         Err(refused) => Refused::into_response(refused),
-    }
+    })
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 /// The other end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Where it is.
+    /// The address, or the user of the system that opened the socket.
     pub from: PeerAddress,
     /// It is encrypted.
     pub is_tls: bool,

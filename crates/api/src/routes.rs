@@ -12,7 +12,7 @@ use crate::metrics;
 use crate::nowhere::{not_so, nowhere};
 use crate::parts::{Change, DryRun, Named, Wanted, Whole};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
 use controller::Handle;
@@ -35,12 +35,10 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 pub(crate) fn router(handle: Handle, gate: Arc<Gate>) -> Router {
     paths()
         .into_router()
-        .merge(crate::login::paths(Arc::clone(&gate)))
-        .merge(crate::users::paths(Arc::clone(&gate)))
-        .merge(crate::tokens::paths(Arc::clone(&gate)))
         .route("/api/{*path}", any(nowhere))
         .fallback(crate::browser::answer)
         .method_not_allowed_fallback(not_so)
+        .layer(Extension(Arc::clone(&gate)))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
         .layer(from_fn_with_state(gate, auth::check))
@@ -114,6 +112,9 @@ pub(super) fn paths() -> Paths {
         .with(crate::objects::paths)
         .with(crate::connecting::paths)
         .with(crate::generations::paths)
+        .with(crate::login::paths)
+        .with(crate::users::paths)
+        .with(crate::tokens::paths)
 }
 
 async fn healthz() -> Text {

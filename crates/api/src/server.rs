@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 /// How long a stop waits for requests that are being answered.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// How soon an address that cannot be had is tried again, and files are looked at.
+/// How soon an address that cannot be had is tried again, and files are checked.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How often the uses of tokens are stored.
@@ -297,7 +297,7 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     for socket in bound.sockets {
         begin(&mut serving, socket, &front, shared);
     }
-    let beside = async {
+    let upkeep = async {
         tokio::join!(
             follow_files(service.certificate.as_deref(), &shared.reload),
             store_uses(service.gate.as_deref())
@@ -324,7 +324,7 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     };
     tokio::select! {
         () = until_stopped(shared.stopped.clone()) => {}
-        _ = beside => {}
+        _ = upkeep => {}
         () = retry => {}
     }
     if let Some(gate) = &service.gate {

@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Whose token it is.
+    /// The principal that holds this token, where it is one that is in force; notes the use.
     pub(crate) fn token(&self, secret: &Secret, at: Moment) -> Option<accounts::Principal> {
         self.lock().token(secret, at)
     }

@@ -1,5 +1,6 @@
 //! The page and what it needs, over real sockets.
 
+use crate::accept::Times;
 use crate::test::Daemon;
 use controller::test_support::lab;
 use hyper::{Request, StatusCode};
@@ -7,7 +8,11 @@ use serde_json::json;
 
 #[test]
 fn browsers_get_the_page_and_programs_get_problems() {
-    let daemon = Daemon::start_with("page", true);
+    let daemon = Daemon::start_with(
+        "page",
+        |config| config.api_settings.token_for_reads = true,
+        Times::default(),
+    );
     // Built or not, what answers is the page: without a token, and never with figures.
     for path in ["/", "/luns/a%2Fb", "/nothing-like-it"] {
         let (status, body) = daemon.get(path);
@@ -30,10 +35,12 @@ fn browsers_get_the_page_and_programs_get_problems() {
             "{path}"
         );
     }
-    let post = Request::post("/luns").header("host", "x");
-    let (status, _) = daemon.ask(true, post.body(String::new()).unwrap());
-    assert_eq!(status, StatusCode::NOT_FOUND);
-    let (status, problem) = daemon.send("GET", "/", &json!(null));
+    let post = Request::post("/luns").header("host", "localhost");
+    let (status, problem) = daemon.ask(true, post.body(String::new()).unwrap());
+    let found = (status, &problem["code"]);
+    assert_eq!(found, (StatusCode::UNAUTHORIZED, &json!("CWY5002")));
+    // The page takes no changes, whoever asks.
+    let (status, problem) = daemon.send("POST", "/luns", &json!(null));
     let found = (status, &problem["code"]);
     assert_eq!(found, (StatusCode::NOT_FOUND, &json!("CWY5004")));
 }

@@ -1,43 +1,75 @@
 //! `tokens`: what programs send instead of a password.
 
-use crate::answer::{Answer, read};
+use crate::answer::Answer;
 use crate::auth::Gate;
+use crate::describe::Paths;
+use crate::list::Columns;
+use crate::listing::{Listed, Listing, Row};
 use crate::outside::{now, random};
-use crate::users::{is_dry_run, time};
+use crate::parts::{Named, Wanted};
+use crate::secret_body::AccountChange;
+use crate::users::time;
 use accounts::{Accounts, Edit, Principal, Role, Token, new_token};
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Extension, Path, RawQuery, State};
-use axum::routing::get;
+use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::time::parse;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-type TheGate = State<Arc<Gate>>;
+type TheGate = Extension<Arc<Gate>>;
 
-pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
-    Router::new()
-        .route("/api/v1/tokens", get(tokens).post(create_token))
-        .route("/api/v1/tokens/{id}", get(token).delete(delete_token))
-        .with_state(gate)
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .get("/api/v1/tokens", "what programs log in with", tokens)
+        .post(
+            "/api/v1/tokens",
+            "makes a token: this answer has it, and no other",
+            create_token,
+        )
+        .get("/api/v1/tokens/{id}", "one token", token)
+        .delete("/api/v1/tokens/{id}", "ends it for good", delete_token)
 }
 
 /// A token, without what its holder sends.
-#[derive(Serialize)]
-struct TokenView {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TokenView {
+    /// By which it is shown and ended.
     id: String,
+    /// What it is for.
     name: String,
+    /// What its holder may do.
     role: Role,
+    /// Who made it.
     created_by: String,
+    /// When it was made (RFC 3339).
     created: String,
+    /// When it ends (RFC 3339); `null`: never.
     expires: Option<String>,
+    /// That time is over.
     has_ended: bool,
+    /// When it was used last (RFC 3339).
     last_use: Option<String>,
     /// What its holder sends: in the answer to its making only.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+}
+
+impl Row for TokenView {
+    const COLUMNS: Columns = Columns {
+        known: &[
+            "id",
+            "name",
+            "role",
+            "created_by",
+            "created",
+            "expires",
+            "has_ended",
+            "last_use",
+        ],
+        key: "id",
+    };
 }
 
 fn view(accounts: &Accounts, token: &Token) -> TokenView {
@@ -61,25 +93,28 @@ fn find(accounts: &Accounts, id: &str) -> Result<TokenView, Problem> {
     token.ok_or_else(|| Problem::not_found("token", id))
 }
 
-async fn tokens(State(gate): TheGate) -> Answer<Vec<TokenView>> {
+async fn tokens(Extension(gate): TheGate, listing: Listing<TokenView>) -> Listed<TokenView> {
     let list = || {
         gate.store.whole()?;
         let accounts = gate.store.lock();
         let tokens = accounts.document().tokens.iter();
         Ok(tokens.map(|token| view(&accounts, token)).collect())
     };
-    Answer(list())
+    listing.show(list())
 }
 
-async fn token(State(gate): TheGate, Path(id): Path<String>) -> Answer<TokenView> {
+async fn token(Extension(gate): TheGate, Named(id): Named) -> Answer<TokenView> {
     let found = gate.store.whole();
     Answer(found.and_then(|()| find(&gate.store.lock(), &id)))
 }
 
-#[derive(Deserialize)]
+/// A token that is wanted.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewToken {
+    /// What it is for.
     name: String,
+    /// What its holder may do.
     role: Role,
     /// When it ends, as RFC 3339 has it.
     expires: Option<String>,
@@ -107,14 +142,12 @@ impl NewToken {
 }
 
 async fn create_token(
-    State(gate): TheGate,
+    Extension(gate): TheGate,
     Extension(principal): Extension<Principal>,
-    RawQuery(query): RawQuery,
-    body: Body,
+    change: AccountChange,
+    Wanted(wanted): Wanted<NewToken>,
 ) -> Answer<TokenView> {
     let run = async {
-        let dry_run = is_dry_run(query.as_deref())?;
-        let wanted: NewToken = read(body).await?;
         let made = new_token(&mut random);
         let edit = Edit::CreateToken {
             id: made.id.clone(),
@@ -124,27 +157,26 @@ async fn create_token(
             hash: made.hash,
             created_by: principal.name,
         };
-        let after = gate.store.change(&edit, dry_run).await?;
+        let after = gate.store.change(&edit, change.dry_run).await?;
         let mut answer = find(&Accounts::new(after), &made.id)?;
         answer.token = made
             .secret
             .reveal_text()
             .map(str::to_owned)
-            .filter(|_| !dry_run);
+            .filter(|_| !change.dry_run);
         Ok(answer)
     };
     Answer(run.await)
 }
 
 async fn delete_token(
-    State(gate): TheGate,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    Extension(gate): TheGate,
+    Named(id): Named,
+    change: AccountChange,
 ) -> Answer<()> {
     let run = async {
-        let dry_run = is_dry_run(query.as_deref())?;
         let edit = Edit::DeleteToken { id };
-        gate.store.change(&edit, dry_run).await.map(|_| ())
+        gate.store.change(&edit, change.dry_run).await.map(|_| ())
     };
     Answer(run.await)
 }

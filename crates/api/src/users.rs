@@ -1,30 +1,35 @@
 //! `users`: who may log in.
 
-use crate::answer::{Answer, Switches};
+use crate::answer::Answer;
 use crate::auth::Gate;
-use crate::body::read_quietly;
+use crate::describe::Paths;
+use crate::list::Columns;
+use crate::listing::{Listed, Listing, Row};
+use crate::parts::Named;
+use crate::secret_body::{AccountChange, SecretBody};
 use accounts::{Document, Edit, PasswordHash, Role, User, password};
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
-use axum::routing::get;
+use axum::extract::Extension;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::time::rfc3339;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use units::WallClock;
 
-type TheGate = State<Arc<Gate>>;
+type TheGate = Extension<Arc<Gate>>;
 
-pub(super) fn paths<S>(gate: Arc<Gate>) -> Router<S> {
-    Router::new()
-        .route("/api/v1/users", get(users).post(create_user))
-        .route(
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .get("/api/v1/users", "who may log in", users)
+        .post("/api/v1/users", "makes a user", create_user)
+        .get("/api/v1/users/{name}", "one user", user)
+        .patch(
             "/api/v1/users/{name}",
-            get(user).patch(set_user).delete(delete_user),
+            "changes role, password, or whether the user may log in",
+            set_user,
         )
-        .with_state(gate)
+        .delete("/api/v1/users/{name}", "deletes the user", delete_user)
 }
 
 /// Seconds since 1970 as RFC 3339 has them.
@@ -33,14 +38,27 @@ pub(crate) fn time(seconds: u64) -> String {
 }
 
 /// A user, without anything secret.
-#[derive(Serialize)]
-struct UserView {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UserView {
+    /// By which the user logs in.
     name: String,
+    /// What the user may do.
     role: Role,
+    /// May log in.
     enabled: bool,
+    /// The password must be changed before anything else.
     must_change: bool,
+    /// When the user was made (RFC 3339).
     created: String,
+    /// When the password was set (RFC 3339).
     password_set: String,
+}
+
+impl Row for UserView {
+    const COLUMNS: Columns = Columns {
+        known: &["name", "role", "enabled", "must_change", "created"],
+        key: "name",
+    };
 }
 
 fn view(user: &User) -> UserView {
@@ -59,7 +77,7 @@ fn find(document: &Document, name: &str) -> Result<UserView, Problem> {
     user.ok_or_else(|| Problem::not_found("user", name))
 }
 
-async fn users(State(gate): TheGate) -> Answer<Vec<UserView>> {
+async fn users(Extension(gate): TheGate, listing: Listing<UserView>) -> Listed<UserView> {
     let list = || {
         gate.store.whole()?;
         Ok(gate
@@ -71,27 +89,28 @@ async fn users(State(gate): TheGate) -> Answer<Vec<UserView>> {
             .map(view)
             .collect())
     };
-    Answer(list())
+    listing.show(list())
 }
 
-async fn user(State(gate): TheGate, Path(name): Path<String>) -> Answer<UserView> {
+async fn user(Extension(gate): TheGate, Named(name): Named) -> Answer<UserView> {
     let found = gate.store.whole();
     Answer(found.and_then(|()| find(gate.store.lock().document(), &name)))
 }
 
-#[derive(Deserialize)]
+/// A user that is wanted.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUser {
+    /// By which the user logs in.
     name: String,
+    /// What the user may do.
     role: Role,
+    /// 12 characters at least; only a hash of it is stored.
+    #[schemars(with = "String")]
     password: Secret,
+    /// The user must change it at the first login.
     #[serde(default)]
     must_change: bool,
-}
-
-/// The switches of a change; `force` is taken as everywhere, and changes nothing here.
-pub(crate) fn is_dry_run(query: Option<&str>) -> Result<bool, Problem> {
-    Ok(Switches::read(query, &["dry_run", "force"])?.on("dry_run"))
 }
 
 async fn hash(gate: &Gate, name: &str, password: Secret) -> Result<PasswordHash, Problem> {
@@ -100,45 +119,49 @@ async fn hash(gate: &Gate, name: &str, password: Secret) -> Result<PasswordHash,
 }
 
 async fn create_user(
-    State(gate): TheGate,
-    RawQuery(query): RawQuery,
-    body: Bytes,
+    Extension(gate): TheGate,
+    change: AccountChange,
+    body: SecretBody<NewUser>,
 ) -> Answer<UserView> {
     let run = async {
-        let dry_run = is_dry_run(query.as_deref())?;
         let fields = "\"name\", \"role\" (viewer, operator, admin), \"password\", and may have \"must_change\"";
-        let new: NewUser = read_quietly(&body, fields)?;
+        let new: NewUser = body.read(fields)?;
         let edit = Edit::CreateUser {
             hash: hash(&gate, &new.name, new.password).await?,
             name: new.name.clone(),
             role: new.role,
             must_change: new.must_change,
         };
-        find(&gate.store.change(&edit, dry_run).await?, &new.name)
+        find(&gate.store.change(&edit, change.dry_run).await?, &new.name)
     };
     Answer(run.await)
 }
 
-#[derive(Deserialize)]
+/// What is changed of a user.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetUser {
+    /// What the user may do.
     role: Option<Role>,
+    /// May log in.
     enabled: Option<bool>,
+    /// 12 characters at least; only a hash of it is stored.
+    #[schemars(with = "Option<String>")]
     password: Option<Secret>,
+    /// The user must change it at the next login.
     #[serde(default)]
     must_change: bool,
 }
 
 async fn set_user(
-    State(gate): TheGate,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-    body: Bytes,
+    Extension(gate): TheGate,
+    Named(name): Named,
+    change: AccountChange,
+    body: SecretBody<SetUser>,
 ) -> Answer<UserView> {
     let run = async {
-        let dry_run = is_dry_run(query.as_deref())?;
         let fields = "some of \"role\", \"enabled\", \"password\", and with it \"must_change\"";
-        let wanted: SetUser = read_quietly(&body, fields)?;
+        let wanted: SetUser = body.read(fields)?;
         let password = match wanted.password {
             Some(new) => Some((hash(&gate, &name, new).await?, wanted.must_change)),
             None => None,
@@ -149,20 +172,19 @@ async fn set_user(
             enabled: wanted.enabled,
             password,
         };
-        find(&gate.store.change(&edit, dry_run).await?, &name)
+        find(&gate.store.change(&edit, change.dry_run).await?, &name)
     };
     Answer(run.await)
 }
 
 async fn delete_user(
-    State(gate): TheGate,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
+    Extension(gate): TheGate,
+    Named(name): Named,
+    change: AccountChange,
 ) -> Answer<()> {
     let run = async {
-        let dry_run = is_dry_run(query.as_deref())?;
         let edit = Edit::DeleteUser { name };
-        gate.store.change(&edit, dry_run).await.map(|_| ())
+        gate.store.change(&edit, change.dry_run).await.map(|_| ())
     };
     Answer(run.await)
 }

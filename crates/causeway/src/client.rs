@@ -39,7 +39,7 @@ enum Address {
 /// How a client proves who it is, and whom it believes.
 #[derive(Default)]
 pub(crate) struct Proofs<'a> {
-    /// A file with a token.
+    /// What `--token-file` names: the secret never stands in argv.
     pub(crate) token_file: Option<&'a Path>,
     /// Certificates that are believed over https.
     pub(crate) ca: Option<&'a Path>,
@@ -103,10 +103,6 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Problem> {
-        let host = match &self.address {
-            Address::Unix(_) => "localhost",
-            Address::Tcp(at) | Address::Https(at) => at,
-        };
         let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
         let answer = self.send_text(method, path, text)?;
         serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
@@ -119,6 +115,10 @@ impl Client {
         path: &str,
         text: String,
     ) -> Result<Bytes, Problem> {
+        let host = match &self.address {
+            Address::Unix(_) => "localhost",
+            Address::Tcp(at) | Address::Https(at) => at,
+        };
         let mut request = Request::builder()
             .method(method)
             .uri(path)

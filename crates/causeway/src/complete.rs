@@ -273,7 +273,9 @@ mod test {
         ("share create", &[LUN]),
         ("target create", &[&["iqn", "name"]]),
         ("target rename", &[&["to"]]),
+        ("token create", &[&["days", "expires", "name"]]),
         ("top", &[&["count", "interval"]]),
+        ("user create", &[&["name"]]),
     ];
 
     /// Arguments that take a value which neither the daemon, nor a list, nor the file system knows.

@@ -280,7 +280,7 @@ async fn reload(hangup: &mut tokio::signal::unix::Signal, server: &api::Server) 
         tracing::info!("SIGHUP: the certificate is read again");
         server.reload();
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The signals that end a process in order.

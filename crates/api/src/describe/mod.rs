@@ -74,6 +74,7 @@ described!(A);
 described!(A, B);
 described!(A, B, C);
 described!(A, B, C, D);
+described!(A, B, C, D, E);
 
 /// Paths with their handlers and descriptions.
 #[derive(Default)]

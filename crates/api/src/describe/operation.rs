@@ -7,7 +7,18 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What any path may answer over any transport.
-const EVERYWHERE: [Code; 3] = [Code::TokenNeeded, Code::Stopping, Code::Internal];
+const EVERYWHERE: [Code; 10] = [
+    Code::TokenNeeded,
+    Code::Stopping,
+    Code::Internal,
+    Code::RoleTooLow,
+    Code::PasswordMustChange,
+    Code::ForeignHost,
+    Code::ForeignOrigin,
+    Code::CsrfMissing,
+    Code::BodyTooLarge,
+    Code::BodyTooSlow,
+];
 
 /// Paths that are answered without a token and whatever the node does.
 pub(crate) const PROBES: [&str; 2] = ["/healthz", "/readyz"];
@@ -173,6 +184,7 @@ impl Operation {
                 noun.unwrap_or_default()
             }
             Some("orphans" | "generations") => "state",
+            Some("login" | "logout" | "me" | "users" | "tokens") => "accounts",
             Some("apply" | "objects" | "export") => "all objects",
             Some("" | "openapi.json" | "explorer.js" | "explorer.css") => "this interface",
             Some(_) | None => "node",

@@ -3,7 +3,7 @@
 use super::context::{Context, object_path};
 use super::user::{ROLES, gone, send};
 use crate::args::Deleted;
-use crate::completion::{Kind, CompletedArgument};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::table;
 use clap::Subcommand;
 use hyper::Method;

@@ -2,7 +2,7 @@
 
 use super::context::{Context, object_path};
 use crate::args::{Deleted, Named};
-use crate::completion::{BOOLEANS, Kind, CompletedArgument};
+use crate::completion::{BOOLEANS, CompletedArgument, Kind};
 use crate::output::{print, properties, table};
 use crate::password::new_password;
 use clap::{Args, Subcommand};

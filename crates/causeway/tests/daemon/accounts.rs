@@ -158,7 +158,7 @@ fn secrets_never_reach_the_log_and_users_survive_a_restart() {
     let address = tcp(&place);
     let answer = login(&address, "eve", PASSWORD);
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    let cookie = answer.split("causeway_session=").nth(1).unwrap();
+    let cookie = answer.split("causeway-session=").nth(1).unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let wrong = login(&address, "eve", "wrong but secret");
     assert!(wrong.starts_with("HTTP/1.1 401 "), "{wrong}");
