@@ -70,8 +70,21 @@ export async function me(): Promise<Me | undefined> {
   }
 }
 
-export async function login(user: string, password: string): Promise<void> {
-  const who = await request<{ csrf: string }>('POST', 'login', { user, password });
+interface Entered {
+  csrf: string;
+  must_change: boolean;
+}
+
+/** Whether the password has to be changed before anything else is answered. */
+export async function login(user: string, password: string): Promise<boolean> {
+  const who = await request<Entered>('POST', 'login', { user, password });
+  csrf = who.csrf;
+  return who.must_change;
+}
+
+/** All other sessions of the user end. */
+export async function setPassword(old: string, wanted: string): Promise<void> {
+  const who = await request<Entered>('PUT', 'me/password', { old, new: wanted });
   csrf = who.csrf;
 }
 
