@@ -47,7 +47,7 @@ impl From<rusqlite::Error> for Failed {
 
 /// What an error says of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Nothing: the closure asked for something that is not so.
     OfTheWork,
     /// It cannot be had or written now.
@@ -56,7 +56,7 @@ pub enum Kind {
     Damaged,
 }
 
-pub fn kind(error: &rusqlite::Error) -> Kind {
+pub(crate) fn kind(error: &rusqlite::Error) -> Kind {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Kind::Damaged,
         Some(

@@ -20,7 +20,7 @@ const WAL_BYTES: u64 = 4 << 20;
 
 /// What stands in the way of opening a file.
 #[derive(Debug)]
-pub enum Cannot {
+pub(crate) enum Cannot {
     /// It is of a newer program, or cannot be had now.
     Now(Failed),
     /// It is not what was written.
@@ -37,7 +37,7 @@ impl From<rusqlite::Error> for Cannot {
 }
 
 /// Opens the file, brings its schema up to date, or begins it.
-pub fn open(settings: &Settings, schema: &Schema) -> Result<Connection, Cannot> {
+pub(crate) fn open(settings: &Settings, schema: &Schema) -> Result<Connection, Cannot> {
     let path = &settings.path;
     create(path);
     let was_open = with_suffix(path, "-wal").exists();
@@ -115,12 +115,12 @@ fn migrate(connection: &Connection, schema: &Schema, mark: i32) -> Result<(), Ca
 }
 
 /// Empties the log beside the file, which may be what takes the room.
-pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// Bytes that the contents take.
-pub fn used(connection: &Connection) -> rusqlite::Result<u64> {
+pub(crate) fn used(connection: &Connection) -> rusqlite::Result<u64> {
     let ask = |what: &str| -> rusqlite::Result<u64> {
         let value: i64 = connection.pragma_query_value(None, what, |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or(0))
@@ -136,7 +136,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Gives a damaged file a name with the time, with what belongs to it, and removes older ones.
-pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let aside = free_name(path);
     std::fs::rename(path, &aside)?;
     // The log belongs to that file: beside a new one it would be taken for its own.
