@@ -1,17 +1,32 @@
 //! What a node did: figures of its objects, second by second for an hour, in tens of seconds for
 //! two days, in steps of five minutes for a year.
 //!
-//! These are the points and how a file has them; the format stands in `docs/formats/history.md`.
+//! ```text
+//!   readings --> Recorder --rows--> History's file      pure: code, column, chunk, tier, recorder,
+//!                   |                   |                     query
+//!                   +----> query <------+                shell: store
+//! ```
+//!
+//! **Contract.** A second that nobody sampled is a gap in every tier, never a zero. A counter that
+//! goes back (its program was started anew) gives a gap, never a negative figure. Figures up to 255
+//! are exact, larger ones within 0.4 %. A crash loses a minute at most. The format of the file
+//! stands in `docs/formats/history.md`.
 
-#![allow(dead_code, reason = "who records and asks comes next")]
+#![allow(dead_code, reason = "the file that it is kept in comes next")]
 
 mod chunk;
 mod code;
 mod column;
 mod metric;
 mod point;
+mod query;
+mod recorder;
+#[cfg(test)]
+mod test;
 mod tier;
 
 pub use metric::{Behaviour, METRICS, Metric};
 pub use point::Point;
+pub use query::{Asked, Line, Lines};
+pub use recorder::{Kind, Object, Reading};
 pub use tier::{TIERS, Tier};
