@@ -12,8 +12,6 @@
 //! are exact, larger ones within 0.4 %. A crash loses a minute at most. The format of the file
 //! stands in `docs/formats/history.md`.
 
-#![allow(dead_code, reason = "the file that it is kept in comes next")]
-
 mod chunk;
 mod code;
 mod column;
@@ -21,6 +19,7 @@ mod metric;
 mod point;
 mod query;
 mod recorder;
+mod store;
 #[cfg(test)]
 mod test;
 mod tier;
@@ -29,4 +28,5 @@ pub use metric::{Behaviour, METRICS, Metric};
 pub use point::Point;
 pub use query::{Asked, Line, Lines};
 pub use recorder::{Kind, Object, Reading};
+pub use store::{History, SCHEMA};
 pub use tier::{TIERS, Tier};

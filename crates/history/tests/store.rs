@@ -1,0 +1,204 @@
+//! The history in its file: stopped, started again, lost and full.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use database::{Settings, Synchronous, rusqlite};
+use history::{Asked, History, Kind, Lines, Metric, Object, Reading};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+/// The beginning of a chunk of every tier.
+const BEGAN: u64 = 1_800_000_000;
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("history-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("history.db")
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn start(path: &Path, now: u64, bytes_max: u64) -> History {
+    let settings = Settings {
+        path: path.to_owned(),
+        synchronous: Synchronous::Normal,
+        bytes_max,
+    };
+    let history = History::start(settings).unwrap();
+    wait(history.load(now));
+    history
+}
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return done;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn metric(name: &str) -> Metric {
+    Metric::named(name).unwrap()
+}
+
+/// So many LUNs, each with a counter that grows by 100 and a gauge, for some seconds.
+fn push(history: &History, seconds: std::ops::Range<u64>, luns: u64) {
+    for second in seconds {
+        let names: Vec<String> = (0..luns).map(|lun| format!("lun{lun}")).collect();
+        let readings: Vec<Reading<'_>> = names
+            .iter()
+            .map(|name| Reading {
+                kind: Kind::Lun,
+                name,
+                figures: vec![
+                    (metric("read_ops"), Some(second * 100)),
+                    (metric("in_flight"), Some(second % 2)),
+                ],
+            })
+            .collect();
+        history.push(second, &readings);
+    }
+}
+
+fn ask(history: &History, from: u64, to: u64, points: u64) -> Lines {
+    let object = Object {
+        kind: Kind::Lun,
+        name: "lun0".to_owned(),
+    };
+    let metrics = vec![metric("read_ops"), metric("in_flight")];
+    let asked = Asked { from, to, points };
+    wait(history.query(vec![object], metrics, asked)).unwrap()
+}
+
+/// Seconds of which something is known, and by how much the counter grew.
+fn known(lines: &Lines) -> (u64, u64) {
+    let points = &lines.lines[0].points;
+    (
+        points.iter().map(|it| it.seconds).sum(),
+        points.iter().map(|it| it.sum).sum(),
+    )
+}
+
+#[test]
+fn what_was_recorded_is_there_after_a_stop_and_a_start() {
+    let dir = Dir::new("restart");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push(&history, BEGAN..BEGAN + 200, 3);
+    let before = ask(&history, BEGAN, BEGAN + 200, 200);
+    assert_eq!((before.resolution, known(&before)), (1, (199, 19_900)));
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 230, 64 << 20);
+    assert_eq!(ask(&history, BEGAN, BEGAN + 200, 200), before);
+    push(&history, BEGAN + 230..BEGAN + 400, 3);
+    let after = ask(&history, BEGAN, BEGAN + 400, 400);
+    assert_eq!(
+        known(&after),
+        (199 + 169, 36_800),
+        "a gap while it was stopped"
+    );
+    assert!(
+        after.lines[0].points[200..=230]
+            .iter()
+            .all(history::Point::is_gap)
+    );
+    let coarse = ask(&history, BEGAN, BEGAN + 400, 2);
+    let (seconds, sum) = known(&coarse);
+    assert_eq!((coarse.step, seconds), (200, 199 + 169));
+    assert!(sum.abs_diff(36_800) < 300, "{sum}");
+    let gauge = &coarse.lines[1].points[0];
+    assert_eq!(
+        (
+            gauge.min_of(metric("in_flight")),
+            gauge.max_of(metric("in_flight"))
+        ),
+        (0.0, 1.0)
+    );
+    assert!((gauge.mean_of(metric("in_flight")) - 0.5).abs() < 0.01);
+}
+
+#[test]
+fn a_process_that_is_gone_without_a_stop_loses_a_minute_at_most() {
+    let dir = Dir::new("crash");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push(&history, BEGAN..BEGAN + 330, 3);
+    // The query waits behind what was sent before it.
+    ask(&history, BEGAN, BEGAN + 330, 330);
+    let kept = dir.0.join("kept.db");
+    for suffix in ["", "-wal"] {
+        let of = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(of(&dir.file()), of(&kept)).unwrap();
+    }
+    let after = start(&kept, BEGAN + 340, 64 << 20);
+    for points in [330, 33, 2] {
+        let (seconds, _) = known(&ask(&after, BEGAN, BEGAN + 330, points));
+        assert!((330 - 60..330).contains(&seconds), "{points}: {seconds}");
+    }
+}
+
+#[test]
+fn a_full_file_loses_the_oldest_of_the_finest_first() {
+    let dir = Dir::new("full");
+    let history = start(&dir.file(), BEGAN, 256 << 10);
+    push(&history, BEGAN..BEGAN + 3_000, 40);
+    let now = BEGAN + 3_000;
+    let coarse = ask(&history, BEGAN, now, 300);
+    assert_eq!(coarse.resolution, 10);
+    assert_eq!(known(&coarse).0, 2_999, "{}", history.health().bytes);
+    let fine = ask(&history, now - 60, now, 60);
+    assert_eq!((fine.resolution, known(&fine).0), (1, 60));
+    assert!(
+        history.health().bytes <= 256 << 10,
+        "{:?}",
+        history.health()
+    );
+    let file = history.health();
+    assert_eq!((file.dropped, file.failing), (0, None));
+}
+
+#[test]
+fn a_row_that_is_damaged_is_a_gap() {
+    let dir = Dir::new("row");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push(&history, BEGAN..BEGAN + 300, 1);
+    history.stop();
+    let file = rusqlite::Connection::open(dir.file()).unwrap();
+    let changed = file.execute(
+        "UPDATE chunk SET bytes = zeroblob(20) WHERE key = (SELECT min(key) FROM chunk)",
+        [],
+    );
+    assert_eq!(changed, Ok(1));
+    drop(file);
+    let history = start(&dir.file(), BEGAN + 300, 64 << 20);
+    assert_eq!(known(&ask(&history, BEGAN, BEGAN + 300, 300)).0, 240);
+}
+
+#[test]
+fn a_clock_that_is_set_back_takes_along_what_has_not_come_yet() {
+    let dir = Dir::new("back");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    let ahead = BEGAN + 10 * 86_400;
+    push(&history, ahead..ahead + 300, 1);
+    push(&history, BEGAN..BEGAN + 300, 1);
+    assert_eq!(known(&ask(&history, BEGAN, BEGAN + 300, 300)).0, 299);
+    assert_eq!(known(&ask(&history, ahead, ahead + 300, 300)).0, 0);
+    // A second that was taken is not taken twice.
+    push(&history, BEGAN + 100..BEGAN + 200, 1);
+    assert_eq!(known(&ask(&history, BEGAN, BEGAN + 300, 300)).0, 299);
+}
