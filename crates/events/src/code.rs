@@ -1,0 +1,192 @@
+//! The one catalogue of events: what the log, the API, the command line and
+//! `docs/reference/events.md` say.
+
+use manifest::page::{MarkdownTable, paragraph};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing is wrong.
+    Info,
+    /// Worth a look, or somebody was refused something.
+    Warning,
+    /// Something does not work, or data are at risk.
+    Error,
+}
+
+impl Severity {
+    /// All, the mildest first; files have their places.
+    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Error];
+
+    /// As documents and parameters have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|severity| severity.name() == name)
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the catalogue says of a code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CatalogueEntry {
+    /// What programs compare.
+    pub code: Code,
+    /// Its name, which never changes its meaning.
+    pub name: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What happened, in a few words.
+    pub title: &'static str,
+    /// What its object is, and which fields it has.
+    pub about: &'static str,
+}
+
+macro_rules! catalogue {
+    ($($code:ident = $name:literal, $severity:ident, $title:literal, $about:literal;)*) => {
+        /// A kind of event.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Code {
+            $(#[doc = $title] $code,)*
+        }
+
+        /// Every code.
+        pub const CATALOGUE: &[CatalogueEntry] = &[
+            $(CatalogueEntry {
+                code: Code::$code, name: $name, severity: Severity::$severity, title: $title, about: $about,
+            },)*
+        ];
+
+        impl Code {
+            /// What the catalogue says of it.
+            #[must_use]
+            pub fn entry(self) -> &'static CatalogueEntry {
+                &CATALOGUE[self as usize]
+            }
+        }
+    };
+}
+
+catalogue! {
+    NodeStarted = "node_started", Info, "The daemon started",
+        "the node; `version`";
+    NodeStopping = "node_stopping", Info, "The daemon stops",
+        "the node";
+    ConfigApplied = "config_applied", Info, "Objects were changed",
+        "the node; `generation`; the audit log says by whom and how";
+    SessionOpened = "session_opened", Info, "A host logged in",
+        "the host; `session`, `initiator`, `from`, and `target` where it is no discovery";
+    SessionClosed = "session_closed", Info, "A session ended",
+        "the host; `session`, `initiator`, `from`, and `target` where it was no discovery";
+    LoginRefused = "login_refused", Warning, "A login was refused",
+        "the initiator; `reason`, `from`, `target`. The same once a minute at most, with `repeated`";
+    LunOnline = "lun_online", Info, "A LUN is in service",
+        "the LUN";
+    LunOffline = "lun_offline", Error, "A LUN is out of service",
+        "the LUN; `reason`";
+    JournalWell = "journal_well", Info, "A journal works as it should",
+        "the pool";
+    JournalFailing = "journal_failing", Error, "A journal does not work as it should",
+        "the pool; `state` and `reason`";
+    ScrubBegan = "scrub_began", Info, "A scrub began",
+        "the LUN";
+    ScrubEnded = "scrub_ended", Info, "A scrub ended",
+        "the LUN; `state`, and `reason` where it was given up";
+    ScrubFound = "scrub_found", Error, "A scrub found damage",
+        "the LUN; `findings`, how many there are";
+    PoolAway = "pool_away", Error, "A pool is not there",
+        "the pool; `reason`";
+    PoolBack = "pool_back", Info, "A pool is there again",
+        "the pool";
+    PoolLow = "pool_low", Warning, "Less than a tenth of a pool is free",
+        "the pool; `available_bytes`, `size_bytes`";
+    PoolFull = "pool_full", Error, "Less than a hundredth of a pool is free",
+        "the pool; `available_bytes`, `size_bytes`";
+    PoolHasRoom = "pool_has_room", Info, "A pool has room again",
+        "the pool; `available_bytes`, `size_bytes`";
+    RecordsDamaged = "records_damaged", Warning, "A file of what is recorded was damaged and set aside",
+        "the node; `file` and `reason`";
+}
+
+impl Code {
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        CATALOGUE
+            .iter()
+            .find(|entry| entry.name == name)
+            .map(|entry| entry.code)
+    }
+
+    /// Others cause it as often as they like: the same is reported once a minute at most.
+    pub(crate) fn is_thinned(self) -> bool {
+        self == Self::LoginRefused
+    }
+}
+
+/// The text of `docs/reference/events.md`.
+#[must_use]
+pub fn page() -> String {
+    let mut table = MarkdownTable::new(&["Code", "Severity", "What happened", "Object and fields"]);
+    for entry in CATALOGUE {
+        let code = format!("`{}`", entry.name);
+        table.row(&[&code, entry.severity.name(), entry.title, entry.about]);
+    }
+    let about = paragraph(
+        "What `causeway event ls`, `GET /api/v1/events` and the topic `events` of `GET /api/v1/stream` show. A code never \
+         changes its meaning. Identifiers rise for ever, so that the last one that was seen says where to go on, and leave \
+         numbers out. Events are kept in `events.db` of the state directory: the last 100,000, within 64 MiB together with \
+         the audit log.",
+        "",
+    );
+    format!(
+        "<!-- Generated by the tests of crates/events; do not edit. -->\n\n# Events\n\n{about}\n{}",
+        table.into_text()
+    )
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_code_is_where_its_name_is() {
+        let mut names = BTreeSet::new();
+        for entry in CATALOGUE {
+            assert_eq!(
+                (entry.code.entry(), Code::named(entry.name)),
+                (entry, Some(entry.code))
+            );
+            assert!(names.insert(entry.name));
+        }
+        assert_eq!(Code::named("nothing"), None);
+        for severity in Severity::ALL {
+            assert_eq!(Severity::named(severity.name()), Some(severity));
+        }
+    }
+
+    #[test]
+    fn the_page_of_events_is_the_catalogue() {
+        manifest::golden::assert_page("docs/reference/events.md", &page());
+    }
+}
