@@ -1,14 +1,23 @@
-//! What happened in a node.
+//! What happened in a node, and who changed it.
 //!
 //! **Contract.** Identifiers of events rise for ever, across restarts, clocks that are set back and
-//! files that are lost. A subscriber that is too slow goes on with the newest event and learns how
-//! many it missed.
+//! files that are lost. Emitting never waits: an event is in memory and with all subscribers at
+//! once, and in the file soon. A subscriber that is too slow goes on with the newest event and
+//! learns how many it missed. The audit log is only added to, and no secret is ever in it.
 
-#![allow(dead_code, reason = "the file and the subscribers come next")]
-
+mod audit;
+mod bus;
 mod code;
 mod event;
+mod log;
 mod ring;
+mod schema;
+mod secrets;
 
+pub use audit::{Audited, Entry};
+pub use bus::{Batch, Events, Subscription};
 pub use code::{CATALOGUE, CatalogueEntry, Code, Severity, page};
 pub use event::{Event, Happened, Object};
+pub use log::Wanted;
+pub use schema::SCHEMA;
+pub use secrets::without_secrets;

@@ -1,0 +1,132 @@
+//! The audit log: who changed what.
+
+use crate::bus::Events;
+use crate::event::Object;
+use crate::log::LIMIT_MAX;
+use crate::secrets::without_secrets;
+use database::rusqlite::{self, Connection};
+use database::{Answer, Failed};
+use manifest::time::rfc3339;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What somebody did, or tried to do.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Entry {
+    /// Who: a user, a token, or `uid N` on the unix socket.
+    pub who: String,
+    /// How they were known: `unix`, `token`, `session`, `nobody`.
+    pub via: String,
+    /// The address that they came from; absent on the unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The method of the request.
+    pub method: String,
+    /// Its path, with parameters.
+    pub path: String,
+    /// What it was about, where it was one object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Object>,
+    /// What was there before.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub before: Value,
+    /// What was there after.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub after: Value,
+    /// What was asked for: the body of the request.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub asked: Value,
+    /// The HTTP status of the answer.
+    pub status: u16,
+    /// The error code, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The request's identifier.
+    pub request_id: String,
+}
+
+/// An entry as it was kept.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Audited {
+    /// Its place among all; none is left out but where writing failed.
+    #[serde(default)]
+    pub id: u64,
+    /// When.
+    pub time: String,
+    /// What.
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+impl Events {
+    /// Adds an entry, without what is secret in it. The answer comes when it is stable.
+    pub fn audit(&self, entry: Entry) -> Answer<()> {
+        let time = rfc3339(self.now());
+        let entry = Entry {
+            before: without_secrets(entry.before),
+            after: without_secrets(entry.after),
+            asked: without_secrets(entry.asked),
+            path: without_query_secrets(&entry.path),
+            ..entry
+        };
+        let entry = Audited { id: 0, time, entry };
+        let text = serde_json::to_string(&entry).unwrap_or_default();
+        self.database().write(move |file| {
+            let sql = "INSERT INTO audit (entry) VALUES (?1)";
+            file.prepare_cached(sql)?.execute([text]).map(drop)
+        })
+    }
+
+    /// Entries after one, the oldest first; without it the newest of all. At most `limit`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn audited(&self, since: Option<u64>, limit: u64) -> Result<Vec<Audited>, Failed> {
+        let read = move |file: &Connection| entries(file, since, limit);
+        self.database().read(read).await
+    }
+}
+
+fn entries(
+    connection: &Connection,
+    since: Option<u64>,
+    limit: u64,
+) -> rusqlite::Result<Vec<Audited>> {
+    let order = if since.is_some() { "ASC" } else { "DESC" };
+    let sql = format!("SELECT id, entry FROM audit WHERE id > ?1 ORDER BY id {order} LIMIT ?2");
+    let parameters = [since.unwrap_or(0), limit.clamp(1, LIMIT_MAX)];
+    let parameters = parameters.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+    let mut select = connection.prepare_cached(&sql)?;
+    let rows = select.query_map(parameters, |row| {
+        let (id, text): (i64, String) = (row.get(0)?, row.get(1)?);
+        let entry = serde_json::from_str::<Audited>(&text).ok();
+        Ok(entry.map(|entry| Audited {
+            id: u64::try_from(id).unwrap_or(0),
+            ..entry
+        }))
+    })?;
+    let mut all = rows
+        .filter_map(Result::transpose)
+        .collect::<Result<Vec<_>, _>>()?;
+    if since.is_none() {
+        all.reverse();
+    }
+    Ok(all)
+}
+
+/// Parameters of a path are kept, but for those that are secret.
+fn without_query_secrets(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let pairs = query.split('&').map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let member = serde_json::json!({ name: value });
+        if without_secrets(member.clone()) == member {
+            pair.to_owned()
+        } else {
+            format!("{name}=(removed)")
+        }
+    });
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
+}
