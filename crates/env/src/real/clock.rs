@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "adjtimex fills a structure by pointer")]
 
 use rustix::time::ClockId;
+use units::WallClock;
 
 /// adjtimex(2): nobody steers it.
 const STA_UNSYNC: libc::c_int = 0x40;
@@ -14,6 +15,12 @@ pub(super) fn is_steered() -> Option<bool> {
     // SAFETY: `reported` is exclusively ours and has the layout that the call fills.
     let state = unsafe { libc::adjtimex(&raw mut reported) };
     (state >= 0).then_some(reported.status & STA_UNSYNC == 0)
+}
+
+/// The time, for threads that are no core's.
+#[must_use]
+pub fn wall_clock() -> WallClock {
+    WallClock(clock(ClockId::Realtime))
 }
 
 /// What a clock says, in nanoseconds.

@@ -44,6 +44,7 @@ mod transfer;
 mod watch;
 mod workers;
 
+pub use clock::wall_clock;
 pub use ethtool::{Ethtool, Offload};
 pub use notices::Notice;
 pub use peer::peer_groups;
