@@ -196,6 +196,9 @@ catalogue! {
     StateOlder = 4012, 409, Refused, "The stored objects are older than what the pools have seen",
         "Each pool says which generation of the objects it saw last, and the state directory has an earlier one: it was restored from an older copy. What was changed since (LUNs, grants, secrets) is not known, so that hosts may see what was taken from them, and no change is made on top of it.",
         "Bring the newer state directory back, if there is one. Else read `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` say what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
+    RecordsUnreadable = 4013, 503, Failed, "What the node recorded of itself cannot be read",
+        "history.db or events.db in the state directory cannot be read or written: the disk is full or failing, or a newer Causeway made the file. LUNs are served all the same, and what happens meanwhile is not recorded.",
+        "Do what the message says of the file; `causeway status` names the disk's problem.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
