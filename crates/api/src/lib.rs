@@ -38,6 +38,8 @@ mod listen;
 mod listing;
 mod login;
 pub mod metrics;
+#[allow(dead_code, reason = "the sampler comes next")]
+mod nics;
 mod nowhere;
 mod objects;
 mod origin;
@@ -45,6 +47,8 @@ mod outside;
 mod parts;
 mod peer;
 mod places;
+#[allow(dead_code, reason = "the sampler comes next")]
+mod readings;
 #[cfg(test)]
 mod reference;
 mod repeated;
