@@ -48,6 +48,8 @@ mod parts;
 mod peer;
 mod places;
 #[allow(dead_code, reason = "the sampler comes next")]
+mod observed;
+#[allow(dead_code, reason = "the sampler comes next")]
 mod readings;
 #[cfg(test)]
 mod reference;
