@@ -42,13 +42,13 @@ pub mod metrics;
 mod nics;
 mod nowhere;
 mod objects;
+#[allow(dead_code, reason = "the sampler comes next")]
+mod observed;
 mod origin;
 mod outside;
 mod parts;
 mod peer;
 mod places;
-#[allow(dead_code, reason = "the sampler comes next")]
-mod observed;
 #[allow(dead_code, reason = "the sampler comes next")]
 mod readings;
 #[cfg(test)]

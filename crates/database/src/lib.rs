@@ -121,7 +121,7 @@ impl Database {
         answer
     }
 
-    /// How it is.
+    /// For `status`: how many writes were dropped, and whether the file was set aside.
     #[must_use]
     pub fn health(&self) -> Health {
         self.0.shared.health()

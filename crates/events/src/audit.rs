@@ -51,9 +51,9 @@ pub struct Audited {
     /// Its place among all; none is left out but where writing failed.
     #[serde(default)]
     pub id: u64,
-    /// When.
+    /// When it was asked for (RFC 3339).
     pub time: String,
-    /// What.
+    /// Who asked for what, and what came of it.
     #[serde(flatten)]
     pub entry: Entry,
 }

@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Severity {
     /// Nothing is wrong.
     Info,
-    /// Worth a look, or somebody was refused something.
+    /// Worth checking, or somebody was refused something.
     Warning,
     /// Something does not work, or data are at risk.
     Error,

@@ -29,9 +29,9 @@ impl Object {
 /// What happens, for whoever reports it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Happened {
-    /// What.
+    /// Which of the things that may happen.
     pub code: Code,
-    /// To what.
+    /// The LUN, session, pool or host that it happened to.
     pub object: Object,
     /// In a sentence.
     pub message: String,

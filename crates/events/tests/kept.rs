@@ -31,7 +31,7 @@ impl Drop for Dir {
     }
 }
 
-/// Events with a clock that goes a millisecond with each look at it.
+/// Events with a clock that goes a millisecond each time it is read.
 fn start(path: &Path, began: u64, bytes_max: u64) -> Events {
     let settings = Settings {
         path: path.to_owned(),

@@ -25,7 +25,7 @@ pub struct Asked {
 pub struct Line {
     /// Whose figures they are.
     pub object: Object,
-    /// What.
+    /// Which figure of the object.
     pub metric: Metric,
     /// One after the other, each [`Lines::step`] seconds; gaps included.
     pub points: Vec<Point>,

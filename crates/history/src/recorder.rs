@@ -71,7 +71,7 @@ impl Kind {
 /// Something that has figures.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Object {
-    /// What it is.
+    /// LUN, host, pool, NIC or node.
     pub kind: Kind,
     /// As the objects, `node.toml` or the machine have it.
     pub name: String,
@@ -80,7 +80,7 @@ pub struct Object {
 /// What was read of an object in a second.
 #[derive(Clone, Debug)]
 pub struct Reading<'a> {
-    /// What it is.
+    /// As [`Object::kind`]: LUN, host, pool, NIC or node.
     pub kind: Kind,
     /// As [`Object::name`].
     pub name: &'a str,
