@@ -139,14 +139,14 @@ describe('the page', { skip }, () => {
     daemon.run('grant', 'create', 'esx01', 'secret', '--target', 'vms');
     daemon.load('iqn.1998-01.com.vmware:esx01', 11, 2, 'vms', 0, '-o2', '-w50', '-g400');
     await browser.go('/topology');
-    const host = page().getByRole('button', { name: /^host esx01: \d paths .*\/s/ });
+    const host = page().getByRole('button', { name: /^host esx01 \d paths .*\/s/ });
     await host.waitFor();
     await page().getByRole('button', { name: new RegExp(`^portal ${PORTALS[0]}`) }).press('Enter');
     await text(/Without portal 127.0.1.1:\d+, no host would lose a LUN: other paths remain/).waitFor();
     await page().getByRole('button', { name: /^pool default/ }).press('Enter');
     await text(/Without pool default, \d hosts would lose \d LUN/).waitFor();
-    await page().getByRole('button', { name: /^host esx01: \d paths/ }).waitFor();
-    await page().getByRole('button', { name: /^lun secret: lost/ }).waitFor();
+    await page().getByRole('button', { name: /^host esx01 \d paths/ }).waitFor();
+    await page().getByRole('button', { name: /^lun secret lost/ }).waitFor();
   });
 
   it('draws figures, and gives them by keyboard and as a table', async () => {

@@ -43,8 +43,8 @@ export async function request<T>(method: Method, path: string, body?: unknown, s
     if (signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
-  // Who has not logged in may still be allowed to read.
-  if (answer.status === 401 && path !== 'login' && path !== 'me') onLogin();
+  // Who has not logged in may still be allowed to read; what is missing then is no reason to ask.
+  if (answer.status === 401 && !/^(login|me|events)\b/.test(path)) onLogin();
   const text = await answer.text();
   if (!answer.ok) throw new Refused(read(answer, text));
   return (text ? JSON.parse(text) : undefined) as T;

@@ -97,7 +97,9 @@ class Lists {
       if (name === 'luns') (answer as Lun[]).push(...(await get<Lun[]>('luns?removed=true')));
       this.take(name, answer);
     } catch (error) {
-      if (error instanceof Refused && error.problem.status === 404) this.absent.add(name);
+      const status = error instanceof Refused ? error.problem.status : 0;
+      // Events are for whoever has logged in.
+      if (status === 404 || (status === 401 && name === 'events')) this.absent.add(name);
     }
   }
 
