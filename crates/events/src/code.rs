@@ -152,8 +152,8 @@ pub fn page() -> String {
         table.row(&[&code, entry.severity.name(), entry.title, entry.about]);
     }
     let about = paragraph(
-        "What `causeway event ls`, `GET /api/v1/events` and the topic `events` of `GET /api/v1/stream` show. A code never \
-         changes its meaning. Identifiers rise for ever, so that the last one that was seen says where to go on, and leave \
+        "What may happen on a node, as the event log has it. The daemon does not keep this log yet: until it does, its \
+         own log is where to read. A code never changes its meaning. Identifiers rise for ever, so that the last one that was seen says where to go on, and leave \
          numbers out. Events are kept in `events.db` of the state directory: the last 100,000, within 64 MiB together with \
          the audit log.",
         "",
