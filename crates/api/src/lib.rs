@@ -38,19 +38,13 @@ mod listen;
 mod listing;
 mod login;
 pub mod metrics;
-#[allow(dead_code, reason = "the sampler comes next")]
-mod nics;
 mod nowhere;
 mod objects;
-#[allow(dead_code, reason = "the sampler comes next")]
-mod observed;
 mod origin;
 mod outside;
 mod parts;
 mod peer;
 mod places;
-#[allow(dead_code, reason = "the sampler comes next")]
-mod readings;
 #[cfg(test)]
 mod reference;
 mod repeated;
