@@ -4,7 +4,8 @@
 //! Each processor runs seeds of its own: a seed is a world by itself, and what it does depends on
 //! nothing else.
 //!
-//! Prints what was run and which faults were met; on a failure the last events go to standard
+//! Prints what was run and which faults were met. Where one seed is repeated, the log of the daemon
+//! in it goes to standard error. On a failure the last events go to standard
 //! error, then what went wrong and the command that repeats it.
 
 use env::sim::{Fault, Hits};
@@ -198,6 +199,16 @@ fn simulate(name: &'static str, wish: &Wish) -> Result<(), Box<Failure>> {
     Ok(())
 }
 
+/// What the daemon in the world says goes to standard error while one seed is repeated. Its own
+/// clock would say when this ran, which nobody asks.
+fn log() {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    lines
+        .without_time()
+        .with_max_level(tracing::Level::INFO)
+        .init();
+}
+
 fn main() -> ExitCode {
     let wish = match wish(std::env::args().skip(1)) {
         Ok(wish) => wish,
@@ -206,6 +217,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if wish.count == 1 {
+        log();
+    }
     for scene in &wish.scenes {
         if let Err(failure) = simulate(scene, &wish) {
             eprint!("{}", failure.trace);
