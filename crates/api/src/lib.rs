@@ -17,6 +17,7 @@
 
 mod accept;
 mod access;
+mod account_parts;
 mod answer;
 mod auth;
 mod body;
@@ -49,7 +50,6 @@ mod places;
 mod reference;
 mod repeated;
 mod routes;
-mod secret_body;
 mod server;
 mod stall;
 mod state_files;

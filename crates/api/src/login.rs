@@ -1,11 +1,11 @@
 //! `login`, `logout`, `me`.
 
+use crate::account_parts::SecretBody;
 use crate::answer::{Answer, problem_response};
 use crate::auth::{COOKIE, Caller, Gate};
 use crate::describe::{Operation, Paths, Reply, Schemas};
 use crate::outside::{now, random};
 use crate::peer::Peer;
-use crate::secret_body::SecretBody;
 use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
 use axum::extract::{ConnectInfo, Extension};
 use axum::http::{HeaderMap, HeaderValue, header};

@@ -1,5 +1,6 @@
 //! `tokens`: what programs send instead of a password.
 
+use crate::account_parts::AccountChange;
 use crate::answer::Answer;
 use crate::auth::Gate;
 use crate::describe::Paths;
@@ -7,7 +8,6 @@ use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::outside::{now, random};
 use crate::parts::{Named, Wanted};
-use crate::secret_body::AccountChange;
 use crate::users::time;
 use accounts::{Accounts, Edit, Principal, Role, Token, new_token};
 use axum::extract::Extension;

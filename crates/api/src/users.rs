@@ -1,12 +1,12 @@
 //! `users`: who may log in.
 
+use crate::account_parts::{AccountChange, SecretBody};
 use crate::answer::Answer;
 use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::Named;
-use crate::secret_body::{AccountChange, SecretBody};
 use accounts::{Document, Edit, PasswordHash, Role, User, password};
 use axum::extract::Extension;
 use manifest::problem::Problem;

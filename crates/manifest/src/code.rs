@@ -204,7 +204,7 @@ catalogue! {
         "Nothing answers at the API address.",
         "Start it with `causeway serve --config node.toml`, or name the right address with --api or CAUSEWAY_API.";
     TokenNeeded = 5002, 401, Refused, "A login or a token is needed",
-        "Over TCP changes need a login or a token, and so does reading; but for what has always been readable over loopback addresses, unless node.toml says token_for_reads = true. The unix socket needs none: its file permissions protect it.",
+        "Over TCP whoever changes something needs a login or a token, and so does whoever reads. One exception: what the first version had can be read over loopback addresses, unless node.toml says token_for_reads = true. The unix socket needs none: its file permissions protect it.",
         "Log in, or send `Authorization: Bearer TOKEN` (command line: CAUSEWAY_TOKEN_FILE=PATH); `causeway token create` makes one, and one is in the file api.token of the state directory, readable by its owner only.";
     BadRequest = 5003, 400, Usage, "The request cannot be understood",
         "The body is not the JSON that this path takes, or a parameter is unknown.",
