@@ -39,6 +39,7 @@ const ONCE_FAILED: &[(&str, u64)] = &[
     ("node", 198),
     ("node", 406),
     ("node", 1265),
+    ("node", 5_003_545),
     ("order", 5116),
     ("order", 5_005_469),
     ("paths", 130),

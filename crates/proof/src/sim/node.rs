@@ -717,7 +717,7 @@ fn life(stage: &mut Stage, fleet: &Fleet, controller: Rc<Controller>) -> Result<
     let core = fleet.san.core(0);
     let admin = Admin {
         core: Rc::clone(&core),
-        controller,
+        controller: Rc::clone(&controller),
         truth: Rc::clone(&fleet.truth),
         sessions: sessions.clone(),
         oracle: Rc::clone(&fleet.oracle),
@@ -739,6 +739,9 @@ fn life(stage: &mut Stage, fleet: &Fleet, controller: Rc<Controller>) -> Result<
         shift.over.set(true);
         come_back(stage, fleet, &sessions)?;
     }
+    // The daemon outlives its administrator: until here it does what it does by itself, and opens
+    // LUNs again that are offline.
+    drop(controller);
     Ok(())
 }
 
