@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Token, User};
 use crate::password::PasswordHash;
-use crate::sessions::{Opened, Sessions};
+use crate::sessions::{OpenSession, Opened, Sessions};
 use crate::throttle::{Source, Throttle};
 use crate::token::digest;
 use crate::{Edit, Principal, Role, Via};
@@ -175,6 +175,17 @@ impl Accounts {
     /// Ends the session of this cookie.
     pub fn logout(&mut self, cookie: &Secret) {
         self.sessions.end(cookie);
+    }
+
+    /// All sessions of the user who has this cookie, the newest first.
+    #[must_use]
+    pub fn sessions_with(&self, cookie: &Secret, now: Moment) -> Vec<OpenSession> {
+        self.sessions.with(cookie, now.steady)
+    }
+
+    /// Ends them but the one with this cookie; how many ended.
+    pub fn end_other_sessions(&mut self, cookie: &Secret) -> usize {
+        self.sessions.end_others(cookie)
     }
 
     /// A new session for a user, where an old one ended: after a change of the password.

@@ -31,7 +31,7 @@ pub use edit::Edit;
 pub use password::PasswordHash;
 pub use principal::{Principal, Via};
 pub use role::Role;
-pub use sessions::{IDLE_MAX, LIFE_MAX, Opened};
+pub use sessions::{IDLE_MAX, LIFE_MAX, OpenSession, Opened};
 pub use throttle::Source;
 pub use token::{NewToken, new_token};
 

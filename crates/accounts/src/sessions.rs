@@ -26,6 +26,17 @@ pub struct Opened {
     pub csrf: Secret,
 }
 
+/// A session as its user sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenSession {
+    /// When somebody logged in.
+    pub began: Now,
+    /// When it was used last.
+    pub used: Now,
+    /// It is the one that asks.
+    pub is_this: bool,
+}
+
 struct Session {
     user: String,
     csrf: Secret,
@@ -94,6 +105,35 @@ impl Sessions {
     /// Ends the sessions of users for whom `ends` is true.
     pub(crate) fn end_of(&mut self, ends: impl Fn(&str) -> bool) {
         self.0.retain(|_, session| !ends(&session.user));
+    }
+
+    /// All sessions of whoever has this cookie, the newest first.
+    pub(crate) fn with(&self, cookie: &Secret, now: Now) -> Vec<OpenSession> {
+        let key = digest(cookie);
+        let Some(user) = self.0.get(&key).map(|session| &session.user) else {
+            return Vec::new();
+        };
+        let mine = self.0.iter();
+        let mine = mine.filter(|(_, it)| it.user == *user && !it.is_over(now));
+        let view = |(at, it): (&String, &Session)| OpenSession {
+            began: it.began,
+            used: it.used,
+            is_this: *at == key,
+        };
+        let mut all: Vec<OpenSession> = mine.map(view).collect();
+        all.sort_by_key(|it| std::cmp::Reverse(it.began));
+        all
+    }
+
+    /// Ends them but the one with this cookie; how many ended.
+    pub(crate) fn end_others(&mut self, cookie: &Secret) -> usize {
+        let key = digest(cookie);
+        let Some(user) = self.0.get(&key).map(|session| session.user.clone()) else {
+            return 0;
+        };
+        let before = self.0.len();
+        self.0.retain(|at, it| it.user != user || *at == key);
+        before - self.0.len()
     }
 
     fn count(&self, user: Option<&str>) -> usize {

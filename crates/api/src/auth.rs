@@ -11,6 +11,7 @@ use crate::origin;
 use crate::outside::now;
 use crate::peer::{Peer, PeerAddress};
 use crate::store::Store;
+use crate::tls::Certificate;
 use accounts::{Principal, Role, Via};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::request::Parts;
@@ -38,6 +39,8 @@ const CSRF_HEADER: &str = "x-causeway-csrf";
 /// What decides who may do what.
 pub(crate) struct Gate {
     pub(crate) store: Store,
+    /// What https is served with, where it is served.
+    pub(crate) certificate: Option<Arc<Certificate>>,
     /// The token of [`TOKEN_FILE`].
     pub(crate) token: Secret,
     /// Over loopback addresses, too, reading takes a login or a token.

@@ -22,6 +22,7 @@ mod answer;
 mod auth;
 mod body;
 mod browser;
+mod certificate;
 mod connecting;
 #[cfg(test)]
 mod contract;
@@ -38,6 +39,7 @@ mod list;
 mod listen;
 mod listing;
 mod login;
+mod login_sessions;
 pub mod metrics;
 mod nowhere;
 mod objects;
@@ -57,6 +59,7 @@ mod store;
 mod tls;
 mod tokens;
 mod users;
+mod x509;
 
 pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};

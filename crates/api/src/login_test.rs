@@ -112,6 +112,30 @@ pub(crate) fn make(daemon: &Daemon, name: &str, role: &str) {
 }
 
 #[test]
+fn who_is_logged_in_twice_sees_both_and_ends_the_other_one() {
+    let daemon = Daemon::start("twice");
+    make(&daemon, "eve", "viewer");
+    make(&daemon, "op", "operator");
+    let (first, second) = (enter(&daemon, "eve", NEW), enter(&daemon, "eve", NEW));
+    let other = enter(&daemon, "op", NEW);
+    let path = "/api/v1/me/sessions";
+    let seen = of(&daemon, &second, ("GET", path), &Value::Null);
+    let seen = seen.body.as_array().unwrap().clone();
+    let mine: Vec<&Value> = seen.iter().map(|one| &one["is_this"]).collect();
+    assert_eq!(mine, [true, false]);
+    let ended = of(&daemon, &second, ("DELETE", path), &Value::Null);
+    assert_eq!(ended.body["ended"], 1);
+    for (who, wanted) in [
+        (&first, StatusCode::UNAUTHORIZED),
+        (&second, StatusCode::OK),
+        (&other, StatusCode::OK),
+    ] {
+        let said = of(&daemon, who, ("GET", "/api/v1/me"), &Value::Null);
+        assert_eq!(said.status, wanted, "{}", said.body);
+    }
+}
+
+#[test]
 fn the_first_password_opens_one_door_only_until_it_is_changed() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("first");

@@ -112,7 +112,9 @@ pub(super) fn paths() -> Paths {
         .with(crate::objects::paths)
         .with(crate::connecting::paths)
         .with(crate::generations::paths)
+        .with(crate::certificate::paths)
         .with(crate::login::paths)
+        .with(crate::login_sessions::paths)
         .with(crate::users::paths)
         .with(crate::tokens::paths)
 }

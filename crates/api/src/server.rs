@@ -8,7 +8,7 @@ use crate::places::Places;
 use crate::routes::router;
 use crate::state_files::StateFiles;
 use crate::store::Store;
-use crate::tls::{self, Certificate};
+use crate::tls::{self, Certificate, Origin};
 use axum::Router;
 use controller::{Controller, Handle};
 use manifest::code::Code;
@@ -194,15 +194,16 @@ async fn open(
     let is_https = |address: &ApiAddress| matches!(address, ApiAddress::Https(_));
     let certificate = if config.api.iter().any(is_https) {
         let given = config.api_settings.certificate.clone();
-        let paths = match given {
-            Some(paths) => paths,
+        let (paths, origin) = match given {
+            Some(paths) => (paths, Origin::Given),
             None => {
                 let mut all = names.clone();
                 all.extend(addresses(&handle).await?);
-                tls::own(&files, &config.node_name, all).await?
+                let paths = tls::own(&files, &config.node_name, all).await?;
+                (paths, Origin::Own)
             }
         };
-        Some(Certificate::read(paths)?)
+        Some(Certificate::read(paths, origin)?)
     } else {
         None
     };
@@ -213,6 +214,7 @@ async fn open(
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
     let gate = Arc::new(Gate {
         store: Store::open(files).await?,
+        certificate: certificate.clone(),
         token,
         for_reads: config.api_settings.token_for_reads,
         names,

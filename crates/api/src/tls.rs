@@ -6,6 +6,7 @@
 
 use crate::outside::now;
 use crate::state_files::StateFiles;
+use crate::x509::{Facts, facts};
 use manifest::code::Code;
 use manifest::config::CertificateFiles;
 use manifest::problem::Problem;
@@ -17,6 +18,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use schemars::JsonSchema;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,6 +32,16 @@ pub(crate) const KEY_FILE: &str = "api-key.pem";
 /// How long a certificate of our own is good, in years. Clients know it by itself or by its
 /// fingerprint, so that an early end would only break them.
 const YEARS: i32 = 10;
+
+/// Who made a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Origin {
+    /// The daemon, at its first start.
+    Own,
+    /// Somebody else: `node.toml` names its file.
+    Given,
+}
 
 /// What changes when somebody writes a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,12 +59,15 @@ impl Stamp {
 struct Loaded {
     key: Arc<CertifiedKey>,
     stamps: [Option<Stamp>; 2],
+    /// Why what stands in the files now is not used.
+    problem: Option<String>,
 }
 
 /// The certificate that is in force.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     files: CertificateFiles,
+    origin: Origin,
     loaded: Mutex<Loaded>,
 }
 
@@ -81,6 +97,7 @@ fn load(files: &CertificateFiles) -> Result<Loaded, Problem> {
     Ok(Loaded {
         key: Arc::new(pair),
         stamps,
+        problem: None,
     })
 }
 
@@ -89,9 +106,34 @@ impl Certificate {
     ///
     /// # Errors
     /// They cannot be read, or do not belong together.
-    pub(crate) fn read(files: CertificateFiles) -> Result<Arc<Self>, Problem> {
+    pub(crate) fn read(files: CertificateFiles, origin: Origin) -> Result<Arc<Self>, Problem> {
         let loaded = Mutex::new(load(&files)?);
-        Ok(Arc::new(Self { files, loaded }))
+        Ok(Arc::new(Self {
+            files,
+            origin,
+            loaded,
+        }))
+    }
+
+    /// Who made it.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The file that it came from.
+    pub(crate) fn file(&self) -> &Path {
+        &self.files.cert
+    }
+
+    /// Why what stands in the files now is not used.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
+    }
+
+    /// What stands in it, where it can be read.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        let loaded = self.lock();
+        loaded.key.cert.first().and_then(|it| facts(it.as_ref()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {
@@ -121,7 +163,10 @@ impl Certificate {
             }
             Err(problem) => {
                 // Once for each change.
-                self.lock().stamps = stamps;
+                let mut loaded = self.lock();
+                loaded.stamps = stamps;
+                loaded.problem = Some(problem.detail.clone());
+                drop(loaded);
                 tracing::error!(code = %problem.code, "the API keeps its certificate: {problem}");
             }
         }

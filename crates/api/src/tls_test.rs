@@ -168,8 +168,27 @@ fn a_new_certificate_is_in_force_without_a_restart_and_a_broken_one_is_not() {
     assert!(ask(&daemon, &cert, b"h2", asked).is_ok());
     let first = daemon.dir.join("first.pem");
     std::fs::copy(&cert, &first).unwrap();
+    let shown = |by: &Path| -> Value {
+        let asked = ("GET", "/api/v1/certificate", &Value::Null);
+        serde_json::from_str(&ask(&daemon, by, b"h2", asked).unwrap().2).unwrap()
+    };
+    let served = shown(&cert);
+    assert_eq!(
+        (&served["origin"], &served["problem"]),
+        (&json!("own"), &Value::Null)
+    );
+    assert!(
+        served["ends"].as_str() > served["begins"].as_str(),
+        "{served}"
+    );
+    assert!(
+        served["names"].to_string().contains("127.0.0.1"),
+        "{served}"
+    );
     std::fs::write(&cert, "broken").unwrap();
     daemon.reload();
+    let said = (0..500).any(|_| shown(&first)["problem"].is_string());
+    assert!(said, "why the new one is not used");
     // It is read again in that moment, or within a second.
     for _ in 0..20 {
         assert!(
@@ -183,6 +202,9 @@ fn a_new_certificate_is_in_force_without_a_restart_and_a_broken_one_is_not() {
     daemon.reload();
     let new = (0..500).any(|_| ask(&daemon, &cert, b"h2", asked).is_ok());
     assert!(new, "the new one is in force");
+    let renewed = shown(&cert);
+    assert_ne!(renewed["fingerprint"], served["fingerprint"]);
+    assert_eq!(renewed["problem"], Value::Null);
     assert!(
         ask(&daemon, &first, b"h2", asked).is_err(),
         "and the old one is not"

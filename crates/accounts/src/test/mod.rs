@@ -4,8 +4,8 @@ mod properties;
 
 use crate::document::ENTRIES_MAX;
 use crate::{
-    Accounts, Document, Edit, IDLE_MAX, LIFE_MAX, Moment, PasswordHash, Role, Source, Via,
-    new_token, password,
+    Accounts, Document, Edit, IDLE_MAX, LIFE_MAX, Moment, OpenSession, PasswordHash, Role, Source,
+    Via, new_token, password,
 };
 use manifest::code::Code;
 use manifest::secret::Secret;
@@ -270,6 +270,35 @@ fn a_password_that_changes_during_a_login_fails_it() {
     let done = accounts.finish_login(&attempt, true, at(0), &mut random());
     assert_eq!(done.err().unwrap().code, Code::LoginFailed);
     assert_eq!(accounts.sessions(), 0);
+}
+
+#[test]
+fn a_user_sees_their_own_sessions_and_ends_all_but_the_one_that_asks() {
+    let mut accounts = two();
+    let mut random = random();
+    let mut open = |accounts: &mut Accounts, user: &str, second| {
+        let opened = accounts.open_session(user, at(second), &mut random);
+        opened.unwrap().cookie
+    };
+    let first = open(&mut accounts, "eve", 0);
+    let second = open(&mut accounts, "eve", 5);
+    let other = open(&mut accounts, "root", 6);
+    assert!(accounts.session(&first, at(9)).is_some());
+    let all = accounts.sessions_with(&second, at(9));
+    let seen = |seconds: u64| Now(seconds * 1_000_000_000);
+    let wanted = [(5, 5, true), (0, 9, false)].map(|(began, used, is_this)| OpenSession {
+        began: seen(began),
+        used: seen(used),
+        is_this,
+    });
+    assert_eq!(all, wanted);
+    assert_eq!(accounts.end_other_sessions(&second), 1);
+    assert!(accounts.session(&first, at(9)).is_none());
+    assert!(accounts.session(&second, at(9)).is_some());
+    assert!(accounts.session(&other, at(9)).is_some());
+    // Whose cookie nobody knows sees and ends nothing.
+    assert_eq!(accounts.sessions_with(&first, at(9)), []);
+    assert_eq!(accounts.end_other_sessions(&first), 0);
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn script() -> Vec<(
             json!({ "enabled": false }),
         ),
         (200, "DELETE", user_path, "u", "", null()),
+        (200, "DELETE", "/api/v1/me/sessions", "", "", null()),
         (200, "POST", "/api/v1/logout", "", "", null()),
         (200, "POST", "/api/v1/apply", "", "", json!(lab())),
         (200, "GET", "/api/v1/sessions/{id}", "4", "", null()),

@@ -1,0 +1,84 @@
+//! `me/sessions`: where somebody is logged in, and how all the others end.
+
+use crate::answer::Answer;
+use crate::auth::{Caller, Gate};
+use crate::describe::Paths;
+use crate::outside::now;
+use crate::parts::DryRun;
+use crate::users::time;
+use accounts::OpenSession;
+use axum::extract::Extension;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+
+pub(super) fn paths(paths: Paths) -> Paths {
+    paths
+        .get(
+            "/api/v1/me/sessions",
+            "where one is logged in with a password",
+            own_sessions,
+        )
+        .delete(
+            "/api/v1/me/sessions",
+            "ends all of one's sessions but the one that asks",
+            end_own_sessions,
+        )
+}
+
+/// A session of a browser.
+#[derive(Serialize, JsonSchema)]
+struct LoginSession {
+    /// When somebody logged in (RFC 3339).
+    began: String,
+    /// When it was used last (RFC 3339).
+    used: String,
+    /// It is the one that asks.
+    is_this: bool,
+}
+
+/// How many ended.
+#[derive(Serialize, JsonSchema)]
+struct Ended {
+    /// So many sessions ended, or would.
+    ended: usize,
+}
+
+async fn own_sessions(
+    Extension(gate): Extension<Arc<Gate>>,
+    Extension(caller): Extension<Caller>,
+) -> Answer<Vec<LoginSession>> {
+    let Some((cookie, _)) = &caller.session else {
+        return Answer(Ok(Vec::new()));
+    };
+    let now = now();
+    let wall = |at: units::Now| {
+        let ago = now.steady.since(at).as_secs();
+        time(now.seconds().saturating_sub(ago))
+    };
+    let all = gate.store.lock().sessions_with(cookie, now);
+    let view = |it: OpenSession| LoginSession {
+        began: wall(it.began),
+        used: wall(it.used),
+        is_this: it.is_this,
+    };
+    Answer(Ok(all.into_iter().map(view).collect()))
+}
+
+async fn end_own_sessions(
+    Extension(gate): Extension<Arc<Gate>>,
+    Extension(caller): Extension<Caller>,
+    DryRun(dry_run): DryRun,
+) -> Answer<Ended> {
+    let Some((cookie, _)) = &caller.session else {
+        return Answer(Ok(Ended { ended: 0 }));
+    };
+    let mut accounts = gate.store.lock();
+    let ended = if dry_run {
+        let all = accounts.sessions_with(cookie, now());
+        all.iter().filter(|it| !it.is_this).count()
+    } else {
+        accounts.end_other_sessions(cookie)
+    };
+    Answer(Ok(Ended { ended }))
+}
