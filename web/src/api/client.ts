@@ -20,11 +20,38 @@ export function whenLoginNeeded(call: () => void): void {
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return request<T>('GET', path, undefined, signal);
+  return request<T>('GET', path, undefined, { signal });
 }
 
-export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+/** What was read, and its tag: a change that is meant for it and nothing newer names it. */
+export interface Seen<T> {
+  path: string;
+  value: T;
+  tag: string | undefined;
+}
+
+export async function see<T>(path: string): Promise<Seen<T>> {
+  const answer = await ask('GET', path);
+  return { path, value: JSON.parse(answer.text) as T, tag: answer.tag };
+}
+
+export interface Extras {
+  signal?: AbortSignal | undefined;
+  /** The change is refused where the object has another tag by now. */
+  tag?: string | undefined;
+}
+
+export async function request<T>(method: Method, path: string, body?: unknown, extras: Extras = {}): Promise<T> {
+  const { text } = await ask(method, path, body, extras);
+  const answer = (text ? JSON.parse(text) : undefined) as T;
+  // A login and a new password begin a session, whose changes bring this along.
+  if (/^(login|me)\b/.test(path)) csrf = (answer as Partial<Entered> | undefined)?.csrf ?? csrf;
+  return answer;
+}
+
+async function ask(method: Method, path: string, body?: unknown, { signal, tag }: Extras = {}): Promise<{ text: string; tag: string | undefined }> {
   const headers: Record<string, string> = { accept: 'application/json' };
+  if (tag) headers['if-match'] = tag;
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (method !== 'GET' && csrf) headers['x-causeway-csrf'] = csrf;
   if (bearer) headers['authorization'] = `Bearer ${bearer}`;
@@ -44,10 +71,10 @@ export async function request<T>(method: Method, path: string, body?: unknown, s
     throw new Unreachable(String(error));
   }
   // Who has not logged in may still be allowed to read; what is missing then is no reason to ask.
-  if (answer.status === 401 && !/^(login|me|events)\b/.test(path)) onLogin();
+  if (answer.status === 401 && !/^(login|me$|events)/.test(path)) onLogin();
   const text = await answer.text();
   if (!answer.ok) throw new Refused(read(answer, text));
-  return (text ? JSON.parse(text) : undefined) as T;
+  return { text, tag: answer.headers.get('etag') ?? undefined };
 }
 
 function read(answer: Response, text: string): Problem {
@@ -61,9 +88,7 @@ function read(answer: Response, text: string): Problem {
 /** `undefined`: nobody has logged in, or the daemon has no users. */
 export async function me(): Promise<Me | undefined> {
   try {
-    const who = await get<Me>('me');
-    csrf = who.csrf;
-    return who;
+    return await get<Me>('me');
   } catch (error) {
     if (error instanceof Refused && [401, 404].includes(error.problem.status)) return undefined;
     throw error;
@@ -77,15 +102,12 @@ interface Entered {
 
 /** Whether the password has to be changed before anything else is answered. */
 export async function login(user: string, password: string): Promise<boolean> {
-  const who = await request<Entered>('POST', 'login', { user, password });
-  csrf = who.csrf;
-  return who.must_change;
+  return (await request<Entered>('POST', 'login', { user, password })).must_change;
 }
 
 /** All other sessions of the user end. */
 export async function setPassword(old: string, wanted: string): Promise<void> {
-  const who = await request<Entered>('PUT', 'me/password', { old, new: wanted });
-  csrf = who.csrf;
+  await request<Entered>('PUT', 'me/password', { old, new: wanted });
 }
 
 /** Requests carry this token from now on. */

@@ -10,6 +10,8 @@ export interface Change {
   method: Method;
   path: string;
   body?: unknown;
+  /** The body as people may see it, where a secret is in it. */
+  shown?: unknown;
   cli: string;
   /** A plan can be had before (`dry_run`). */
   plans: boolean;
@@ -18,14 +20,14 @@ export interface Change {
   explain?: string;
 }
 
-const seg = encodeURIComponent;
+export const seg = encodeURIComponent;
 
 /** A word of a shell's command line. */
 export function word(text: string): string {
   return /^[A-Za-z0-9_.:/@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function cli(...words: (string | false | undefined)[]): string {
+export function cli(...words: (string | false | undefined)[]): string {
   return ['causeway', ...words.filter((one): one is string => typeof one === 'string' && one !== '').map(word)].join(' ');
 }
 
@@ -185,22 +187,28 @@ export function rename(kind: 'lun' | 'host' | 'target', name: string, newName: s
   };
 }
 
-/** Fields of a LUN as text; what is empty is set to its default. */
+/** Fields of a LUN; `null` is taken away. */
 export function setLun(lun: string, fields: Record<string, unknown>): Change {
+  return set('lun', lun, `Settings of LUN ${lun}`, fields);
+}
+
+/** Some fields of an object anew. */
+export function set(kind: 'lun' | 'host' | 'target' | 'grant', name: string, title: string, fields: Record<string, unknown>): Change {
   const pairs = Object.entries(fields).flatMap(([key, value]) => pair(key, value));
   return {
-    title: `Settings of LUN ${lun}`,
+    title,
     verb: 'Set',
     method: 'PATCH',
-    path: `luns/${seg(lun)}`,
+    path: `${kind}s/${seg(name)}`,
     body: fields,
-    cli: cli('lun', 'set', lun, ...(pairs.length ? pairs : ['KEY=VALUE'])),
+    cli: cli(kind, 'set', name, ...(pairs.length ? pairs : ['KEY=VALUE'])),
     plans: true,
   };
 }
 
 function pair(key: string, value: unknown): string[] {
   if (value === null) return [`${key}=none`];
+  if (Array.isArray(value)) return [`${key}=${value.join(',')}`];
   if (typeof value !== 'object') return [`${key}=${String(value)}`];
   return Object.entries(value as object).map(([part, one]) => `${key}.${part}=${one === null ? 'none' : String(one)}`);
 }
@@ -285,6 +293,7 @@ export function reopenJournal(pool: string): Change {
 /** As a shell makes the call. */
 export function curl(change: Change, origin: string): string {
   const parts = [`curl -X ${change.method} ${origin}/api/v1/${change.path}`, '-H "Authorization: Bearer $TOKEN"'];
-  if (change.body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${word(JSON.stringify(change.body))}`);
+  const body = change.shown ?? change.body;
+  if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${word(JSON.stringify(body))}`);
   return parts.join(' \\\n  ');
 }
