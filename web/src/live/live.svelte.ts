@@ -3,6 +3,7 @@
 import { get } from '../api/client.ts';
 import { Unreachable } from '../api/problem.ts';
 import type { Activity } from '../api/types.ts';
+import { Heats } from './heats.ts';
 import { link, pause, type Link } from './link.ts';
 import { lists } from './lists.svelte.ts';
 import { between, type Moment, type Rates } from './rates.ts';
@@ -14,10 +15,18 @@ const SECOND = 1_000;
 const KEPT = 1_800;
 /** LUNs whose past is kept; more only while one is shown. */
 const LUNS_KEPT = 100;
+/** LUNs of which it is kept how long each command took. */
+const HEATS_KEPT = 24;
 
 export const FIGURES = [
   'readIops', 'writeIops', 'readBytes', 'writeBytes', 'readP50', 'readP99', 'writeP50', 'writeP99', 'inFlight',
 ] as const satisfies readonly (keyof Rates)[];
+
+/** Whether a session came or went, or a LUN did, or changed its state: lists are old then. */
+function others(before: Activity, after: Activity): boolean {
+  const key = (activity: Activity) => [activity.sessions.map((one) => one.id).sort().join(), activity.luns.map((one) => `${one.name}${one.online ? '' : '!'}`).join('\n')].join('\n\n');
+  return key(before) !== key(after);
+}
 
 class Live {
   link = $state.raw<Link>({ state: 'starting' });
@@ -28,6 +37,7 @@ class Live {
   readonly node = new Ring(FIGURES, KEPT);
   private readonly luns = new Map<string, Ring>();
   private readonly shown = new Set<string>();
+  private readonly heats = new Map<string, Heats>();
 
   private answered: number | undefined;
   private failures = 0;
@@ -59,6 +69,13 @@ class Live {
     if (!ring) this.luns.set(name, (ring = new Ring(FIGURES, KEPT)));
     this.shown.add(name);
     return ring;
+  }
+
+  /** How long the commands of a LUN took; while it is shown, that is kept for it. */
+  heat(name: string): Heats {
+    let heats = this.heats.get(name);
+    if (!heats) this.heats.set(name, (heats = new Heats(KEPT)));
+    return heats;
   }
 
   private watch(seen: boolean): void {
@@ -97,6 +114,7 @@ class Live {
     this.failures = 0;
     this.link = { state: 'live', at: this.answered };
     const moment = before && between(before, activity);
+    if (!before || others(before, activity)) lists.refresh('status', 'sessions', 'hosts', 'luns');
     this.activity = activity;
     if (!moment) return;
     this.moment = moment;
@@ -106,6 +124,12 @@ class Live {
       if (this.luns.size < LUNS_KEPT && !this.luns.has(name)) this.luns.set(name, new Ring(FIGURES, KEPT));
       this.luns.get(name)?.push(time, FIGURES.map((figure) => rates[figure]));
     }
+    for (const [name, { read, write }] of moment.took) {
+      const heats = this.heats.size < HEATS_KEPT ? this.heat(name) : this.heats.get(name);
+      heats?.push(time, 'read', read);
+      heats?.push(time, 'write', write);
+    }
+    for (const name of this.heats.keys()) if (!moment.luns.has(name)) this.heats.delete(name);
     for (const name of this.luns.keys()) if (!moment.luns.has(name)) this.luns.delete(name);
     this.tick++;
   }

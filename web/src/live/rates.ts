@@ -22,9 +22,17 @@ export interface SessionRates {
   p99: number | undefined;
 }
 
+/** What was counted since the moment before. */
+export interface Fresh {
+  read: Latency;
+  write: Latency;
+}
+
 export interface Moment {
   node: Rates;
   luns: Map<string, Rates>;
+  /** How long commands took, of LUNs that did something. */
+  took: Map<string, Fresh>;
   sessions: Map<number, SessionRates>;
   /** The part of the cores' time that was worked, 0 to 1. */
   busy: number;
@@ -51,6 +59,7 @@ export function between(before: Activity, after: Activity): Moment | undefined {
   const knownLuns = new Map(before.luns.map((lun) => [lun.name, lun]));
   const knownSessions = new Map(before.sessions.map((session) => [session.id, session]));
   const luns = new Map<string, Rates>();
+  const took = new Map<string, Fresh>();
   const reads: Latency[] = [];
   const writes: Latency[] = [];
   const node = { ...IDLE };
@@ -64,12 +73,13 @@ export function between(before: Activity, after: Activity): Moment | undefined {
     node.inFlight += rates.inFlight;
     if (read.count) reads.push(read);
     if (write.count) writes.push(write);
+    if (read.count || write.count) took.set(lun.name, { read, write });
   }
   quantiles(node, sum(reads), sum(writes));
   const sessions = new Map(
     after.sessions.map((session) => [session.id, ofSession(knownSessions.get(session.id), session, seconds)]),
   );
-  return { node, luns, sessions, busy: busy(before, after) };
+  return { node, luns, took, sessions, busy: busy(before, after) };
 }
 
 function ofLun(before: LunActivity | undefined, after: LunActivity, seconds: number): [Rates, Latency, Latency] {

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { countsOf, heat, longestOf, ROWS, rowOf } from './heat.ts';
+import { quotients, spread } from './spread.ts';
+
+describe('a heat map', () => {
+  it('puts each latency into the row that it fits in', () => {
+    expect([0, 1, 2, 3, 64, 65, 1e9].map(rowOf)).toEqual([0, 0, 1, 2, 6, 7, ROWS - 1]);
+    for (const us of [1, 5, 64, 1000, 1e6]) expect(longestOf(rowOf(us))).toBeGreaterThanOrEqual(us);
+    expect([...countsOf([[64, 3], [100, 1], [128, 2]])].slice(6, 9)).toEqual([3, 3, 0]);
+  });
+  it('adds up what falls into one drawn column, and leaves out what is older', () => {
+    const column = (at: number, n: number) => ({ at, counts: countsOf([[64, n]]) });
+    const map = heat([column(9, 50), column(10, 1), column(11, 2), column(15, 9)], 10, 20, 2);
+    expect(map.starts).toEqual([10, 15]);
+    expect(map.cells.map(({ column: at, row, n }) => [at, row, n])).toEqual([[0, 6, 3], [1, 6, 9]]);
+    expect(map).toMatchObject({ most: 9, lowest: 6, highest: 6 });
+    expect(map.cells[1]?.heat).toBe(1);
+    expect(map.cells[0]?.heat).toBeGreaterThan(0.5);
+  });
+  it('of nothing has no cell', () => {
+    expect(heat([], 0, 10, 5)).toMatchObject({ cells: [], most: 0 });
+  });
+});
+
+describe('a spread', () => {
+  it('counts by powers of two, without gaps', () => {
+    expect(spread([1, 4, 5, 7, null, 0, 16])).toEqual([
+      { from: 1, n: 1, part: 1 / 3 }, { from: 2, n: 0, part: 0 }, { from: 4, n: 3, part: 1 }, { from: 8, n: 0, part: 0 }, { from: 16, n: 1, part: 1 / 3 },
+    ]);
+    expect(spread([null, 0])).toEqual([]);
+  });
+  it('of quotients has no seconds in which nothing was done', () => {
+    expect(quotients([8192, 0, null, 4], [2, 0, 1, null])).toEqual([4096, null, null, null]);
+  });
+});

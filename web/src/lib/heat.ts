@@ -1,0 +1,77 @@
+// A heat map: time across, latency up, how many commands by colour. Pure: whoever has columns, live or from a
+// history, draws them.
+
+import type { Buckets } from '../api/types.ts';
+
+/** How many commands took how long, in some span of time. */
+export interface Column {
+  /** Seconds since 1970. */
+  at: number;
+  /** By rows: see `rowOf`. */
+  counts: ArrayLike<number>;
+}
+
+/** Each row is twice as long as the one below it: 1 µs to 8 s. */
+export const ROWS = 24;
+
+/** The row of commands that took no longer than `us`. */
+export function rowOf(us: number): number {
+  return Math.min(ROWS - 1, Math.max(0, Math.ceil(Math.log2(Math.max(1, us)))));
+}
+
+/** The longest time of a row, in microseconds. */
+export function longestOf(row: number): number {
+  return 2 ** row;
+}
+
+export function countsOf(buckets: Buckets): Uint32Array {
+  const counts = new Uint32Array(ROWS);
+  for (const [bound, n] of buckets) {
+    const row = rowOf(bound);
+    counts[row] = (counts[row] ?? 0) + n;
+  }
+  return counts;
+}
+
+export interface Cell {
+  column: number;
+  row: number;
+  n: number;
+  /** 0 to 1: as bright as it is drawn. Few among many are still seen. */
+  heat: number;
+}
+
+export interface Heat {
+  /** Where each drawn column begins, in seconds. */
+  starts: number[];
+  cells: Cell[];
+  /** Rows between which something is. */
+  lowest: number;
+  highest: number;
+  most: number;
+}
+
+/** `columns` as `wide` drawn ones, from `from` to `to`. */
+export function heat(columns: Column[], from: number, to: number, wide: number): Heat {
+  const sums = Array.from({ length: wide }, () => new Float64Array(ROWS));
+  const step = (to - from) / wide;
+  for (const { at, counts } of columns) {
+    const sum = sums[Math.floor((at - from) / step)];
+    for (let row = 0; sum && row < ROWS; row++) sum[row] = (sum[row] ?? 0) + (counts[row] ?? 0);
+  }
+  const most = Math.max(0, ...sums.map((sum) => Math.max(...sum)));
+  const cells: Cell[] = [];
+  sums.forEach((sum, column) => {
+    sum.forEach((n, row) => {
+      if (n > 0) cells.push({ column, row, n, heat: Math.log1p(n) / Math.log1p(most) });
+    });
+  });
+  const rows = cells.map((cell) => cell.row);
+  return {
+    starts: sums.map((_, i) => from + i * step),
+    cells,
+    lowest: rows.length ? Math.min(...rows) : 0,
+    highest: rows.length ? Math.max(...rows) : 0,
+    most,
+  };
+}
