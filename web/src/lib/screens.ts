@@ -11,6 +11,8 @@ export interface Screen {
   key: string;
   icon: string;
   load?: () => Loaded;
+  /** It is opened by name only. */
+  hidden?: boolean;
 }
 
 export const SCREENS: Screen[] = [
@@ -18,6 +20,7 @@ export const SCREENS: Screen[] = [
   { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
   { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte') },
   { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte') },
+  { path: '/targets', name: 'Targets', key: 'a', icon: 'targets', load: () => import('../screens/Targets.svelte') },
   { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte') },
   { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
