@@ -24,6 +24,7 @@ export const SCREENS: Screen[] = [
   { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte') },
   { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
+  { path: '/settings', name: 'Settings', key: 's', icon: 'settings', load: () => import('../screens/Settings.svelte') },
 ];
 
 export const FIRST: Component = Overview;
