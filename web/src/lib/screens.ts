@@ -25,6 +25,7 @@ export const SCREENS: Screen[] = [
   { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
   { path: '/settings', name: 'Settings', key: 's', icon: 'settings', load: () => import('../screens/Settings.svelte') },
+  { path: '/first-run', name: 'First steps', key: 'f', icon: 'plus', load: () => import('../screens/FirstRun.svelte'), hidden: true },
 ];
 
 export const FIRST: Component = Overview;
