@@ -5,6 +5,8 @@ import type { Me } from './types.ts';
 
 export const API = '/api/v1/';
 const PATIENCE_MS = 15_000;
+/** A login or a token is needed: not that a password is wrong. */
+const LOGIN_NEEDED = 'CWY5002';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -70,11 +72,12 @@ async function ask(method: Method, path: string, body?: unknown, { signal, tag }
     if (signal?.aborted) throw error;
     throw new Unreachable(String(error));
   }
-  // Who has not logged in may still be allowed to read; what is missing then is no reason to ask.
-  if (answer.status === 401 && !/^(login|me$|events)/.test(path)) onLogin();
   const text = await answer.text();
-  if (!answer.ok) throw new Refused(read(answer, text));
-  return { text, tag: answer.headers.get('etag') ?? undefined };
+  if (answer.ok) return { text, tag: answer.headers.get('etag') ?? undefined };
+  const problem = read(answer, text);
+  // Who has not logged in may still be allowed to read; what is missing then is no reason to ask.
+  if (problem.code === LOGIN_NEEDED && !/^(me$|events)/.test(path)) onLogin();
+  throw new Refused(problem);
 }
 
 function read(answer: Response, text: string): Problem {
