@@ -57,7 +57,7 @@ export class Browser {
     });
     if (FROM) await serveFrom(context, origin, FROM);
     const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(Number(process.env['PAGE_PATIENCE'] ?? 15_000));
     return new Browser(context, page, profile, origin);
   }
 
@@ -72,11 +72,18 @@ export class Browser {
   /** What axe finds on what is shown, by WCAG 2.2 AA. */
   async axe(what: string): Promise<string[]> {
     // With the experimental rule that a name has the words which are seen (WCAG 2.5.3).
-    const found = await new AxeBuilder({ page: this.page })
-      .options({ rules: { 'label-content-name-mismatch': { enabled: true } } })
-      .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'])
-      .analyze();
-    return found.violations.map((one) => {
+    const axe = new AxeBuilder({ page: this.page }).options({ rules: { 'label-content-name-mismatch': { enabled: true } } });
+    return this.found(axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']), what);
+  }
+
+  /** What of it depends on colours. */
+  async axeOfColours(what: string): Promise<string[]> {
+    return this.found(new AxeBuilder({ page: this.page }).withRules(['color-contrast', 'link-in-text-block']), what);
+  }
+
+  private async found(axe: AxeBuilder, what: string): Promise<string[]> {
+    const { violations } = await axe.analyze();
+    return violations.map((one) => {
       const nodes = one.nodes.slice(0, 4).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ''}`);
       return `${what}: ${one.id}: ${one.help}: ${nodes.join(' | ')}`;
     });

@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -21,6 +21,43 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
+interface Place {
+  host: string;
+  port: number;
+}
+
+/** A cable: what comes in at one end comes out at the other, until it is cut. */
+export class Relay {
+  readonly at: Place;
+  private readonly to: Place;
+  private server: Server | undefined;
+  private readonly sockets = new Set<Socket>();
+
+  constructor(to: Place, at: Place) {
+    this.to = to;
+    this.at = at;
+  }
+
+  mend(): Promise<void> {
+    const server = createServer((inner) => {
+      const outer = connect({ ...this.to, localAddress: this.at.host });
+      for (const socket of [inner, outer]) {
+        this.sockets.add(socket);
+        socket.on('error', () => socket.destroy());
+        socket.on('close', () => this.sockets.delete(socket));
+      }
+      inner.pipe(outer).pipe(inner);
+    });
+    this.server = server;
+    return new Promise((done) => server.listen(this.at.port, this.at.host, done));
+  }
+
+  cut(): void {
+    this.server?.close();
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
 export class Daemon {
   readonly dir = mkdtempSync(join(tmpdir(), 'causeway-page-'));
   url = '';
@@ -29,6 +66,7 @@ export class Daemon {
   private api = 0;
   private daemon: ChildProcess | undefined;
   private readonly others: ChildProcess[] = [];
+  private readonly relays: Relay[] = [];
 
   /** A node with two portals and a pool with a journal. */
   async start(): Promise<void> {
@@ -59,9 +97,10 @@ export class Daemon {
   }
 
   async stop(): Promise<void> {
-    for (const one of this.others) one.kill('SIGTERM');
-    const ended = new Promise((done) => this.daemon?.once('exit', done));
-    if (this.daemon?.exitCode === null && this.daemon.kill('SIGTERM')) await ended;
+    for (const one of this.others) one.kill('SIGKILL');
+    for (const one of this.relays) one.cut();
+    // Not in peace: what is still in the journal need not be destaged, for nobody reads it.
+    if (this.daemon?.exitCode === null && this.daemon.signalCode === null) await this.kill();
     rmSync(this.dir, { recursive: true, force: true });
   }
 
@@ -72,11 +111,29 @@ export class Daemon {
     return done.stdout;
   }
 
+  /** A way to the second portal that can be cut. */
+  async relay(number: number): Promise<Relay> {
+    const [port = 0] = await freePorts(1);
+    const relay = new Relay({ host: PORTALS[1] ?? '', port: this.port }, { host: `127.0.2.${number}`, port });
+    await relay.mend();
+    this.relays.push(relay);
+    return relay;
+  }
+
   /** Load from an initiator until the daemon is stopped; `number`: the last part of its addresses, one in each network. */
   load(initiator: string, number: number, networks: 1 | 2, target: string, lun: number, ...options: string[]): void {
     const portals = PORTALS.slice(0, networks);
-    const from = portals.flatMap((portal) => ['--from', portal.replace(/1$/, String(number))]);
-    const url = `iscsi://${portals.map((portal) => `${portal}:${this.port}`).join(',')}/iqn.2026-11.io.causeway:${target}/${lun}`;
+    this.bench(initiator, number, portals.map((portal) => `${portal}:${this.port}`), target, lun, ...options);
+  }
+
+  /** The same over the first portal and a relay. */
+  loadOver(relay: Relay, initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
+    this.bench(initiator, number, [`${PORTALS[0]}:${this.port}`, `${relay.at.host}:${relay.at.port}`], target, lun, ...options);
+  }
+
+  private bench(initiator: string, number: number, at: string[], target: string, lun: number, ...options: string[]): void {
+    const from = PORTALS.slice(0, at.length).flatMap((portal) => ['--from', portal.replace(/1$/, String(number))]);
+    const url = `iscsi://${at.join(',')}/iqn.2026-11.io.causeway:${target}/${lun}`;
     const all = ['bench', '-b4K', '-t1', '-r', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...from, ...options, url];
     this.others.push(spawn(PROGRAM, all, { stdio: 'ignore' }));
   }

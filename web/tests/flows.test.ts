@@ -1,26 +1,19 @@
 // What people do with the page, in a real browser, against a real daemon and real initiators.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
-import { Daemon, PORTALS } from './daemon.ts';
-import { refuse } from './furnish.ts';
+import { Daemon, PORTALS, type Relay } from './daemon.ts';
+import { logIn as tried, refuse } from './furnish.ts';
+import { steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
 let browser: Browser;
 
-const page = () => browser.page;
-const button = (name: string | RegExp) => page().getByRole('button', { name, exact: typeof name === 'string' });
-const field = (label: string) => page().getByLabel(label, { exact: true });
-const text = (what: string | RegExp) => page().getByText(what);
-
-/** QEMU's own initiator, under this name. */
-function logIn(target: string, initiator: string): number | null {
-  const image = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:${target},lun=0,initiator-name=${initiator}`;
-  return spawnSync('qemu-img', ['info', '--image-opts', image], { timeout: 20_000 }).status;
-}
+let relay: Relay;
+const { page, button, field, text, dialog } = steps(() => browser);
+const logIn = (target: string, initiator: string) => tried(daemon, target, initiator);
 
 describe('the page', { skip }, () => {
   before(async () => {
@@ -47,7 +40,7 @@ describe('the page', { skip }, () => {
     await field('Name').fill('vm01');
     await field('Size').fill('64M');
     await field('Every initiator that reaches a portal').check();
-    await page().getByRole('dialog', { name: 'Log in' }).waitFor();
+    await dialog('Log in').waitFor();
     await button('With a token').click();
     await field('Token').fill(daemon.token);
     await button('Log in').last().click();
@@ -139,7 +132,8 @@ describe('the page', { skip }, () => {
   it('shows a host at work: its paths, its figures, what would be lost', async () => {
     daemon.run('host', 'create', 'esx01', '--iqn', 'iqn.1998-01.com.vmware:esx01');
     daemon.run('grant', 'create', 'esx01', 'secret', '--target', 'vms');
-    daemon.load('iqn.1998-01.com.vmware:esx01', 11, 2, 'vms', 0, '-o2', '-w50', '-g400');
+    relay = await daemon.relay(99);
+    daemon.loadOver(relay, 'iqn.1998-01.com.vmware:esx01', 11, 'vms', 0, '-o2', '-w50', '-g400');
     await browser.go('/topology');
     const host = page().getByRole('button', { name: /^host esx01 \d paths .*\/s/ });
     await host.waitFor();
@@ -149,6 +143,47 @@ describe('the page', { skip }, () => {
     await text(/Without pool default, \d hosts would lose \d LUN/).waitFor();
     await page().getByRole('button', { name: /^host esx01 \d paths/ }).waitFor();
     await page().getByRole('button', { name: /^lun secret lost/ }).waitFor();
+  });
+
+  it('sees within two seconds that a path is cut, and that it is back', async () => {
+    await page().getByRole('button', { name: /^host esx01 \d paths/ }).waitFor();
+    const begun = Date.now();
+    relay.cut();
+    await page().getByRole('button', { name: /^host esx01 single path/ }).waitFor();
+    const took = Date.now() - begun;
+    console.log(`a path that is cut is seen after: ${took} ms`);
+    assert.ok(took < 2_000, `${took} ms`);
+    await browser.go('/');
+    await text('Host esx01 has a single path: log it in to a second portal.').waitFor();
+    await relay.mend();
+    await text('Host esx01 has a single path: log it in to a second portal.').waitFor({ state: 'detached', timeout: 30_000 });
+  });
+
+  it('shows which host reaches which LUN over how many paths', async () => {
+    await browser.go('/hosts?view=paths');
+    await page().getByRole('row', { name: /esx01/ }).getByText(/^\d paths$/).first().waitFor();
+    await browser.go('/hosts?view=sessions');
+    await field('Filter hosts').fill('esx01');
+    await page().locator('summary', { hasText: 'esx01' }).nth(1).waitFor();
+    await page().locator('summary', { hasText: 'esx01' }).first().click();
+    await text('MaxRecvDataSegmentLength').first().waitFor();
+    await browser.go('/hosts/esx01');
+    await page().getByRole('row', { name: /secret vms 0 read and write \d sessions/ }).waitFor();
+  });
+
+  it('draws how long commands took over time, and says it by keyboard and as a table', async () => {
+    await browser.go('/luns/secret?span=60');
+    const map = page().getByRole('application', { name: /^Latency over time/ });
+    await map.press('ArrowLeft');
+    await map.press('ArrowLeft');
+    await map.press('ArrowLeft');
+    await text(/\d\d:\d\d:\d\d · [\d,]+ commands, up to [\d.]+ (µs|ms) the fastest/).waitFor();
+    await button('Latency over time as a table').click();
+    await page().getByRole('region', { name: 'Latency over time, as a table' }).getByText(/≤ [\d.]+ (µs|ms|s): \d+/).first().waitFor();
+    await page().getByRole('group', { name: 'Which commands' }).getByRole('button', { name: 'read' }).click();
+    await page().waitForURL('**op=read');
+    await button('Sizes and queue as a table').click();
+    await page().getByRole('row', { name: /^4 KiB \d+/ }).first().waitFor();
   });
 
   it('draws figures, and gives them by keyboard and as a table', async () => {

@@ -17,8 +17,9 @@ export function furnish(daemon: Daemon): void {
   share('www', '256M', 'web');
   share('archive', '4G', 'backup');
   daemon.run('lun', 'create', 'scratch', '--size', '128M', '--backend', 'memory');
-  daemon.load(INITIATORS.esx01, 11, 2, 'vms', 0, '-o4', '-w30');
-  daemon.load(INITIATORS.esx02, 12, 2, 'vms', 2, '-o2', '-w60');
+  // Enough to be seen, and not all that the machine has: the browser needs some.
+  daemon.load(INITIATORS.esx01, 11, 2, 'vms', 0, '-o4', '-w30', '-g3000');
+  daemon.load(INITIATORS.esx02, 12, 2, 'vms', 2, '-o2', '-w60', '-g2000');
   daemon.load(INITIATORS.web, 21, 1, 'vms', 0, '-o1', '-w10', '-g800');
   refuse(daemon, 'iqn.2026-01.org.debian:unknown');
   daemon.run('scrub', 'start', 'vm01');
@@ -26,6 +27,11 @@ export function furnish(daemon: Daemon): void {
 
 /** Somebody whom nobody has allowed. */
 export function refuse(daemon: Daemon, initiator: string): void {
-  const url = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:vms,lun=0,initiator-name=${initiator}`;
-  spawnSync('qemu-img', ['info', '--image-opts', url], { timeout: 20_000 });
+  logIn(daemon, 'vms', initiator);
+}
+
+/** QEMU's own initiator, under this name: 0 where it was let in. */
+export function logIn(daemon: Daemon, target: string, initiator: string): number | null {
+  const image = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:${target},lun=0,initiator-name=${initiator}`;
+  return spawnSync('qemu-img', ['info', '--image-opts', image], { timeout: 20_000 }).status;
 }

@@ -1,0 +1,284 @@
+// A new node: the first steps, the first login, users, tokens and what becomes of wrong passwords.
+
+import { readFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Browser, here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { steps } from './steps.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+const first = join(daemon.dir, 'state', 'first-password');
+let browser: Browser;
+const { page, button, link, field, choose, text, dialog, closed, confirm } = steps(() => browser);
+
+const OWN = 'four words in a row';
+const LATER = 'four other words in a row';
+
+/** A session beside the browser's: its cookie and what its changes bring along. */
+async function enter(user: string, password: string): Promise<{ status: number; headers: Record<string, string> }> {
+  const answer = await fetch(`${daemon.url}/api/v1/login`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ user, password }) });
+  const body = (await answer.json()) as { csrf?: string };
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return { status: answer.status, headers: { cookie, 'x-causeway-csrf': body.csrf ?? '' } };
+}
+
+const asked = (path: string, headers: Record<string, string>, method = 'GET') => fetch(`${daemon.url}/api/v1/${path}`, { method, headers }).then((answer) => answer.status);
+
+describe('a new node and who uses it', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    browser = await Browser.open(daemon.url);
+    await page().goto('/');
+  });
+  after(async () => {
+    await browser.close();
+    await daemon.stop();
+    browser.well();
+  });
+
+  it('begins with the first steps, seven of them', async () => {
+    await page().waitForURL('**/first-run');
+    await page().getByRole('heading', { name: 'A password of your own' }).waitFor();
+    assert.equal(await page().getByRole('navigation', { name: 'Steps' }).getByRole('link').count(), 7);
+  });
+
+  it('says that a password is wrong, and not which of name and password it is', async () => {
+    await page().getByRole('main').getByRole('button', { name: 'Log in' }).click();
+    await field('Password').fill('not the first password');
+    await dialog().getByRole('button', { name: 'Log in', exact: true }).click();
+    await text('The login failed').first().waitFor();
+  });
+
+  it('with the first password asks for one of their own, and takes no two that differ', async () => {
+    await field('Password').fill(readFileSync(first, 'utf8').trim());
+    await dialog().getByRole('button', { name: 'Log in', exact: true }).click();
+    await dialog('A password of your own').waitFor();
+    await field('New password').fill(OWN);
+    await field('The same again').fill('four words in a low');
+    await button('Set the password').click();
+    await text('The two new passwords differ').waitFor();
+  });
+
+  it('goes on when the password is set, and the first one is gone', async () => {
+    await field('The same again').fill(OWN);
+    await button('Set the password').click();
+    await closed();
+    await text('You are logged in as admin, admin.').waitFor();
+    assert.equal(existsSync(first), false);
+  });
+
+  it('shows what node.toml takes for a name, a pool and portals', async () => {
+    await link('Next: The name of this node').click();
+    await field('Another name').fill('san-b');
+    await text('name = "san-b"').waitFor();
+    await link('Next: Where LUNs lie').click();
+    await text(/^default: has room, .* free of/).waitFor();
+    await text('Another pool, on another disk').click();
+    await field('Name').fill('fast');
+    await field('Directory or device').fill('/srv/fast');
+    await field('Journal').fill('/dev/nvme0n1');
+    await text('name = "fast" path = "/srv/fast" journal = "/dev/nvme0n1"').waitFor();
+    await link('Next: Where hosts reach it').click();
+    await text('which are for this machine alone').waitFor();
+    await field('Addresses or interfaces').fill('192.0.2.1 eth1');
+    await text(/\{ ip = "192.0.2.1", port = \d+ \},\s+\{ iface = "eth1", port = \d+ \}/).waitFor();
+  });
+
+  it('makes the first share, and says when a host is connected', async () => {
+    await link('Next: The first share').click();
+    await button('Create the first share').click();
+    await field('Name').fill('vm01');
+    await field('Size').fill('64M');
+    await field('Every initiator that reaches a portal').check();
+    await text(/create lun\s+vm01/).waitFor();
+    await button('Create').click();
+    await page().waitForURL('**/first-run?step=connect');
+    await text('iscsiadm -m discovery').first().waitFor();
+    await text('No host is connected yet.').waitFor();
+    daemon.load('iqn.2026-01.org:first', 31, 1, 'vm01', 0, '-o1', '-g200');
+    await text('everyone is connected to LUN vm01.').waitFor();
+  });
+
+  it('does not show the steps by themselves again, and by name when they are wanted', async () => {
+    await link('Next: What comes next').click();
+    await button('To the overview').click();
+    await page().getByRole('heading', { name: 'Overview' }).waitFor();
+    await page().reload();
+    await page().getByRole('heading', { name: 'Overview' }).waitFor();
+    await page().keyboard.press('Control+k');
+    await page().getByRole('combobox').fill('first steps');
+    await page().keyboard.press('Enter');
+    await page().waitForURL('**/first-run');
+  });
+
+  it('shows an admin who may log in, and adds somebody without showing the password', async () => {
+    await page().goto('/settings/users');
+    await page().getByRole('cell', { name: 'admin (you)' }).waitFor();
+    await button('Add a user').click();
+    await field('Name').fill('eve');
+    await choose('Role', 'viewer');
+    await field('Password').fill('too short');
+    await text('3 characters more at least').waitFor();
+    await field('Password').fill(OWN);
+    await field('The same again').fill('another one');
+    await text('The two are not the same yet').waitFor();
+    assert.equal(await button('Add').isDisabled(), true);
+    await field('The same again').fill(OWN);
+    await field('They choose one of their own at the first login').uncheck();
+    await text('The same as a command line and as a call of the API').click();
+    await text('causeway user create eve --role viewer').waitFor();
+    assert.equal(await dialog().locator('pre', { hasText: OWN }).count(), 0);
+    await button('Add').click();
+    await closed();
+    await page().getByRole('cell', { name: 'eve', exact: true }).waitFor();
+    assert.equal((await enter('eve', OWN)).status, 200);
+  });
+
+  it('tells a viewer in a sentence whom users are for', async () => {
+    const other = await Browser.open(daemon.url);
+    try {
+      await other.page.goto('/settings/users');
+      await other.page.getByText('Users are for admins who have logged in.').waitFor();
+      await other.page.getByRole('main').getByRole('button', { name: 'Log in' }).click();
+      await other.page.getByLabel('User', { exact: true }).fill('eve');
+      await other.page.getByLabel('Password', { exact: true }).fill(OWN);
+      await other.page.getByRole('dialog').getByRole('button', { name: 'Log in', exact: true }).click();
+      await other.page.getByText('Users are for admins. You are eve, viewer').waitFor();
+      await other.go('/luns/vm01?do=delete');
+      await other.page.getByRole('alert').getByText(/"eve" is viewer, and this takes operator/).waitFor();
+    } finally {
+      await other.close();
+    }
+    other.well();
+  });
+
+  it('changes what somebody may do, at once', async () => {
+    await button('Change eve').click();
+    await choose('Role', 'operator');
+    await field('May log in').uncheck();
+    await text('causeway user set eve --role operator --enabled false').waitFor({ state: 'attached' });
+    await button('Change').click();
+    await closed();
+    await page().getByRole('row', { name: /eve operator/ }).getByText('may not log in').waitFor();
+    assert.equal((await enter('eve', OWN)).status, 401);
+  });
+
+  it('gives somebody a new password, which they change at the next login', async () => {
+    await button('Change eve').click();
+    await field('May log in').check();
+    await button('Change').click();
+    await closed();
+    await button('New password for eve').click();
+    await field('New password').fill(LATER);
+    await field('The same again').fill(LATER);
+    await button('Set it').click();
+    await closed();
+    await page().getByRole('row', { name: /eve operator/ }).getByText('has to change the password').waitFor();
+    assert.equal((await enter('eve', OWN)).status, 401);
+    assert.equal((await enter('eve', LATER)).status, 200);
+  });
+
+  it('removes a user whose name is typed, and never the last admin', async () => {
+    await button('Remove eve').click();
+    await confirm('eve', 'Remove');
+    await page().getByRole('cell', { name: 'eve', exact: true }).waitFor({ state: 'detached' });
+    await button('Remove admin').click();
+    await field('Type admin to go on').fill('admin');
+    await button('Remove').click();
+    await dialog().getByRole('alert').getByText(/last admin/i).first().waitFor();
+    await page().keyboard.press('Escape');
+  });
+
+  it('makes a token that is shown once, says when it was used, and revokes it', async () => {
+    await link('Tokens').click();
+    await button('Make a token').click();
+    await field('What it is for').fill('prometheus');
+    await field('Ends in days').fill('0');
+    assert.equal(await button('Make it').isDisabled(), true);
+    await field('Ends in days').fill('30');
+    await button('Make it').click();
+    const token = (await dialog('The token for prometheus').locator('pre').textContent())?.trim() ?? '';
+    await button('I have it').click();
+    await closed();
+    const row = page().getByRole('row', { name: /prometheus/ });
+    await row.getByText('never used').waitFor();
+    assert.equal(await asked('luns', { authorization: `Bearer ${token}` }), 200);
+    assert.equal((await page().content()).includes(token), false);
+    await row.getByText('never used').waitFor({ state: 'detached' });
+    await button('Revoke prometheus').click();
+    await confirm('prometheus', 'Revoke');
+    await text('No program has a token.').waitFor();
+    assert.equal(await asked('status', { authorization: `Bearer ${token}` }), 401);
+  });
+
+  it('says that https is not served, and what it takes', async () => {
+    await link('Certificate').click();
+    await text('https is not served').first().waitFor();
+    await text('listen = ["unix:/run/causeway/api.sock", "https://0.0.0.0:8443"]').waitFor();
+  });
+
+  it('says what this is, and under which licence', async () => {
+    await link('About').click();
+    await text('Apache License 2.0').waitFor();
+    await page().getByRole('definition').filter({ hasText: 'san-a' }).waitFor();
+  });
+
+  it('shows where somebody is logged in, and ends the others', async () => {
+    const other = await enter('admin', OWN);
+    assert.equal(await asked('users', other.headers), 200);
+    await link('My account').click();
+    await text('another one').waitFor();
+    await button('End the others').click();
+    await button('End them').click();
+    await closed();
+    await text('another one').waitFor({ state: 'detached' });
+    assert.equal(await asked('users', other.headers), 401);
+  });
+
+  it('changes my own password, and I stay logged in', async () => {
+    await button('Change my password').click();
+    await field('The password you have').fill('it is not this one');
+    await field('New password').fill(LATER);
+    await field('The same again').fill(LATER);
+    await button('Change it').click();
+    await dialog().getByRole('alert').waitFor();
+    await field('The password you have').fill(OWN);
+    await button('Change it').click();
+    await closed();
+    await link('Users').click();
+    await page().getByRole('cell', { name: 'admin (you)' }).waitFor();
+    assert.equal((await enter('admin', OWN)).status, 401);
+  });
+
+  it('says that a session has ended, and goes on with what was begun', async () => {
+    await browser.go('/luns/vm01?do=grow');
+    await field('New size').fill('128M');
+    await text('What it does').waitFor();
+    const other = await enter('admin', LATER);
+    assert.equal(await asked('me/sessions', other.headers, 'DELETE'), 200);
+    await button('Set size').click();
+    await text('Your session has ended.').waitFor();
+    await field('Password').fill(LATER);
+    await dialog('Log in').getByRole('button', { name: 'Log in', exact: true }).click();
+    await dialog('Log in').waitFor({ state: 'detached' });
+    await text('What it does').waitFor();
+    await button('Set size').click();
+    await closed();
+    assert.match(daemon.run('lun', 'show', 'vm01', '-o', 'json'), /134217728/);
+  });
+
+  it('has who guesses passwords wait, and says how long', async () => {
+    await browser.go('/settings/account');
+    await button('Log out').click();
+    for (let n = 0; n < 6; n++) {
+      await field('Password').fill(`guess number ${n}`);
+      await dialog().getByRole('button', { name: 'Log in', exact: true }).click();
+      await dialog().getByRole('alert').waitFor();
+      await page().waitForTimeout(150);
+    }
+    await text(/too many logins failed; try again in \d+ s/).waitFor();
+  });
+});

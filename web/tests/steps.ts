@@ -1,0 +1,42 @@
+// What people do on the page, in few words.
+
+import type { Locator, Page } from 'playwright-core';
+import type { Browser } from './browser.ts';
+
+export interface Steps {
+  page: () => Page;
+  button: (name: string | RegExp) => Locator;
+  link: (name: string | RegExp) => Locator;
+  field: (label: string) => Locator;
+  /** Takes an option of the list with this label. */
+  choose: (label: string, option: string) => Promise<unknown>;
+  text: (what: string | RegExp) => Locator;
+  /** Without a name: any. */
+  dialog: (name?: string) => Locator;
+  closed: () => Promise<void>;
+  /** Types a name that was asked for, and presses the button of the dialog. */
+  confirm: (name: string, verb: string) => Promise<void>;
+}
+
+export function steps(of: () => Browser): Steps {
+  const page = () => of().page;
+  const named = (name: string | RegExp) => ({ name, exact: typeof name === 'string' });
+  const dialog = (name?: string) => page().getByRole('dialog', name === undefined ? {} : { name });
+  const button = (name: string | RegExp) => page().getByRole('button', named(name));
+  return {
+    page,
+    button,
+    dialog,
+    link: (name) => page().getByRole('link', named(name)),
+    field: (label) => page().getByLabel(label, { exact: true }),
+    text: (what) => page().getByText(what),
+    // The name of a list has its value behind the label.
+    choose: (label, option) => page().getByRole('combobox', { name: new RegExp(`^${label}`) }).selectOption(option),
+    closed: () => dialog().waitFor({ state: 'detached' }),
+    async confirm(name, verb) {
+      await dialog().getByLabel(`Type ${name} to go on`).fill(name);
+      await dialog().getByRole('button', { name: verb, exact: true }).click();
+      await dialog().waitFor({ state: 'detached' });
+    },
+  };
+}
