@@ -1,0 +1,150 @@
+// Everything by keyboard: each screen is walked through, and what people do is done without a pointer.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Browser, here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { furnish } from './furnish.ts';
+import { steps } from './steps.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+let browser: Browser;
+const { page, field, text, dialog, closed } = steps(() => browser);
+
+const SCREENS = [
+  '/', '/topology', '/topology?as=list', '/luns', '/luns/vm01', '/luns/vm01?show=hosts', '/luns/vm01?show=connect', '/hosts', '/hosts?view=paths',
+  '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/targets', '/targets?view=portals', '/targets/vms', '/pools', '/integrity',
+  '/settings/account', '/settings/users', '/settings/tokens', '/settings/certificate', '/settings/about', '/first-run',
+];
+const DIALOGS = ['/luns?do=create', '/luns/vm01?do=set', '/luns/vm01?do=grant', '/hosts?do=add', '/hosts/esx01?do=set', '/targets/vms?do=set', '/settings/users?do=add', '/settings/tokens?do=make'];
+
+/** What can be used on the page, or in the dialog that is open, and is seen. */
+const usable = () => page().evaluate(() => {
+  const within = document.querySelector('dialog[open]') ?? document;
+  const all = within.querySelectorAll<HTMLElement>('a[href], button, input, select, textarea, summary, [tabindex="0"]');
+  return [...all].filter((one) => one.checkVisibility() && !one.matches(':disabled')).length;
+});
+
+/** Presses Tab until it is where it began: how much was reached, and what has no visible focus. */
+async function walk(most: number): Promise<{ reached: number; unseen: string[] }> {
+  const seen = new Set<number>();
+  const unseen: string[] = [];
+  await page().evaluate(() => {
+    (document.activeElement as HTMLElement | null)?.blur();
+    const global = window as unknown as { order: WeakMap<Element, number>; next: number };
+    global.order = new WeakMap();
+    global.next = 0;
+  });
+  for (let n = 0; n < most; n++) {
+    await page().keyboard.press('Tab');
+    const at = await page().evaluate(() => {
+      const one = document.activeElement;
+      if (!one || one === document.body) return undefined;
+      const global = window as unknown as { order: WeakMap<Element, number>; next: number };
+      if (!global.order.has(one)) global.order.set(one, global.next++);
+      const style = getComputedStyle(one);
+      const shown = style.outlineStyle !== 'none' || style.boxShadow !== 'none' || one.matches('input[role=combobox]');
+      return { number: global.order.get(one) ?? 0, shown, html: one.outerHTML.slice(0, 120) };
+    });
+    // Between its end and its beginning the browser has its own.
+    if (!at) continue;
+    if (seen.has(at.number)) break;
+    seen.add(at.number);
+    if (!at.shown) unseen.push(at.html);
+  }
+  return { reached: seen.size, unseen };
+}
+
+describe('the keyboard', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    furnish(daemon);
+    browser = await Browser.open(daemon.url);
+    await page().goto('/');
+    await page().getByRole('button', { name: 'Log in' }).click();
+    await page().getByRole('button', { name: 'With a token' }).click();
+    await field('Token').fill(daemon.token);
+    await page().keyboard.press('Enter');
+    await closed();
+  });
+  after(async () => {
+    await browser.close();
+    await daemon.stop();
+    browser.well();
+  });
+
+  it('reaches all that each screen has, and the focus is seen', { timeout: 120_000 }, async () => {
+    for (const path of SCREENS) {
+      await browser.go(path);
+      await page().waitForTimeout(350);
+      const there = await usable();
+      const { reached, unseen } = await walk(there + 40);
+      assert.deepEqual(unseen, [], `${path}: no focus is seen`);
+      assert.ok(reached >= there * 0.9 && there > 5, `${path}: ${reached} of ${there} are reached`);
+    }
+  });
+
+  it('stays in a dialog, reaches all of it, and Escape goes back to where it was opened', { timeout: 60_000 }, async () => {
+    for (const path of DIALOGS) {
+      await browser.go(path);
+      await dialog().waitFor();
+      await page().waitForTimeout(400);
+      const there = await usable();
+      const { reached } = await walk(there + 10);
+      assert.ok(reached >= there, `${path}: ${reached} of ${there} are reached`);
+      assert.equal(await page().evaluate(() => document.activeElement === document.body || document.activeElement?.closest('dialog') !== null), true, path);
+      await page().keyboard.press('Escape');
+      await closed();
+    }
+  });
+
+  it('makes a share without a pointer', async () => {
+    await browser.go('/');
+    await page().keyboard.press('Control+k');
+    await page().keyboard.type('create a share');
+    await page().keyboard.press('Enter');
+    await dialog('Create a share').waitFor();
+    await field('Name').focus();
+    await page().keyboard.type('by-keys');
+    await page().keyboard.press('Tab');
+    await page().keyboard.press('Control+a');
+    await page().keyboard.type('64M');
+    await page().keyboard.press('Tab');
+    await page().keyboard.type('esx01');
+    await text(/create lun\s+by-keys/).waitFor();
+    await page().keyboard.press('Enter');
+    await page().waitForURL('**/luns/by-keys?show=connect');
+  });
+
+  it('asks the map what would be lost without a pointer', async () => {
+    await page().keyboard.press('g');
+    await page().keyboard.press('t');
+    await page().waitForURL('**/topology');
+    await page().getByRole('button', { name: /^pool default/ }).focus();
+    await page().keyboard.press('Space');
+    await text(/Without pool default/).waitFor();
+    await page().keyboard.press('Space');
+    await text(/Without pool default/).waitFor({ state: 'detached' });
+  });
+
+  it('goes to every screen by g and a letter', async () => {
+    for (const [key, path] of [['o', '/'], ['l', '/luns'], ['h', '/hosts'], ['a', '/targets'], ['p', '/pools'], ['i', '/integrity'], ['e', '/events'], ['s', '/settings']] as const) {
+      await page().keyboard.press('g');
+      await page().keyboard.press(key);
+      await page().waitForURL(`**${path}`);
+    }
+  });
+
+  it('skips to the content, and leaves letters that are typed alone', async () => {
+    await page().goto('/luns');
+    await page().getByRole('link', { name: 'vm01', exact: true }).waitFor();
+    await page().keyboard.press('Tab');
+    assert.equal(await page().evaluate(() => document.activeElement?.textContent), 'Skip to the content');
+    await page().keyboard.press('Enter');
+    await page().keyboard.press('/');
+    await page().keyboard.type('gtgl');
+    assert.equal(new URL(page().url()).pathname, '/luns');
+    assert.equal(await field('Filter LUNs').inputValue(), 'gtgl');
+  });
+});
