@@ -58,15 +58,24 @@ export function address(from: string): string {
   return at > 0 && (from.startsWith('[') || from.indexOf(':') === at) ? from.slice(0, at) : from;
 }
 
-const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name, 'en', { numeric: true });
+const words = new Intl.Collator('en', { numeric: true });
+const byName = (a: { name: string }, b: { name: string }) => words.compare(a.name, b.name);
+
+/** LUNs that are served, by name. The figures are new each second, and a list of 10,000 is not. */
+const inOrder = new WeakMap<Lun[], Lun[]>();
+
+function serving(luns: Lun[]): Lun[] {
+  let known = inOrder.get(luns);
+  if (!known) inOrder.set(luns, (known = luns.filter((lun) => lun.state !== 'removed').sort(byName)));
+  return known;
+}
 
 export function topology(facts: Facts, filter = ''): Topology {
   const wanted = filter.trim().toLowerCase();
   const has = (name: string) => !wanted || name.toLowerCase().includes(wanted);
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
-  const serving = facts.luns.filter((lun) => lun.state !== 'removed');
-  const ofHost = new Set(facts.grants.filter((grant) => has(grant.host)).map((grant) => grant.lun));
-  const some = serving.filter((lun) => has(lun.name) || (wanted && ofHost.has(lun.name))).sort(byName);
+  const ofHost = wanted ? new Set(facts.grants.filter((grant) => has(grant.host)).map((grant) => grant.lun)) : undefined;
+  const some = serving(facts.luns).filter((lun) => has(lun.name) || ofHost?.has(lun.name));
   const luns = some.slice(0, DRAWN);
   const drawn = new Set(luns.map((lun) => lun.name));
   const granted = new Set(facts.grants.filter((grant) => drawn.has(grant.lun)).map((grant) => grant.host));
@@ -104,7 +113,7 @@ function ports(sessions: Session[]): Point[] {
     return { id: idOf('port', key), kind: 'port', name, state: 'good', word: count === 1 ? '1 session' : `${count} sessions` };
   });
   // In the order of their hosts, so that lines cross as little as they can.
-  return points.sort((a, b) => a.id.localeCompare(b.id, 'en', { numeric: true }));
+  return points.sort((a, b) => words.compare(a.id, b.id));
 }
 
 function portName(session: Session): string {

@@ -2,6 +2,7 @@
 
 import type { Session, Status } from '../api/types.ts';
 import { plural } from './format.ts';
+import { grouped } from './grouped.ts';
 
 export type State = 'good' | 'warn' | 'bad' | 'off';
 
@@ -14,14 +15,7 @@ export interface Verdict {
 
 /** The node's sessions by host, without those that only ask for targets. */
 export function pathsByHost(sessions: Session[]): Map<string, Session[]> {
-  const hosts = new Map<string, Session[]>();
-  for (const session of sessions) {
-    if (session.target === undefined) continue;
-    const known = hosts.get(session.host);
-    if (known) known.push(session);
-    else hosts.set(session.host, [session]);
-  }
-  return hosts;
+  return grouped(sessions.filter((session) => session.target !== undefined), (session) => session.host);
 }
 
 export interface Paths {

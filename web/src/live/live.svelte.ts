@@ -114,7 +114,7 @@ class Live {
     this.failures = 0;
     this.link = { state: 'live', at: this.answered };
     const moment = before && between(before, activity);
-    if (!before || others(before, activity)) lists.refresh('status', 'sessions', 'hosts', 'luns');
+    if (!before || others(before, activity)) lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
     this.activity = activity;
     if (!moment) return;
     this.moment = moment;
