@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
-import { steps } from './steps.ts';
+import { enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -61,12 +61,7 @@ describe('the keyboard', { skip }, () => {
     await daemon.start();
     furnish(daemon);
     browser = await Browser.open(daemon.url);
-    await page().goto('/');
-    await page().getByRole('button', { name: 'Log in' }).click();
-    await page().getByRole('button', { name: 'With a token' }).click();
-    await field('Token').fill(daemon.token);
-    await page().keyboard.press('Enter');
-    await closed();
+    await enter(browser, daemon.token);
   });
   after(async () => {
     await browser.close();

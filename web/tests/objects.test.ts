@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { logIn } from './furnish.ts';
-import { steps } from './steps.ts';
+import { enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -27,12 +27,8 @@ describe('objects', { skip }, () => {
     daemon.run('share', 'create', 'vm01', '--size', '64M', '--target', 'vms', '--for', WEB);
     daemon.run('lun', 'create', 'spare', '--size', '32M');
     browser = await Browser.open(daemon.url);
-    await page().goto('/hosts');
-    await button('Log in').click();
-    await button('With a token').click();
-    await field('Token').fill(daemon.token);
-    await dialog().getByRole('button', { name: 'Log in', exact: true }).click();
-    await closed();
+    await enter(browser, daemon.token);
+    await browser.go('/hosts');
   });
   after(async () => {
     await browser.close();

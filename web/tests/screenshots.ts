@@ -1,53 +1,78 @@
-// Screenshots of every screen for the documents, at three widths in both themes: web/tests/screenshots.ts DIRECTORY [URL]
+// Screenshots of every screen, at three widths in both themes: web/tests/screenshots.ts DIRECTORY
+// ONLY=lun,topology: these screens; WIDTHS=390: this width; WAIT=5000: milliseconds for the charts to fill.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
+import { enter } from './steps.ts';
 
 const SCREENS: [string, string][] = [
   ['overview', '/?span=60'],
   ['topology', '/topology?lost=portal%3A127.0.1.1%3APORT'],
   ['luns', '/luns'],
   ['lun', '/luns/vm01?span=60'],
+  ['lun-hosts', '/luns/vm01?show=hosts'],
+  ['lun-settings', '/luns/vm01?show=settings'],
+  ['lun-connect', '/luns/vm01?show=connect'],
+  ['lun-set', '/luns/vm01?do=set'],
+  ['hosts', '/hosts'],
+  ['paths', '/hosts?view=paths'],
+  ['refused', '/hosts?view=refused'],
+  ['host', '/hosts/esx01'],
+  ['host-set', '/hosts/esx01?do=set'],
+  ['targets', '/targets'],
+  ['target', '/targets/vms'],
+  ['portals', '/targets?view=portals'],
+  ['pools', '/pools'],
+  ['integrity', '/integrity'],
+  ['account', '/settings/account'],
+  ['users', '/settings/users'],
+  ['tokens', '/settings/tokens'],
+  ['certificate', '/settings/certificate'],
+  ['about', '/settings/about'],
+  ['first-password', '/first-run?step=password'],
+  ['first-portals', '/first-run?step=portals'],
+  ['first-connect', '/first-run?step=connect'],
 ];
 const WIDTHS: [number, number][] = [[1280, 800], [1920, 1080], [390, 844]];
+const A_MINUTE = 60_000;
 
-async function take(url: string, dir: string, port: string): Promise<void> {
+const listed = (name: string) => process.env[name]?.split(',');
+const wanted = (list: string[] | undefined, one: string) => list === undefined || list.includes(one);
+
+async function take(daemon: Daemon, dir: string): Promise<void> {
   mkdirSync(dir, { recursive: true });
-  const only = process.env['ONLY']?.split(',');
-  for (const theme of ['dark', 'light'] as const) {
+  const browser = await Browser.open(daemon.url);
+  await enter(browser, daemon.token);
+  await browser.page.waitForTimeout(Number(process.env['WAIT'] ?? A_MINUTE));
+  for (const [name, path] of SCREENS) {
+    if (!wanted(listed('ONLY'), name)) continue;
+    await browser.go(path.replace('PORT', String(daemon.port)));
+    await browser.page.waitForTimeout(1_500);
     for (const [width, height] of WIDTHS) {
-      if (process.env['WIDTHS'] && !process.env['WIDTHS'].split(',').includes(String(width))) continue;
-      const browser = await Browser.open(url, theme, width, height);
-      await browser.page.goto('/?span=60');
-      await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
-      // The charts show a minute.
-      await browser.page.waitForTimeout(Number(process.env['WAIT'] ?? 60_000));
-      for (const [name, path] of SCREENS) {
-        if (only && !only.includes(name)) continue;
-        await browser.go(path.replace('PORT', port));
-        await browser.page.waitForTimeout(3_000);
-        await browser.page.screenshot({ path: join(dir, `${name}-${width}-${theme}.png`) });
+      if (!wanted(listed('WIDTHS'), String(width))) continue;
+      await browser.page.setViewportSize({ width, height });
+      for (const colorScheme of ['dark', 'light'] as const) {
+        await browser.page.emulateMedia({ colorScheme });
+        await browser.page.waitForTimeout(600);
+        await browser.page.screenshot({ path: join(dir, `${name}-${width}-${colorScheme}.png`) });
       }
-      await browser.close();
-      browser.well();
     }
   }
+  await browser.close();
+  browser.well();
 }
 
-const [dir, url] = process.argv.slice(2);
-if (!dir) throw new Error('usage: screenshots.ts DIRECTORY [URL]');
-if (url) {
-  await take(url, dir, process.env['PORT'] ?? '3260');
-} else {
-  const daemon = new Daemon();
-  await daemon.start();
-  try {
-    furnish(daemon);
-    await take(daemon.url, dir, String(daemon.port));
-  } finally {
-    await daemon.stop();
-  }
+const [dir] = process.argv.slice(2);
+if (!dir) throw new Error('usage: screenshots.ts DIRECTORY');
+const daemon = new Daemon();
+await daemon.start();
+try {
+  furnish(daemon);
+  daemon.run('token', 'create', 'prometheus', '--role', 'viewer', '--days', '365');
+  await take(daemon, dir);
+} finally {
+  await daemon.stop();
 }

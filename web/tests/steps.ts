@@ -40,3 +40,14 @@ export function steps(of: () => Browser): Steps {
     },
   };
 }
+
+/** A login with a token: the rights of an admin. */
+export async function enter(browser: Browser, token: string): Promise<void> {
+  const { page, button, field, closed } = steps(() => browser);
+  await page().goto('/');
+  await button('Log in').click();
+  await button('With a token').click();
+  await field('Token').fill(token);
+  await page().keyboard.press('Enter');
+  await closed();
+}
