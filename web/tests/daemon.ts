@@ -134,7 +134,8 @@ export class Daemon {
   private bench(initiator: string, number: number, at: string[], target: string, lun: number, ...options: string[]): void {
     const from = PORTALS.slice(0, at.length).flatMap((portal) => ['--from', portal.replace(/1$/, String(number))]);
     const url = `iscsi://${at.join(',')}/iqn.2026-11.io.causeway:${target}/${lun}`;
-    const all = ['bench', '-b4K', '-t1', '-r', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...from, ...options, url];
+    // A small part of each LUN: a file that is written all over takes long to delete.
+    const all = ['bench', '-b4K', '-t1', '-r', '-f16M', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...from, ...options, url];
     this.others.push(spawn(PROGRAM, all, { stdio: 'ignore' }));
   }
 
