@@ -28,8 +28,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use manifest::code::{Code, Exit};
 use manifest::name::did_you_mean;
 use manifest::problem::Problem;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Causeway: a software-defined SAN.
@@ -180,7 +179,7 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the man pages
+    /// Write the man pages; that of node.toml goes to man5 where DIR is man1
     Man {
         /// Where to
         dir: PathBuf,
@@ -250,8 +249,7 @@ impl Command {
                 explain::codes(output);
                 Ok(())
             }
-            Self::Man { dir } => man_pages(dir),
-            Self::Completions { .. } | Self::Other(_) => {
+            Self::Man { .. } | Self::Completions { .. } | Self::Other(_) => {
                 unreachable!("they need to know all commands, and are answered above")
             }
         }
@@ -286,18 +284,4 @@ pub(crate) fn no_command(words: &[String]) -> Problem {
     let guess = did_you_mean(name, known.get_subcommands().map(clap::Command::get_name));
     let detail = format!("there is no command \"{name}\"{guess}");
     Problem::new(Code::CommandLine, detail).hint("`causeway --help` lists the commands")
-}
-
-/// Writes one page per command.
-fn man_pages(dir: &Path) -> Result<(), Problem> {
-    let write = || -> io::Result<()> {
-        std::fs::create_dir_all(dir)?;
-        clap_mangen::generate_to(Cli::command(), dir)
-    };
-    write().map_err(|error| {
-        Problem::new(
-            Code::ConfigUnreadable,
-            format!("{}: {error}", dir.display()),
-        )
-    })
 }

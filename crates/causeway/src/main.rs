@@ -20,6 +20,7 @@ mod commands;
 mod complete;
 mod completion;
 mod log;
+mod man;
 mod notify;
 mod open;
 mod output;
@@ -74,6 +75,8 @@ fn run(given: &[OsString]) -> ExitCode {
     // What has to know all commands is answered here, above them.
     let done = if let Command::Completions { shell } = &cli.command {
         complete::script(*shell).map(|()| ExitCode::SUCCESS)
+    } else if let Command::Man { dir } = &cli.command {
+        man::write(dir).map(|()| ExitCode::SUCCESS)
     } else if let Command::Other(words) = &cli.command {
         // Its options are among the words of the command that is none.
         Output::new(parse::asked_form(given)).problem(&cli::no_command(words));
