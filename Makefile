@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build docs bench lab linux instructions fuzz sim soak tools clean
+.PHONY: help run test check build deb docs bench lab linux instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -14,7 +14,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
-	@scripts/install build web test browser guest docs
+	@scripts/install build web test browser guest docs deb packages
 	@scripts/install ceph || echo "no Ceph: those tests say skipped"
 	@scripts/test
 
@@ -28,6 +28,10 @@ build: ## the release binary with its page, target/release/causeway, and what de
 	@scripts/web
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
+
+deb: build ## Debian packages: causeway, and causeway-dbgsym with its symbols, in target/deb/
+	@scripts/install deb
+	@scripts/deb target/release/causeway
 
 docs: ## all documents as linked pages, target/docs/index.html; fails on a link that leads nowhere
 	@scripts/install docs
@@ -74,7 +78,7 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	  scripts/run-tests proof-hostile a_thousand_hostile_connections --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
-	@scripts/install build web test browser bench guest docs ceph
+	@scripts/install build web test browser bench guest docs deb packages ceph
 
 clean: ## remove what was built
 	cargo clean
