@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build deb docs bench lab linux instructions fuzz sim soak tools clean
+.PHONY: help run test check build deb image docs bench lab linux instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -32,6 +32,9 @@ build: ## the release binary with its page, target/release/causeway, and what de
 deb: build ## Debian packages: causeway, and causeway-dbgsym with its symbols, in target/deb/
 	@scripts/install deb
 	@scripts/deb target/release/causeway
+
+image: build ## an OCI image for podman, docker and Kubernetes, made without any of them: target/image/
+	@scripts/image target/release/causeway
 
 docs: ## all documents as linked pages, target/docs/index.html; fails on a link that leads nowhere
 	@scripts/install docs
