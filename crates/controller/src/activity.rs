@@ -2,27 +2,94 @@
 
 use super::Controller;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
+use manifest::facts::{LunState, PoolFacts, PortalFacts, RefusalFacts};
+use manifest::objects::ReadCacheFacts;
+use manifest::pulse::Ended;
+use manifest::scrub::ScrubFacts;
 use manifest::time::rfc3339;
+
+/// How a LUN is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// Whether it serves.
+    pub state: LunState,
+    /// Its scrub, where it ever had one.
+    pub scrub: Option<ScrubFacts>,
+    /// What its read cache did, where it has one.
+    pub cached: Option<ReadCacheFacts>,
+}
+
+/// What there is to record of a moment, and to compare with the moment before.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// The generation of the objects.
+    pub generation: u64,
+    /// What the node does.
+    pub activity: ActivityView,
+    /// How the LUNs of `activity` are, in its order.
+    pub luns: Vec<Condition>,
+    /// The pools, with their journals.
+    pub pools: Vec<PoolFacts>,
+    /// Where it listens.
+    pub portals: Vec<PortalFacts>,
+    /// The last logins that were refused, newest first.
+    pub refusals: Vec<RefusalFacts>,
+    /// Sessions that ended since the place that was named.
+    pub ended: Ended,
+}
 
 impl Controller {
     /// What the node does.
     pub async fn activity(&self) -> ActivityView {
-        let facts = self.engine.luns().await;
-        let mut sessions = self.engine.sessions().await;
+        let pulse = self.engine.pulse(u64::MAX).await;
+        let luns = pulse.luns.into_iter().map(|lun| lun.activity);
+        self.view(luns.collect(), pulse.sessions).await
+    }
+
+    async fn view(
+        &self,
+        luns: Vec<LunActivity>,
+        mut sessions: Vec<SessionActivity>,
+    ) -> ActivityView {
         let cores = self.engine.cores().await;
         let at_us = self.core.now().0 / 1_000;
         sessions.sort_by_key(|session| session.id);
-        let objects = self.objects();
-        let luns = objects.luns.iter();
         ActivityView {
             node: self.config.node_name.clone(),
             started: rfc3339(self.started),
             at_us,
             cores,
-            luns: luns
-                .filter_map(|(name, lun)| Some(LunActivity::of(name, facts.get(&lun.naa)?)))
-                .collect(),
-            sessions: sessions.into_iter().map(SessionActivity::of).collect(),
+            luns,
+            sessions,
+        }
+    }
+
+    /// What there is to record now; `ended_since`: where the last moment's `ended` said to go on, 0
+    /// at first. `pools`: what is known of them, for whoever asks more often than their file
+    /// systems need to be asked; their journals are asked all the same.
+    pub async fn moment(&self, ended_since: u64, pools: Option<Vec<PoolFacts>>) -> Moment {
+        let generation = self.generation();
+        let pulse = self.engine.pulse(ended_since).await;
+        let luns = pulse.luns.into_iter().map(|lun| {
+            let condition = Condition {
+                state: lun.state,
+                scrub: lun.scrub,
+                cached: lun.cached,
+            };
+            (lun.activity, condition)
+        });
+        let (luns, conditions) = luns.unzip();
+        Moment {
+            generation,
+            activity: self.view(luns, pulse.sessions).await,
+            luns: conditions,
+            pools: match pools {
+                Some(known) => self.with_journals(known).await,
+                None => self.pools().await,
+            },
+            portals: self.engine.portals().await,
+            refusals: self.engine.refusals().await,
+            ended: pulse.ended,
         }
     }
 }

@@ -448,6 +448,7 @@ mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
 
+pub use activity::{Condition, Moment};
 pub use reached::Reached;
 pub use sample::Sample;
 

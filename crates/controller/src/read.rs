@@ -196,8 +196,12 @@ impl Controller {
 
     /// The pools, with their journals.
     pub async fn pools(&self) -> Vec<PoolFacts> {
+        self.with_journals(self.engine.pools().await).await
+    }
+
+    /// The same pools with their journals as they are now.
+    pub(crate) async fn with_journals(&self, mut pools: Vec<PoolFacts>) -> Vec<PoolFacts> {
         let mut journals = self.engine.journals().await;
-        let mut pools = self.engine.pools().await;
         for pool in &mut pools {
             pool.journal = journals.remove(&pool.name);
         }

@@ -2,6 +2,7 @@
 
 use engine::Engine;
 use env::LocalFuture;
+use manifest::activity::{LunActivity, SessionActivity};
 use manifest::code::Code;
 use manifest::config::{self, Config};
 use manifest::facts::{
@@ -10,9 +11,12 @@ use manifest::facts::{
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
-use manifest::objects::{GrantSpec, HostSpec, LayerFacts, LunSpec, ObjectSet, Objects, TargetSpec};
+use manifest::objects::{
+    GrantSpec, HostSpec, LayerFacts, Lun, LunSpec, ObjectSet, Objects, TargetSpec,
+};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
+use manifest::pulse::{Ended, LunPulse, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -146,6 +150,28 @@ impl Engine for FakeEngine {
             (naa.clone(), facts)
         };
         done(self.open.borrow().iter().map(facts).collect())
+    }
+
+    fn pulse(&self, _: u64) -> LocalFuture<Pulse> {
+        let (objects, luns) = (Rc::clone(&self.published.borrow()), self.luns());
+        let sessions = self.sessions.borrow().clone();
+        Box::pin(async move {
+            let facts = luns.await;
+            let lun = |(name, lun): (&String, &Lun)| {
+                let facts = facts.get(&lun.naa)?;
+                Some(LunPulse {
+                    activity: LunActivity::of(name, facts),
+                    state: facts.state.clone(),
+                    scrub: facts.scrub.clone(),
+                    cached: facts.layers.cached,
+                })
+            };
+            Pulse {
+                luns: objects.luns.iter().filter_map(lun).collect(),
+                sessions: sessions.into_iter().map(SessionActivity::of).collect(),
+                ended: Ended::default(),
+            }
+        })
     }
 
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {

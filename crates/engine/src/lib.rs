@@ -15,6 +15,7 @@ use manifest::objects::Objects;
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
+use manifest::pulse::Pulse;
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::collections::BTreeMap;
@@ -60,6 +61,10 @@ pub trait Engine {
 
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
+
+    /// What somebody needs who samples every second; of the sessions that ended those from a place
+    /// on: 0, or what the last pulse named.
+    fn pulse(&self, ended_since: u64) -> LocalFuture<Pulse>;
 
     /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and returns how it is
     /// then.

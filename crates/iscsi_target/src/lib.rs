@@ -19,6 +19,7 @@ mod connection;
 mod digest_errors;
 mod directory;
 mod discovery;
+mod ended;
 mod export;
 mod hardware;
 mod listening;
@@ -34,6 +35,7 @@ mod server;
 mod session;
 mod shared;
 
+pub use ended::{EndedSession, EndedSince};
 pub use export::{
     Export, ExportedTarget, Grant, Host, HostChap, Listen, MappedUnit, PortalGroup, Redirect,
     Settings, View,

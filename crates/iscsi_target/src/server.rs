@@ -1,5 +1,6 @@
 //! The front as its owner sees it: publish what is exported, ask what goes on.
 
+use crate::ended::EndedSince;
 use crate::export::Export;
 use crate::hardware::Hardware;
 use crate::listening::PortalStatus;
@@ -80,6 +81,13 @@ impl Server {
     #[must_use]
     pub fn refusals(&self) -> &Refusals {
         self.shared.refusals()
+    }
+
+    /// Sessions that ended, from a place on. Asked for after [`Server::sessions`] it has all that
+    /// are missing there.
+    #[must_use]
+    pub fn ended(&self, place: u64) -> EndedSince {
+        self.shared.ended().since(place)
     }
 
     /// Every session on every core, by number.

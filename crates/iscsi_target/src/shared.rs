@@ -1,6 +1,7 @@
 //! What all cores have in common.
 
 use crate::digest_errors::DigestErrors;
+use crate::ended::Ended;
 use crate::export::{Export, ExportedTarget};
 use crate::hardware::Hardware;
 use crate::listening::{ListeningAt, PortalStatus};
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     digest_errors: DigestErrors,
     login_places: Arc<LoginPlaces>,
     refusals: Refusals,
+    ended: Ended,
 }
 
 /// Targets that were exported in this process and are no more, newest last.
@@ -75,6 +77,7 @@ impl Shared {
             digest_errors: DigestErrors::default(),
             login_places: Arc::default(),
             refusals: Refusals::default(),
+            ended: Ended::default(),
         }
     }
 
@@ -142,6 +145,10 @@ impl Shared {
 
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    pub(crate) fn ended(&self) -> &Ended {
+        &self.ended
     }
 
     pub(crate) fn login_places(&self) -> &Arc<LoginPlaces> {

@@ -29,7 +29,7 @@ pub mod write_through;
 pub use emulate::Emulate;
 pub use integrity::Integrity;
 pub use limit::Limit;
-pub use meter::{Counters, Meter};
+pub use meter::{Brief, Counters, KindBrief, Meter};
 pub use read_cache::ReadCache;
 pub use shares::{Share, Shares};
 pub use stable_write::StableWrite;

@@ -115,10 +115,78 @@ pub struct Progress {
 }
 
 impl Progress {
+    fn count(&mut self, kind: &KindCounters) {
+        self.started += kind.started;
+        self.ended += kind.done + kind.failed + kind.abandoned;
+    }
+
     /// Those that the storage has.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.started.saturating_sub(self.ended)
+    }
+}
+
+/// What is read of one kind of operation every second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KindBrief {
+    /// Ended, well or not.
+    pub ops: u64,
+    /// Blocks of those that ended well.
+    pub blocks: u64,
+    /// Time of all that ended, in nanoseconds.
+    pub nanos: u64,
+}
+
+/// What is read of a volume every second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Brief {
+    /// Of [`OpKind::Read`].
+    pub read: KindBrief,
+    /// Of [`OpKind::Write`].
+    pub write: KindBrief,
+    /// Operations that are neither, and ended.
+    pub other_ops: u64,
+    /// Operations of any kind that began, and those that came to an end.
+    pub progress: Progress,
+}
+
+impl Brief {
+    fn of(counters: &Counters) -> Self {
+        let mut out = Self::default();
+        for kind in OpKind::ALL {
+            let counted = counters.of(kind);
+            out.progress.count(counted);
+            let brief = KindBrief {
+                ops: counted.done + counted.failed,
+                blocks: counted.blocks,
+                nanos: counted.latency.sum_nanos(),
+            };
+            match kind {
+                OpKind::Read => out.read = brief,
+                OpKind::Write => out.write = brief,
+                OpKind::WriteZeroes
+                | OpKind::Discard
+                | OpKind::CompareAndWrite
+                | OpKind::Extents
+                | OpKind::Flush => out.other_ops += brief.ops,
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (ours, theirs) in [
+            (&mut self.read, &other.read),
+            (&mut self.write, &other.write),
+        ] {
+            ours.ops += theirs.ops;
+            ours.blocks += theirs.blocks;
+            ours.nanos = ours.nanos.saturating_add(theirs.nanos);
+        }
+        self.other_ops += other.other_ops;
+        self.progress.started += other.progress.started;
+        self.progress.ended += other.progress.ended;
     }
 }
 
@@ -206,6 +274,37 @@ impl Meter {
         sum
     }
 
+    /// As [`Meter::read`] of each of these meters, in their order, and every core is asked once.
+    pub async fn read_all(core: &CoreHandle, meters: Vec<Self>) -> Vec<Counters> {
+        let mut sums = vec![Counters::default(); meters.len()];
+        let all = call_all(core, move |core: &CoreHandle| {
+            let here = meters.iter().map(|meter| meter.here(core)).collect();
+            Box::pin(async move { here }) as env::LocalFuture<Vec<Counters>>
+        });
+        for here in all.await {
+            for (sum, here) in sums.iter_mut().zip(&here) {
+                sum.add(here);
+            }
+        }
+        sums
+    }
+
+    /// What is read of these meters every second, in their order; nothing is copied but numbers.
+    pub async fn briefs(core: &CoreHandle, meters: Vec<Self>) -> Vec<Brief> {
+        let mut sums = vec![Brief::default(); meters.len()];
+        let all = call_all(core, move |core: &CoreHandle| {
+            let of = |meter: &Self| Brief::of(&meter.counting(core).borrow().counters);
+            let here = meters.iter().map(of).collect();
+            Box::pin(async move { here }) as env::LocalFuture<Vec<Brief>>
+        });
+        for here in all.await {
+            for (sum, here) in sums.iter_mut().zip(&here) {
+                sum.add(here);
+            }
+        }
+        sums
+    }
+
     /// How far the operations of these meters are, over all cores, in their order. Far less work
     /// than [`Meter::read`] of each.
     pub async fn progress(core: &CoreHandle, meters: Vec<Self>) -> Vec<Progress> {
@@ -216,8 +315,7 @@ impl Meter {
                 let kinds = &counting.borrow().counters.kinds;
                 let mut progress = Progress::default();
                 for kind in kinds {
-                    progress.started += kind.started;
-                    progress.ended += kind.done + kind.failed + kind.abandoned;
+                    progress.count(kind);
                 }
                 progress
             };

@@ -448,6 +448,17 @@ fn a_meter_counts_what_happened_on_every_core() {
             let bound = Histogram::bound(bucket).unwrap();
             assert_eq!((bound, counted.sum()), (Duration::from_micros(3072), 1));
             assert!(flushes.latency.sum_nanos() >= 3_000_000);
+            let both = vec![Meter::new(), meter];
+            let all = Meter::read_all(&core, both.clone()).await;
+            assert_eq!(all, [Counters::default(), counters.clone()]);
+            let brief = Meter::briefs(&core, both).await[1];
+            let reads = counters.of(OpKind::Read);
+            assert_eq!(
+                (brief.read.ops, brief.read.blocks),
+                (reads.done, reads.blocks)
+            );
+            assert_eq!((brief.write.ops, brief.other_ops), (2, 1));
+            assert_eq!(brief.progress.under_way(), 0);
         })
     });
 }

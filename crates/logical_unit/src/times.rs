@@ -1,7 +1,9 @@
 //! How long a command has spent where, and what is reported of it.
 
+use crate::status_count::Ending;
 use env::CoreHandle;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use units::{Histogram, Now};
 
 /// The commands whose time is reported.
@@ -61,6 +63,68 @@ pub struct Figures {
     pub times: StageTimes,
     /// Bytes that its commands hold now.
     pub bytes_in_flight: u64,
+    /// How often commands ended with something else than GOOD.
+    pub endings: BTreeMap<Ending, u64>,
+}
+
+impl Figures {
+    /// Adds what another core has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.times.add(&other.times);
+        self.bytes_in_flight += other.bytes_in_flight;
+        for (ending, count) in &other.endings {
+            *self.endings.entry(*ending).or_default() += count;
+        }
+    }
+}
+
+/// What is read every second of the times of one kind of command.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TimesBrief {
+    /// As [`Times::total`].
+    pub total: Histogram,
+    /// Nanoseconds of [`Times::network`], of as many commands.
+    pub network_nanos: u64,
+    /// Nanoseconds of [`Times::queue`], of as many commands.
+    pub queue_nanos: u64,
+}
+
+impl TimesBrief {
+    fn add(&mut self, times: &Times) {
+        self.total.add(&times.total);
+        self.network_nanos += times.network.sum_nanos();
+        self.queue_nanos += times.queue.sum_nanos();
+    }
+
+    fn and(&mut self, other: &Self) {
+        self.total.add(&other.total);
+        self.network_nanos += other.network_nanos;
+        self.queue_nanos += other.queue_nanos;
+    }
+}
+
+/// What is read every second of the times of a unit's commands.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StageBrief {
+    /// Of [`Transfer::Read`].
+    pub read: TimesBrief,
+    /// Of [`Transfer::Write`].
+    pub write: TimesBrief,
+}
+
+impl StageBrief {
+    pub(crate) fn of(times: &StageTimes) -> Self {
+        let mut out = Self::default();
+        out.read.add(&times.read);
+        out.write.add(&times.write);
+        out
+    }
+
+    /// Adds what another core has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.read.and(&other.read);
+        self.write.and(&other.write);
+    }
 }
 
 /// A task's stopwatch. Times are nanoseconds.

@@ -27,6 +27,7 @@ pub mod orphan;
 pub mod page;
 pub mod plan;
 pub mod problem;
+pub mod pulse;
 mod schema;
 pub mod scrub;
 pub mod secret;

@@ -20,7 +20,7 @@ use crate::lun::failed::of_pool;
 use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{self, Unit};
-use crate::lun::{changing, export, facts, layers, reopening, resizing, stalls};
+use crate::lun::{changing, export, facts, layers, pulse, reopening, resizing, stalls};
 use crate::pool::facts as pool_facts;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -45,6 +45,7 @@ use manifest::objects::{Lun, Objects, SECTION_LUN};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
+use manifest::pulse::Pulse;
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -569,6 +570,12 @@ impl Engine for Node {
 
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>> {
         shared(self, |node| async move { facts::luns(&node).await })
+    }
+
+    fn pulse(&self, ended_since: u64) -> LocalFuture<Pulse> {
+        shared(self, move |node| async move {
+            pulse::pulse(&node, ended_since).await
+        })
     }
 
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {

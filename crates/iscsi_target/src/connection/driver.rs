@@ -7,6 +7,7 @@ use super::incoming::Incoming;
 use super::log_limit::LogLimit;
 use super::outgoing::Outgoing;
 use super::phase::{FullFeature, Kind, Login, Normal, Phase};
+use crate::ended::EndedSession;
 use crate::export::Export;
 use crate::login::ExportPolicy;
 use crate::login_places::LoginPermit;
@@ -408,9 +409,11 @@ impl Driver {
         if let Kind::Normal(Normal { units, claim, .. }) = kind {
             drop((units, claim));
         }
-        session.has_ended(&self.core);
-        let info = session.info.borrow();
         let reason = self.ending.reason();
+        let info = session.info.borrow();
+        let ended = EndedSession::new(&info, reason.clone());
+        self.shared.ended().add(ended);
+        session.has_ended(&self.core);
         tracing::info!(
             session = session.number.0,
             initiator = info.initiator,

@@ -11,7 +11,7 @@ use crate::names::UnitId;
 use crate::state::UnitState;
 use crate::status_count::StatusCount;
 use crate::store::Entry;
-use crate::times::{Figures, StageTimes};
+use crate::times::{Figures, StageBrief, StageTimes};
 use crate::unit::LogicalUnit;
 use crate::wait_list::WaitList;
 use env::{CoreHandle, CoreId};
@@ -34,10 +34,24 @@ impl Registry {
             let figures = Figures {
                 times: unit.times.borrow().clone(),
                 bytes_in_flight: unit.bytes_in_flight.get(),
+                endings: unit.statuses.read(),
             };
             (*id, figures)
         };
         units.iter().map(figures).collect()
+    }
+
+    /// Of these units, in their order; nothing of those that are not up.
+    pub(crate) fn briefs(&self, wanted: &[UnitId]) -> Vec<StageBrief> {
+        let units = self.0.borrow();
+        let brief = |id: &UnitId| {
+            let unit = units.get(id)?;
+            Some(StageBrief::of(&unit.times.borrow()))
+        };
+        wanted
+            .iter()
+            .map(|id| brief(id).unwrap_or_default())
+            .collect()
     }
 }
 

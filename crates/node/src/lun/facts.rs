@@ -4,7 +4,7 @@ use crate::inner::Inner;
 use crate::lun::unit::Unit;
 use iscsi::Parameters;
 use iscsi_target::{RefusedLogin, SessionInfo};
-use layers::Counters;
+use layers::{Counters, Meter};
 use logical_unit::{Ending, Figures, Times};
 use manifest::code::Code;
 use manifest::facts::{
@@ -29,24 +29,27 @@ pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
             .collect()
     };
     let figures = logical_unit::figures(&node.core).await;
+    let meters = units.iter().map(|(_, unit)| unit.parts().meter).collect();
+    let counters = Meter::read_all(&node.core, meters).await;
     let mut out = BTreeMap::new();
-    for (naa, unit) in units {
-        let counters = unit.parts().meter.read(&node.core).await;
-        let mut facts = lun(&unit, &counters, figures.get(&unit.id));
+    for ((naa, unit), counters) in units.into_iter().zip(&counters) {
+        let figures = figures.get(&unit.id);
+        let mut facts = lun(&unit, counters, figures);
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);
         }
         facts.scrub = node.scrubs.facts(&naa);
-        for (ending, count) in unit.endings(&node.core).await {
-            facts.statuses.insert(ending_name(&ending), count);
-        }
+        let endings = figures.iter().flat_map(|figures| &figures.endings);
+        let endings = endings.map(|(ending, count)| (ending_name(ending), *count));
+        facts.statuses = endings.collect();
         out.insert(naa, facts);
     }
     out
 }
 
-fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts {
-    let state = match unit.offline() {
+/// Whether it serves, and why not.
+pub(crate) fn state(unit: &Unit) -> LunState {
+    match unit.offline() {
         Some(why) => LunState::Offline(why.to_string()),
         None if unit.lacked_space().is_some() => LunState::Offline(
             "a sync found no space, so what was not synced before may be lost; make room where it lies: on files it is opened \
@@ -59,7 +62,11 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
                 .to_owned(),
         ),
         None => LunState::Online,
-    };
+    }
+}
+
+fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts {
+    let state = state(unit);
     let mut ops: BTreeMap<String, OpFacts> = BTreeMap::new();
     let mut in_flight = 0_u64;
     for kind in OpKind::ALL {
@@ -160,24 +167,40 @@ pub(crate) async fn cores(node: &Inner) -> Vec<CoreFacts> {
     said.collect()
 }
 
-fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
+/// By the names that they have now: the host of an initiator that was `host` at its login, and the
+/// target of this iSCSI name.
+pub(crate) fn host_and_target(
+    node: &Inner,
+    initiator: &str,
+    host: Option<&str>,
+    iqn: Option<&str>,
+) -> (Option<String>, Option<String>) {
     let objects = node.objects.borrow();
-    let target = info.target.as_ref().map(|iqn| {
+    let target = iqn.map(|iqn| {
         let found = objects
             .targets
             .iter()
             .find(|(_, target)| target.iqn.eq_ignore_ascii_case(iqn));
-        found.map_or_else(|| iqn.clone(), |(name, _)| name.clone())
+        found.map_or_else(|| iqn.to_owned(), |(name, _)| name.clone())
     });
     // The name that it had at login may have changed since.
-    let known = info
-        .host
-        .clone()
-        .filter(|host| objects.hosts.contains_key(host));
+    let known = host.filter(|host| objects.hosts.contains_key(*host));
+    let known = known.map(ToOwned::to_owned);
     let host = known.or_else(|| {
-        let initiator = info.initiator.to_ascii_lowercase();
+        let initiator = initiator.to_ascii_lowercase();
         objects.host_of(&initiator).map(ToOwned::to_owned)
     });
+    (host, target)
+}
+
+fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
+    let (host, target) = host_and_target(
+        node,
+        &info.initiator,
+        info.host.as_deref(),
+        info.target.as_deref(),
+    );
+    let objects = node.objects.borrow();
     let luns = session_luns(&objects, host.as_deref(), target.as_deref(), &info.luns);
     let mut keys = negotiated(&info.parameters);
     keys.insert("ISID".to_owned(), info.isid.clone());

@@ -13,13 +13,12 @@ use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
 use crate::lun::sidecar;
 use env::{CoreHandle, CoreId, in_time};
-use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
+use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
 use manifest::objects::{LayerFacts, Lun, Storage};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use scsi::unit_attention::UnitAttention;
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -445,11 +444,6 @@ impl Unit {
         self.unit
             .establish_for_all(core, UnitAttention::PowerOn)
             .await;
-    }
-
-    /// How often commands ended with something else than GOOD.
-    pub(crate) async fn endings(&self, core: &CoreHandle) -> BTreeMap<Ending, u64> {
-        self.unit.endings(core).await
     }
 
     /// Makes all that was acknowledged stable; gives up at `until`.

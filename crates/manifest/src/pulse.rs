@@ -1,0 +1,62 @@
+//! What somebody needs who reads a node every second: far less work for it than the whole facts.
+//!
+//! **Contract.** Figures are those of [`activity`](crate::activity). Sessions that ended are listed
+//! one after the other: a session shorter than the time between two samples is none the less there,
+//! unless more than [`Ended::lost`] says ended in between.
+
+use crate::activity::{LunActivity, SessionActivity};
+use crate::facts::LunState;
+use crate::objects::ReadCacheFacts;
+use crate::scrub::ScrubFacts;
+
+/// How a LUN is, and what it does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LunPulse {
+    /// What it does, with its name.
+    pub activity: LunActivity,
+    /// Whether it serves.
+    pub state: LunState,
+    /// Its scrub, where it ever had one.
+    pub scrub: Option<ScrubFacts>,
+    /// What its read cache did, where it has one.
+    pub cached: Option<ReadCacheFacts>,
+}
+
+/// A session that is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndedSession {
+    /// Its number.
+    pub id: u64,
+    /// The host that it belonged to; empty where there is none any more.
+    pub host: String,
+    /// The initiator's iSCSI name.
+    pub initiator: String,
+    /// The target; absent where it was a discovery.
+    pub target: Option<String>,
+    /// The initiator's address.
+    pub from: String,
+    /// Why it ended, in words.
+    pub reason: String,
+}
+
+/// Sessions that are over.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Ended {
+    /// In the order in which they ended.
+    pub sessions: Vec<EndedSession>,
+    /// Where to go on: what the next question names.
+    pub next: u64,
+    /// How many ended in between and are not known any more.
+    pub lost: u64,
+}
+
+/// What the data plane says to whoever watches every second.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Pulse {
+    /// The LUNs in service, by name.
+    pub luns: Vec<LunPulse>,
+    /// The sessions, by number.
+    pub sessions: Vec<SessionActivity>,
+    /// Sessions that ended since the place that was named.
+    pub ended: Ended,
+}
