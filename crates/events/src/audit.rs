@@ -2,20 +2,22 @@
 
 use crate::bus::Events;
 use crate::event::Object;
+use crate::filter::{Conditions, Filter};
 use crate::log::LIMIT_MAX;
 use crate::secrets::without_secrets;
 use database::rusqlite::{self, Connection};
 use database::{Answer, Failed};
 use manifest::time::rfc3339;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What somebody did, or tried to do.
-#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Entry {
-    /// Who: a user, a token, or `uid N` on the unix socket.
+    /// Who: a user, a token, or `uid:N` on the unix socket.
     pub who: String,
-    /// How they were known: `unix`, `token`, `session`, `nobody`.
+    /// How they were known: `socket`, `session`, `token`, `token_file`, `nobody`.
     pub via: String,
     /// The address that they came from; absent on the unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +48,7 @@ pub struct Entry {
 }
 
 /// An entry as it was kept.
-#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Audited {
     /// Its place among all; none is left out but where writing failed.
     #[serde(default)]
@@ -77,26 +79,81 @@ impl Events {
         })
     }
 
-    /// Entries after one, the oldest first; without it the newest of all. At most `limit`.
+    /// The entries that are asked for, in their order.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub async fn audited(&self, since: Option<u64>, limit: u64) -> Result<Vec<Audited>, Failed> {
-        let read = move |file: &Connection| entries(file, since, limit);
+    pub async fn audited(&self, wanted: WantedEntries) -> Result<Vec<Audited>, Failed> {
+        let read = move |file: &Connection| entries(file, &wanted);
         self.database().read(read).await
     }
 }
 
-fn entries(
-    connection: &Connection,
-    since: Option<u64>,
-    limit: u64,
-) -> rusqlite::Result<Vec<Audited>> {
-    let order = if since.is_some() { "ASC" } else { "DESC" };
-    let sql = format!("SELECT id, entry FROM audit WHERE id > ?1 ORDER BY id {order} LIMIT ?2");
-    let parameters = [since.unwrap_or(0), limit.clamp(1, LIMIT_MAX)];
-    let parameters = parameters.map(|it| i64::try_from(it).unwrap_or(i64::MAX));
+/// Columns by which entries are found.
+pub const AUDIT_COLUMNS: [&str; 9] = [
+    "who", "via", "from", "method", "path", "kind", "name", "status", "code",
+];
+
+/// Which entries are asked for.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct WantedEntries {
+    /// Only later ones, the oldest first; without it the newest of all.
+    pub since: Option<u64>,
+    /// Only earlier ones.
+    pub before: Option<u64>,
+    /// Only those that fulfil all of these; columns are [`AUDIT_COLUMNS`].
+    pub filters: Vec<Filter>,
+    /// Only from this time on (RFC 3339, as entries have it).
+    pub from: Option<String>,
+    /// Only before this time.
+    pub to: Option<String>,
+    /// At most so many.
+    pub limit: u64,
+}
+
+/// What the file has for a column.
+fn expression(column: &str) -> &'static str {
+    match column {
+        "who" => "json_extract(entry, '$.who')",
+        "via" => "json_extract(entry, '$.via')",
+        "from" => "json_extract(entry, '$.from')",
+        "method" => "json_extract(entry, '$.method')",
+        "path" => "json_extract(entry, '$.path')",
+        "kind" => "json_extract(entry, '$.object.kind')",
+        "name" => "json_extract(entry, '$.object.name')",
+        "status" => "cast(json_extract(entry, '$.status') AS TEXT)",
+        _ => "json_extract(entry, '$.code')",
+    }
+}
+
+fn entries(connection: &Connection, wanted: &WantedEntries) -> rusqlite::Result<Vec<Audited>> {
+    let place = |id: u64| i64::try_from(id).unwrap_or(i64::MAX);
+    let mut conditions = Conditions::default();
+    conditions.and("id > ?", place(wanted.since.unwrap_or(0)));
+    if let Some(before) = wanted.before {
+        conditions.and("id < ?", place(before));
+    }
+    if let Some(from) = &wanted.from {
+        conditions.and("json_extract(entry, '$.time') >= ?", from.clone());
+    }
+    if let Some(to) = &wanted.to {
+        conditions.and("json_extract(entry, '$.time') < ?", to.clone());
+    }
+    for filter in &wanted.filters {
+        conditions.filter(expression(filter.column), &filter.is);
+    }
+    let order = if wanted.since.is_some() {
+        "ASC"
+    } else {
+        "DESC"
+    };
+    let limit = wanted.limit.clamp(1, LIMIT_MAX);
+    let sql = format!(
+        "SELECT id, entry FROM audit WHERE {} ORDER BY id {order} LIMIT {limit}",
+        conditions.text()
+    );
     let mut select = connection.prepare_cached(&sql)?;
+    let parameters = rusqlite::params_from_iter(conditions.values());
     let rows = select.query_map(parameters, |row| {
         let (id, text): (i64, String) = (row.get(0)?, row.get(1)?);
         let entry = serde_json::from_str::<Audited>(&text).ok();
@@ -108,7 +165,7 @@ fn entries(
     let mut all = rows
         .filter_map(Result::transpose)
         .collect::<Result<Vec<_>, _>>()?;
-    if since.is_none() {
+    if wanted.since.is_none() {
         all.reverse();
     }
     Ok(all)

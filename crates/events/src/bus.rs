@@ -78,6 +78,19 @@ impl Events {
         self.0.newest.send_replace(event.id);
     }
 
+    /// The newest event, where there ever was one.
+    #[must_use]
+    pub fn newest(&self) -> Option<Arc<Event>> {
+        self.ring().newest()
+    }
+
+    /// Whether a subscription after the event `last` misses none: all that came since is in memory.
+    /// Where not, [`Events::list`] has them.
+    #[must_use]
+    pub fn reaches(&self, last: u64) -> bool {
+        self.ring().reaches(last)
+    }
+
     /// Everything that comes, and before it all after the event `last`.
     pub async fn subscribe(&self, last: Option<u64>) -> Subscription {
         let (place, oldest) = {

@@ -2,11 +2,14 @@
 //! `docs/reference/events.md` say.
 
 use manifest::page::{MarkdownTable, paragraph};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How bad it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Nothing is wrong.
@@ -88,15 +91,23 @@ macro_rules! catalogue {
 
 catalogue! {
     NodeStarted = "node_started", Info, "The daemon started",
-        "the node; `version`";
+        "the node; `version`, and `unclean` where the daemon before had not stopped in order";
     NodeStopping = "node_stopping", Info, "The daemon stops",
         "the node";
     ConfigApplied = "config_applied", Info, "Objects were changed",
         "the node; `generation`; the audit log says by whom and how";
     SessionOpened = "session_opened", Info, "A host logged in",
-        "the host; `session`, `initiator`, `from`, and `target` where it is no discovery";
+        "the host; `session`, `initiator`, `from`, `target`. Discoveries are no events";
     SessionClosed = "session_closed", Info, "A session ended",
-        "the host; `session`, `initiator`, `from`, and `target` where it was no discovery";
+        "the host; `session`, `initiator`, `from`, `target`, and `reason` where it is known";
+    PathLost = "path_lost", Warning, "A host has fewer paths to a target, and did not log out",
+        "the host; `target`, `paths` that it has now, and had `before`";
+    PathAdded = "path_added", Info, "A host has more paths to a target, and two or more",
+        "the host; `target`, `paths` that it has now, and had `before`";
+    PortalSilent = "portal_silent", Error, "A portal does not listen",
+        "the portal; `group` and `reason`";
+    PortalListens = "portal_listens", Info, "A portal listens again",
+        "the portal; `group`";
     LoginRefused = "login_refused", Warning, "A login was refused",
         "the initiator; `reason`, `from`, `target`. The same once a minute at most, with `repeated`";
     LunOnline = "lun_online", Info, "A LUN is in service",
@@ -152,10 +163,10 @@ pub fn page() -> String {
         table.row(&[&code, entry.severity.name(), entry.title, entry.about]);
     }
     let about = paragraph(
-        "What may happen on a node, as the event log has it. The daemon does not keep this log yet: until it does, its \
-         own log is where to read. A code never changes its meaning. Identifiers rise for ever, so that the last one that was seen says where to go on, and leave \
-         numbers out. Events are kept in `events.db` of the state directory: the last 100,000, within 64 MiB together with \
-         the audit log.",
+        "What may happen on a node, as the event log has it: `causeway event ls`, the page's events, `GET \
+         /api/v1/events/log`, and live `GET /api/v1/events`. [Events, audit log and history](../operate/records.md) says \
+         how they are used and kept. A code never changes its meaning. Identifiers rise for ever, so that the last one that \
+         was seen says where to go on, and leave numbers out.",
         "",
     );
     format!(

@@ -2,14 +2,16 @@
 
 use crate::code::{Code, Severity};
 use manifest::time::rfc3339;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use units::WallClock;
 
 /// What something is about.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Debug)]
+#[schemars(rename = "Subject")]
 pub struct Object {
-    /// `node`, `lun`, `host`, `target`, `pool`, `initiator`.
+    /// `node`, `lun`, `host`, `target`, `pool`, `portal`, `initiator`.
     pub kind: String,
     /// As the objects, `node.toml` or, of an initiator, the host itself has it.
     pub name: String,
@@ -60,7 +62,7 @@ impl Happened {
 }
 
 /// What happened, as it is kept and sent.
-#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Event {
     /// Its place among all events: it rises for ever, and leaves numbers out.
     pub id: u64,

@@ -2,7 +2,8 @@
 
 use crate::code::Severity;
 use crate::event::{Event, Object};
-use database::rusqlite::{self, Connection, Row, ToSql, params};
+use crate::filter::{Conditions, Filter};
+use database::rusqlite::{self, Connection, Row, params};
 
 /// The most events that the file keeps.
 pub(crate) const EVENTS_MAX: u64 = 100_000;
@@ -10,17 +11,24 @@ pub(crate) const EVENTS_MAX: u64 = 100_000;
 /// The most that one answer has.
 pub(crate) const LIMIT_MAX: u64 = 10_000;
 
+/// Columns by which events are found.
+pub const EVENT_COLUMNS: [&str; 4] = ["severity", "code", "kind", "name"];
+
 /// Which events are asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wanted {
     /// Only later ones, the oldest first; without it the newest of all.
     pub since: Option<u64>,
+    /// Only earlier ones.
+    pub before: Option<u64>,
     /// Only these or worse.
     pub severity: Option<Severity>,
-    /// Only of this kind of object.
-    pub kind: Option<String>,
-    /// Only of objects of this name.
-    pub name: Option<String>,
+    /// Only those that fulfil all of these; columns are [`EVENT_COLUMNS`].
+    pub filters: Vec<Filter>,
+    /// Only from this time on (RFC 3339, as events have it).
+    pub from: Option<String>,
+    /// Only before this time.
+    pub to: Option<String>,
     /// At most so many.
     pub limit: u64,
 }
@@ -59,24 +67,49 @@ fn id(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
 
+/// What the file has for a column; a word for a severity.
+fn expression(column: &str) -> &'static str {
+    match column {
+        "severity" => "CASE severity WHEN 0 THEN 'info' WHEN 1 THEN 'warning' ELSE 'error' END",
+        "code" => "code",
+        "kind" => "kind",
+        _ => "name",
+    }
+}
+
 /// The events that are asked for, in their order. A row that is none of ours is passed over.
 pub(crate) fn list(connection: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Event>> {
+    let mut conditions = Conditions::default();
+    conditions.and("id > ?", id(wanted.since.unwrap_or(0)));
+    if let Some(before) = wanted.before {
+        conditions.and("id < ?", id(before));
+    }
+    if let Some(severity) = wanted.severity {
+        conditions.and("severity >= ?", place(severity));
+    }
+    if let Some(from) = &wanted.from {
+        conditions.and("time >= ?", from.clone());
+    }
+    if let Some(to) = &wanted.to {
+        conditions.and("time < ?", to.clone());
+    }
+    for filter in &wanted.filters {
+        conditions.filter(expression(filter.column), &filter.is);
+    }
     let order = if wanted.since.is_some() {
         "ASC"
     } else {
         "DESC"
     };
+    let limit = wanted.limit.clamp(1, LIMIT_MAX);
     let sql = format!(
         "SELECT id, time, code, severity, kind, name, message, fields FROM event
-         WHERE id > ?1 AND severity >= ?2 AND (?3 IS NULL OR kind = ?3) AND (?4 IS NULL OR name = ?4)
-         ORDER BY id {order} LIMIT ?5"
+         WHERE {} ORDER BY id {order} LIMIT {limit}",
+        conditions.text()
     );
-    let since = id(wanted.since.unwrap_or(0));
-    let severity = wanted.severity.map_or(0, place);
-    let limit = id(wanted.limit.clamp(1, LIMIT_MAX));
-    let parameters: [&dyn ToSql; 5] = [&since, &severity, &wanted.kind, &wanted.name, &limit];
     let mut select = connection.prepare_cached(&sql)?;
-    let rows = select.query_map(&parameters[..], |row| Ok(event(row).ok()))?;
+    let parameters = rusqlite::params_from_iter(conditions.values());
+    let rows = select.query_map(parameters, |row| Ok(event(row).ok()))?;
     let mut events = rows
         .filter_map(Result::transpose)
         .collect::<Result<Vec<_>, _>>()?;

@@ -111,6 +111,17 @@ impl Ring {
         self.gone + older as u64
     }
 
+    /// Of all that were put in, the last one.
+    pub(crate) fn newest(&self) -> Option<Arc<Event>> {
+        self.events.back().cloned()
+    }
+
+    /// Whether all that came after `last` is there.
+    pub(crate) fn reaches(&self, last: u64) -> bool {
+        let is_all = self.gone == 0 && self.events.len() < self.length;
+        is_all || self.oldest().is_none_or(|oldest| oldest <= last + 1)
+    }
+
     /// The identifier of the oldest that is there.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.events.front().map(|event| event.id)

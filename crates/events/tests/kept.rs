@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use database::{Settings, Synchronous, rusqlite};
-use events::{Code, Entry, Event, Events, Happened, Object, Severity, Wanted};
+use events::{
+    Code, Entry, Event, Events, Filter, Happened, Object, Severity, Wanted, WantedEntries,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +70,18 @@ fn list(events: &Events, wanted: Wanted) -> Vec<Event> {
     run(events.list(Wanted { limit, ..wanted })).unwrap()
 }
 
+fn filter(column: &'static str, is: &str) -> Filter {
+    let is = is.to_owned();
+    Filter { column, is }
+}
+
+fn newest(limit: u64) -> WantedEntries {
+    WantedEntries {
+        limit,
+        ..WantedEntries::default()
+    }
+}
+
 fn entry(path: &str, asked: Value) -> Entry {
     Entry {
         who: "uid 0".to_owned(),
@@ -103,8 +117,7 @@ fn events_are_kept_and_found_by_what_they_are() {
     );
     let worse = Wanted {
         severity: Some(Severity::Error),
-        name: Some("b".to_owned()),
-        kind: Some("lun".to_owned()),
+        filters: vec![filter("name", "b"), filter("kind", "lu*")],
         ..Wanted::default()
     };
     assert_eq!(list(&events, worse), all[2..]);
@@ -209,7 +222,7 @@ fn no_secret_gets_into_the_file() {
         ))
         .wait()
         .unwrap();
-    let found = run(events.audited(None, 10)).unwrap();
+    let found = run(events.audited(newest(10))).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].entry.path,
@@ -235,7 +248,7 @@ fn the_audit_log_is_only_added_to() {
             .unwrap();
     }
     let ids = |events: &Events, since| -> Vec<u64> {
-        let found = run(events.audited(since, 3)).unwrap();
+        let found = run(events.audited(WantedEntries { since, ..newest(3) })).unwrap();
         found.iter().map(|entry| entry.id).collect()
     };
     assert_eq!(
@@ -277,7 +290,7 @@ fn a_full_file_loses_its_oldest_events_before_any_audit_entry() {
     assert_eq!(kept.last().unwrap().object.name, "19999");
     assert!((1_000..10_000).contains(&kept.len()), "{}", kept.len());
     assert!(events.health().bytes <= 1 << 20, "{:?}", events.health());
-    assert_eq!(run(events.audited(None, 100)).unwrap().len(), 50);
+    assert_eq!(run(events.audited(newest(100))).unwrap().len(), 50);
 }
 
 #[test]

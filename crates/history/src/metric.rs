@@ -58,7 +58,39 @@ pub const METRICS: [Metric; TABLE.len()] = {
     all
 };
 
+/// As `==`, where the compiler compares.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
 impl Metric {
+    /// The one of this name, for who knows the name when the program is compiled.
+    ///
+    /// # Panics
+    /// There is none.
+    #[must_use]
+    pub const fn known(name: &str) -> Self {
+        let mut at = 0;
+        while at < TABLE.len() {
+            if is_same(TABLE[at].1, name) {
+                return Self(TABLE[at].0);
+            }
+            at += 1;
+        }
+        panic!("no metric has this name")
+    }
+
     /// The one of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -115,6 +147,7 @@ mod test {
         for (metric, number) in METRICS.into_iter().zip(1..) {
             assert_eq!(metric.number(), number);
             assert_eq!(Metric::named(metric.name()), Some(metric));
+            assert_eq!(Metric::known(metric.name()), metric);
             assert!(names.insert(metric.name()));
         }
         assert_eq!(
