@@ -1,0 +1,700 @@
+//! From how a node is to what happened in it: pure.
+//!
+//! Two moments are compared. So each change is reported within the time between two samples,
+//! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
+//! shorter are reported all the same, because their sources list them.
+
+use controller::{Condition, Moment};
+use events::{Code, Happened, Object};
+use manifest::activity::SessionActivity;
+use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts};
+use manifest::journal::JournalState;
+use manifest::pulse::EndedSession;
+use manifest::scrub::{ScrubFacts, ScrubState};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A session that was reported as open, for when it is reported as over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Open {
+    host: String,
+    initiator: String,
+    target: String,
+    from: String,
+}
+
+/// The sessions that were reported as open. Discoveries are none: hosts make them all the time.
+#[derive(Default)]
+pub(crate) struct Observed {
+    open: BTreeMap<u64, Open>,
+}
+
+impl Observed {
+    /// What happened until `now`; `before`: the moment before, none at the start.
+    pub(crate) fn take(&mut self, before: Option<&Moment>, now: &Moment) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        if before.is_some_and(|before| before.generation != now.generation) {
+            happened.push(of_generation(now));
+        }
+        of_luns(before, now, &mut happened);
+        for pool in &now.pools {
+            let pools = before.iter().flat_map(|before| &before.pools);
+            let older = pools.into_iter().find(|older| older.name == pool.name);
+            of_pool(older, pool, &mut happened);
+            of_journal(older, pool, &mut happened);
+        }
+        for portal in &now.portals {
+            let portals = before.iter().flat_map(|before| &before.portals);
+            let same = |older: &&PortalFacts| {
+                (&older.group, &older.address) == (&portal.group, &portal.address)
+            };
+            happened.extend(of_portal(portals.into_iter().find(same), portal));
+        }
+        let known = before.map_or(&[][..], |before| &before.refusals);
+        // Those of before the start are none of this daemon's.
+        let refused = now.refusals.iter().rev();
+        happened.extend(refused.filter_map(|refusal| of_refusal(refusal, known)));
+        self.sessions(now, &mut happened);
+        happened
+    }
+
+    fn sessions(&mut self, now: &Moment, happened: &mut Vec<Happened>) {
+        let paths = |open: &BTreeMap<u64, Open>| {
+            let mut count: BTreeMap<(String, String), u64> = BTreeMap::new();
+            for session in open.values() {
+                let path = (session.host.clone(), session.target.clone());
+                *count.entry(path).or_default() += 1;
+            }
+            count
+        };
+        let before = paths(&self.open);
+        let mut unmeant = BTreeSet::new();
+        let over: BTreeSet<u64> = now.ended.sessions.iter().map(|it| it.id).collect();
+        for ended in &now.ended.sessions {
+            let Some(session) = Open::that_ended(ended) else {
+                continue;
+            };
+            let session = self.open.remove(&ended.id).unwrap_or_else(|| {
+                happened.push(session.opened(ended.id));
+                session
+            });
+            happened.push(session.closed(ended.id, &ended.reason));
+            if ended.reason != LOGOUT {
+                unmeant.insert((session.host, session.target));
+            }
+        }
+        let there: BTreeMap<u64, Open> = now
+            .activity
+            .sessions
+            .iter()
+            // One that ended since the list was made is reported already.
+            .filter(|session| !over.contains(&session.id))
+            .filter_map(|session| Some((session.id, Open::of(session)?)))
+            .collect();
+        // Of these nobody knows why: too many ended at once.
+        for (id, session) in self.open.iter().filter(|(id, _)| !there.contains_key(id)) {
+            happened.push(session.closed(*id, ""));
+            unmeant.insert((session.host.clone(), session.target.clone()));
+        }
+        let new = there.iter().filter(|(id, _)| !self.open.contains_key(id));
+        happened.extend(new.map(|(id, session)| session.opened(*id)));
+        self.open = there;
+        of_paths(&before, &paths(&self.open), &unmeant, happened);
+    }
+}
+
+/// Why a session ended that its host wanted to end.
+const LOGOUT: &str = "logout";
+
+impl Open {
+    fn of(session: &SessionActivity) -> Option<Self> {
+        Some(Self {
+            host: session.host.clone(),
+            initiator: session.initiator.clone(),
+            target: session.target.clone()?,
+            from: session.from.clone(),
+        })
+    }
+
+    fn that_ended(session: &EndedSession) -> Option<Self> {
+        Some(Self {
+            host: session.host.clone(),
+            initiator: session.initiator.clone(),
+            target: session.target.clone()?,
+            from: session.from.clone(),
+        })
+    }
+
+    fn opened(&self, id: u64) -> Happened {
+        self.event(Code::SessionOpened, id, "logged in")
+    }
+
+    fn closed(&self, id: u64, reason: &str) -> Happened {
+        if reason.is_empty() {
+            return self.event(Code::SessionClosed, id, "is gone");
+        }
+        let closed = self.event(Code::SessionClosed, id, &format!("ended: {reason}"));
+        closed.with("reason", reason)
+    }
+
+    fn event(&self, code: Code, id: u64, what: &str) -> Happened {
+        let Self {
+            host,
+            initiator,
+            target,
+            from,
+        } = self;
+        // A session may outlive its host's place among the objects.
+        let (kind, name) = if host.is_empty() {
+            ("initiator", initiator)
+        } else {
+            ("host", host)
+        };
+        let message = format!("session {id} of {kind} {name} with target {target} {what} ({from})");
+        Happened::new(code, Object::new(kind, name), message)
+            .with("session", id)
+            .with("initiator", initiator.as_str())
+            .with("from", from.as_str())
+            .with("target", target.as_str())
+    }
+}
+
+type Paths = BTreeMap<(String, String), u64>;
+
+/// A host has fewer paths to a target than before, and did not mean to; or has more.
+fn of_paths(
+    before: &Paths,
+    now: &Paths,
+    unmeant: &BTreeSet<(String, String)>,
+    happened: &mut Vec<Happened>,
+) {
+    let all: BTreeSet<&(String, String)> = before.keys().chain(now.keys()).collect();
+    for path in all {
+        let count = |paths: &Paths| paths.get(path).copied().unwrap_or(0);
+        let (was, is) = (count(before), count(now));
+        let (host, target) = path;
+        let (code, message) = if is < was && unmeant.contains(path) {
+            let message = match is {
+                0 => format!("host {host} has lost its last path to target {target}"),
+                1 => format!("host {host} has a single path to target {target}, and had {was}"),
+                _ => format!("host {host} has {is} paths to target {target}, and had {was}"),
+            };
+            (Code::PathLost, message)
+        } else if is > was && is > 1 {
+            let message = format!("host {host} has {is} paths to target {target}");
+            (Code::PathAdded, message)
+        } else {
+            continue;
+        };
+        let event = Happened::new(code, Object::new("host", host), message);
+        let event = event.with("target", target.as_str()).with("paths", is);
+        happened.push(event.with("before", was));
+    }
+}
+
+fn of_portal(before: Option<&PortalFacts>, now: &PortalFacts) -> Option<Happened> {
+    let had = before.is_some_and(|before| before.problem.is_some());
+    let PortalFacts { group, address, .. } = now;
+    let object = Object::new("portal", address);
+    let event = match &now.problem {
+        Some(problem) if !had => {
+            let message = format!("portal {address} does not listen: {problem}");
+            Happened::new(Code::PortalSilent, object, message).with("reason", problem.as_str())
+        }
+        None if had => {
+            let message = format!("portal {address} listens");
+            Happened::new(Code::PortalListens, object, message)
+        }
+        Some(_) | None => return None,
+    };
+    Some(event.with("group", group.as_str()))
+}
+
+fn of_luns(before: Option<&Moment>, now: &Moment, happened: &mut Vec<Happened>) {
+    let older = before.iter().flat_map(|before| {
+        let names = before.activity.luns.iter().map(|lun| lun.name.as_str());
+        names.zip(&before.luns)
+    });
+    let mut older = older.peekable();
+    for (lun, condition) in now.activity.luns.iter().zip(&now.luns) {
+        let name = lun.name.as_str();
+        // Both are in the order of their names.
+        while older.next_if(|(older, _)| *older < name).is_some() {}
+        let older = older.next_if(|(older, _)| *older == name);
+        let older = older.map(|(_, condition)| condition);
+        of_lun(name, older, condition, before.is_none(), happened);
+    }
+}
+
+fn of_generation(now: &Moment) -> Happened {
+    let message = format!(
+        "objects were changed: generation {} is in force",
+        now.generation
+    );
+    let node = Object::new("node", &now.activity.node);
+    Happened::new(Code::ConfigApplied, node, message).with("generation", now.generation)
+}
+
+fn of_lun(
+    name: &str,
+    before: Option<&Condition>,
+    now: &Condition,
+    is_first: bool,
+    happened: &mut Vec<Happened>,
+) {
+    let object = || Object::new("lun", name);
+    let was = before.map(|before| &before.state);
+    match (&now.state, was) {
+        // After a start all others are online.
+        (LunState::Online, None) if is_first => {}
+        (LunState::Online, None | Some(LunState::Offline(_))) => {
+            let message = format!("LUN {name} is in service");
+            happened.push(Happened::new(Code::LunOnline, object(), message));
+        }
+        (LunState::Offline(reason), None | Some(LunState::Online)) => {
+            let message = format!("LUN {name} is out of service: {reason}");
+            let offline = Happened::new(Code::LunOffline, object(), message);
+            happened.push(offline.with("reason", reason.as_str()));
+        }
+        (LunState::Online, Some(LunState::Online))
+        | (LunState::Offline(_), Some(LunState::Offline(_))) => {}
+    }
+    if let Some(scrub) = &now.scrub {
+        let before = before.and_then(|before| before.scrub.as_ref());
+        of_scrub(name, before, scrub, is_first, happened);
+    }
+}
+
+/// All that a scrub found.
+fn findings(scrub: &ScrubFacts) -> u64 {
+    let journal = scrub
+        .journal
+        .as_ref()
+        .map_or(0, manifest::scrub::JournalScrub::damage);
+    let metadata = u64::try_from(scrub.metadata.len()).unwrap_or(u64::MAX);
+    scrub.unreadable_blocks + scrub.mismatched_blocks + scrub.map_pages + journal + metadata
+}
+
+fn of_scrub(
+    name: &str,
+    before: Option<&ScrubFacts>,
+    now: &ScrubFacts,
+    is_first: bool,
+    happened: &mut Vec<Happened>,
+) {
+    let object = || Object::new("lun", name);
+    let same = before.filter(|before| before.started == now.started);
+    let ran = same.is_some_and(|before| before.state == ScrubState::Running);
+    let runs = now.state == ScrubState::Running;
+    // What was over before the start was reported then.
+    if is_first && !runs {
+        return;
+    }
+    if !ran && (runs || same.is_none()) {
+        let message = format!("the scrub of LUN {name} runs");
+        happened.push(Happened::new(Code::ScrubBegan, object(), message));
+    }
+    let found = findings(now);
+    if found > same.map_or(0, findings) {
+        let message = format!("the scrub of LUN {name} found damage in {found} places");
+        happened.push(Happened::new(Code::ScrubFound, object(), message).with("findings", found));
+    }
+    if !runs && (ran || same.is_none()) {
+        let (state, how) = match now.state {
+            ScrubState::Finished => ("finished", "has read everything"),
+            ScrubState::GivenUp => ("given_up", "was given up"),
+            ScrubState::Stopped | ScrubState::Running => ("stopped", "was stopped"),
+        };
+        let message = format!("the scrub of LUN {name} {how}");
+        let ended = Happened::new(Code::ScrubEnded, object(), message).with("state", state);
+        happened.push(match &now.reason {
+            Some(reason) => ended.with("reason", reason.as_str()),
+            None => ended,
+        });
+    }
+}
+
+fn is_away(state: PoolState) -> bool {
+    match state {
+        PoolState::Ok | PoolState::Low | PoolState::Full => false,
+        PoolState::Missing | PoolState::Silent | PoolState::Unusable => true,
+    }
+}
+
+fn of_pool(before: Option<&PoolFacts>, now: &PoolFacts, happened: &mut Vec<Happened>) {
+    let was = before.map_or(PoolState::Ok, |before| before.state);
+    if was == now.state {
+        return;
+    }
+    let name = &now.name;
+    let new = |code, message: String| Happened::new(code, Object::new("pool", name), message);
+    if is_away(now.state) {
+        if !is_away(was) {
+            let reason = now.problem.as_deref().unwrap_or("it does not answer");
+            let away = new(
+                Code::PoolAway,
+                format!("pool {name} cannot be used: {reason}"),
+            );
+            happened.push(away.with("reason", reason));
+        }
+        return;
+    }
+    if is_away(was) {
+        happened.push(new(
+            Code::PoolBack,
+            format!("pool {name} can be used again"),
+        ));
+    }
+    let (code, how) = match now.state {
+        PoolState::Full => (
+            Code::PoolFull,
+            "is full: less than a hundredth of it is free",
+        ),
+        PoolState::Low => (Code::PoolLow, "has less than a tenth free"),
+        PoolState::Ok if !is_away(was) => (Code::PoolHasRoom, "has room again"),
+        PoolState::Ok | PoolState::Missing | PoolState::Silent | PoolState::Unusable => return,
+    };
+    let room = new(code, format!("pool {name} {how}"));
+    let room = room.with("available_bytes", now.available);
+    happened.push(room.with("size_bytes", now.total));
+}
+
+fn of_journal(before: Option<&PoolFacts>, now: &PoolFacts, happened: &mut Vec<Happened>) {
+    let Some(journal) = &now.journal else {
+        return;
+    };
+    let before = before.and_then(|before| before.journal.as_ref());
+    let was = before.map_or(JournalState::Open, |before| before.state);
+    if was == journal.state {
+        return;
+    }
+    let (name, state) = (&now.name, journal.state);
+    let object = Object::new("pool", name);
+    if state == JournalState::Open {
+        let message = format!("the journal of pool {name} takes writes");
+        happened.push(Happened::new(Code::JournalWell, object, message));
+        return;
+    }
+    let reason = journal.problem.as_deref().unwrap_or("no reason is known");
+    let message = format!("the journal of pool {name} is {state}: {reason}");
+    let failing = Happened::new(Code::JournalFailing, object, message);
+    happened.push(failing.with("state", state.name()).with("reason", reason));
+}
+
+fn of_refusal(refusal: &RefusalFacts, known: &[RefusalFacts]) -> Option<Happened> {
+    let RefusalFacts {
+        initiator,
+        from,
+        target,
+        reason,
+        ..
+    } = refusal;
+    let same = known.iter().find(|known| {
+        (
+            &known.initiator,
+            &known.from,
+            &known.target,
+            known.code,
+            &known.reason,
+        ) == (initiator, from, target, refusal.code, reason)
+    });
+    if same.is_some_and(|known| known.times >= refusal.times) {
+        return None;
+    }
+    let who = if initiator.is_empty() {
+        from
+    } else {
+        initiator
+    };
+    let message = format!("a login of {who} from {from} was refused: {reason}");
+    let refused = Happened::new(Code::LoginRefused, Object::new("initiator", who), message)
+        .with("reason", refusal.code.to_string())
+        .with("from", from.as_str());
+    Some(if target.is_empty() {
+        refused
+    } else {
+        refused.with("target", target.as_str())
+    })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use manifest::activity::{ActivityView, LunActivity, OpActivity};
+    use manifest::journal::JournalFacts;
+    use manifest::latency::Latency;
+    use manifest::pulse::Ended;
+    use serde_json::{Value, json};
+
+    fn pool(state: &str, journal: Option<JournalState>) -> PoolFacts {
+        let mut pool = json!({
+            "name": "p", "path": "/p", "total": 1000, "available": 5, "state": state, "provisioned_bytes": 0,
+        });
+        if state != "ok" {
+            pool["problem"] = json!("its file system is not mounted");
+        }
+        let mut pool: PoolFacts = serde_json::from_value(pool).unwrap();
+        pool.journal = journal.map(|state| JournalFacts {
+            state,
+            ..JournalFacts::missing("/j".to_owned(), "it is not there".to_owned())
+        });
+        pool
+    }
+
+    fn moment(luns: &[(&str, LunState, Option<ScrubFacts>)], pools: Vec<PoolFacts>) -> Moment {
+        let activity = |name: &str| LunActivity {
+            name: name.to_owned(),
+            online: true,
+            in_flight: 0,
+            read: OpActivity::default(),
+            write: OpActivity::default(),
+            other_ops: 0,
+        };
+        let conditions = luns.iter().cloned().map(|(_, state, scrub)| Condition {
+            state,
+            scrub,
+            cached: None,
+        });
+        Moment {
+            generation: 1,
+            activity: ActivityView {
+                node: "n".to_owned(),
+                started: "2026-01-01T00:00:00.000Z".to_owned(),
+                at_us: 0,
+                cores: Vec::new(),
+                luns: luns.iter().map(|(name, ..)| activity(name)).collect(),
+                sessions: Vec::new(),
+            },
+            luns: conditions.collect(),
+            pools,
+            portals: Vec::new(),
+            refusals: Vec::new(),
+            ended: Ended::default(),
+        }
+    }
+
+    /// One moment after the other.
+    #[derive(Default)]
+    struct Run {
+        observed: Observed,
+        before: Option<Moment>,
+    }
+
+    impl Run {
+        fn take(&mut self, now: Moment) -> Vec<Happened> {
+            let happened = self.observed.take(self.before.as_ref(), &now);
+            self.before = Some(now);
+            happened
+        }
+    }
+
+    fn codes(happened: &[Happened]) -> Vec<&'static str> {
+        happened
+            .iter()
+            .map(|happened| happened.code.entry().name)
+            .collect()
+    }
+
+    #[test]
+    fn a_lun_is_reported_when_it_goes_and_when_it_comes() {
+        let offline = || LunState::Offline("its device is missing".to_owned());
+        let mut run = Run::default();
+        let mut now = |a: LunState, others: &[&str]| {
+            let mut luns = vec![("a", a, None)];
+            luns.extend(others.iter().map(|name| (*name, LunState::Online, None)));
+            codes(&run.take(moment(&luns, Vec::new())))
+        };
+        assert_eq!(
+            now(LunState::Online, &[]),
+            [""; 0],
+            "after a start all are online"
+        );
+        assert_eq!(now(offline(), &[]), ["lun_offline"]);
+        assert_eq!(now(offline(), &["b"]), ["lun_online"], "a new one");
+        assert_eq!(now(LunState::Online, &[]), ["lun_online"]);
+        let mut run = Run::default();
+        let start = moment(&[("a", offline(), None)], Vec::new());
+        assert_eq!(codes(&run.take(start)), ["lun_offline"], "at a start, too");
+    }
+
+    #[test]
+    fn a_scrub_is_reported_from_its_beginning_to_its_end_with_what_it_finds() {
+        let mut run = Run::default();
+        let mut now = |scrub: Option<ScrubFacts>| {
+            codes(&run.take(moment(&[("a", LunState::Online, scrub)], Vec::new())))
+        };
+        let scrub = |started: &str, state: ScrubState, bad: u64| ScrubFacts {
+            state,
+            unreadable_blocks: bad,
+            ..ScrubFacts::begun(started.to_owned(), 100)
+        };
+        assert_eq!(now(None), [""; 0]);
+        assert_eq!(
+            now(Some(scrub("1", ScrubState::Running, 0))),
+            ["scrub_began"]
+        );
+        assert_eq!(
+            now(Some(scrub("1", ScrubState::Running, 2))),
+            ["scrub_found"]
+        );
+        assert_eq!(now(Some(scrub("1", ScrubState::Running, 2))), [""; 0]);
+        assert_eq!(
+            now(Some(scrub("1", ScrubState::Stopped, 2))),
+            ["scrub_ended"]
+        );
+        assert_eq!(
+            now(Some(scrub("1", ScrubState::Running, 2))),
+            ["scrub_began"],
+            "it goes on"
+        );
+        assert_eq!(
+            now(Some(scrub("1", ScrubState::Finished, 3))),
+            ["scrub_found", "scrub_ended"]
+        );
+        // One that was over before it was seen.
+        let short = now(Some(scrub("2", ScrubState::Finished, 0)));
+        assert_eq!(short, ["scrub_began", "scrub_ended"]);
+    }
+
+    #[test]
+    fn pools_and_journals_are_reported_when_they_change() {
+        let mut run = Run::default();
+        let mut now = |state: &str, journal: Option<JournalState>| {
+            codes(&run.take(moment(&[], vec![pool(state, journal)])))
+        };
+        assert_eq!(now("ok", Some(JournalState::Open)), [""; 0]);
+        assert_eq!(now("low", Some(JournalState::Open)), ["pool_low"]);
+        assert_eq!(
+            now("full", Some(JournalState::Failed)),
+            ["pool_full", "journal_failing"]
+        );
+        assert_eq!(
+            now("missing", Some(JournalState::Missing)),
+            ["pool_away", "journal_failing"]
+        );
+        assert_eq!(now("silent", Some(JournalState::Missing)), [""; 0]);
+        assert_eq!(
+            now("full", Some(JournalState::Open)),
+            ["pool_back", "pool_full", "journal_well"]
+        );
+        assert_eq!(now("ok", None), ["pool_has_room"]);
+        assert_eq!(now("unusable", None), ["pool_away"]);
+        assert_eq!(now("ok", None), ["pool_back"]);
+    }
+
+    #[test]
+    fn a_refused_login_is_reported_each_time() {
+        let refusal = |times: u64| -> RefusalFacts {
+            let facts = json!({
+                "at": "2026-01-01T00:00:00.000Z", "times": times, "initiator": "iqn.1998-01.com.example:h",
+                "from": "10.0.0.9", "target": "t", "portal": "p", "code": "CWY2003", "status": "0202", "reason": "no grant",
+            });
+            serde_json::from_value(facts).unwrap()
+        };
+        let mut run = Run::default();
+        let mut now = |refusals: Vec<RefusalFacts>| {
+            run.take(Moment {
+                refusals,
+                ..moment(&[], Vec::new())
+            })
+        };
+        assert_eq!(codes(&now(Vec::new())), [""; 0]);
+        let first = now(vec![refusal(1)]);
+        assert_eq!(
+            first[0].object,
+            Object::new("initiator", "iqn.1998-01.com.example:h")
+        );
+        assert_eq!(first[0].fields["target"], Value::from("t"));
+        assert_eq!(codes(&now(vec![refusal(1)])), [""; 0]);
+        assert_eq!(codes(&now(vec![refusal(3)])), ["login_refused"]);
+    }
+
+    fn session(id: u64, target: Option<&str>) -> SessionActivity {
+        SessionActivity {
+            id,
+            host: "esx01".to_owned(),
+            initiator: "iqn.1998-01.com.example:h".to_owned(),
+            target: target.map(str::to_owned),
+            from: "192.0.2.1:40000".to_owned(),
+            core: 0,
+            load_permille: 0,
+            in_flight: 0,
+            commands: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            latency: Latency::default(),
+        }
+    }
+
+    fn over(id: u64, reason: &str) -> EndedSession {
+        let session = session(id, Some("t"));
+        EndedSession {
+            id,
+            host: session.host,
+            initiator: session.initiator,
+            target: session.target,
+            from: session.from,
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn sessions_and_paths_are_reported_however_short_they_are() {
+        let mut run = Run::default();
+        let mut now = |there: &[u64], ended: &[(u64, &str)]| {
+            let mut moment = moment(&[], Vec::new());
+            let sessions = there.iter().map(|id| session(*id, Some("t")));
+            moment.activity.sessions = sessions.chain([session(99, None)]).collect();
+            let ended = ended.iter().map(|(id, reason)| over(*id, reason));
+            moment.ended.sessions = ended.collect();
+            codes(&run.take(moment))
+        };
+        assert_eq!(now(&[], &[]), [""; 0], "a discovery is no event");
+        assert_eq!(now(&[1], &[]), ["session_opened"]);
+        assert_eq!(now(&[1, 2], &[]), ["session_opened", "path_added"]);
+        assert_eq!(now(&[1, 2], &[]), [""; 0]);
+        // It ended when the list had been made.
+        let cut = now(&[1, 2], &[(2, "the connection failed: reset")]);
+        assert_eq!(cut, ["session_closed", "path_lost"]);
+        assert_eq!(now(&[1], &[]), [""; 0], "reported once");
+        // One that came and went between two samples, and one that took another's place.
+        let short = now(&[1], &[(3, "logout")]);
+        assert_eq!(short, ["session_opened", "session_closed"]);
+        let again = now(&[4], &[(1, "the same initiator port logged in again")]);
+        assert_eq!(
+            again,
+            ["session_closed", "session_opened"],
+            "no path is lost"
+        );
+        assert_eq!(
+            now(&[], &[(4, "logout")]),
+            ["session_closed"],
+            "as its host meant"
+        );
+        assert_eq!(now(&[5], &[]), ["session_opened"]);
+        assert_eq!(
+            now(&[], &[]),
+            ["session_closed", "path_lost"],
+            "although nobody says why"
+        );
+    }
+
+    #[test]
+    fn a_portal_is_reported_when_it_does_not_listen_and_when_it_does() {
+        let mut run = Run::default();
+        let mut now = |problem: Option<&str>| {
+            let mut moment = moment(&[], Vec::new());
+            moment.portals.push(PortalFacts {
+                group: "default".to_owned(),
+                tag: 1,
+                address: "192.0.2.9:3260".to_owned(),
+                interface: None,
+                problem: problem.map(str::to_owned),
+            });
+            codes(&run.take(moment))
+        };
+        assert_eq!(now(None), [""; 0]);
+        assert_eq!(now(Some("no such address")), ["portal_silent"]);
+        assert_eq!(now(Some("still not")), [""; 0]);
+        assert_eq!(now(None), ["portal_listens"]);
+    }
+}
