@@ -12,8 +12,8 @@
 //!   accept (places, TLS, times) -> headers -> auth (Host, Origin, who, role, CSRF, body) -> routes
 //! ```
 //!
-//! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
-//! reaches the node through a [`Handle`](controller::Handle) only.
+//! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. The
+//! [sampler](Sampler) has another one, and fills the [records](Records). Both reach the node through a [`Handle`](controller::Handle) only.
 
 mod accept;
 mod access;
@@ -41,19 +41,22 @@ mod listing;
 mod login;
 mod login_sessions;
 pub mod metrics;
+mod nics;
 mod nowhere;
 mod objects;
-#[allow(dead_code, reason = "the sampler comes next")]
 mod observed;
 mod origin;
 mod outside;
 mod parts;
 mod peer;
 mod places;
+mod readings;
+mod records;
 #[cfg(test)]
 mod reference;
 mod repeated;
 mod routes;
+mod sampler;
 mod server;
 mod stall;
 mod state_files;
@@ -67,6 +70,8 @@ pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};
 pub use listen::{Bound, bind, bind_what_can_be};
 pub use peer::{Peer, PeerAddress};
+pub use records::{EVENTS_FILE, HISTORY_FILE, Records};
+pub use sampler::Sampler;
 pub use server::Server;
 pub use store::FIRST_PASSWORD_FILE;
 pub use tls::CERTIFICATE_FILE;

@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use sd_notify::NotifyState;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -175,14 +175,19 @@ fn inspect_notices(runtime: &Runtime, notices: &Notices) {
     *known = all;
 }
 
+/// What the node records of itself, once that is there.
+type Recording = Arc<OnceLock<api::Records>>;
+
 /// Starts the node on core 0.
 fn start_node(
     runtime: &Runtime,
     config: &Config,
     notices: &Notices,
     lost: Lost,
+    records: &Recording,
 ) -> Result<(Handle, Secret), Problem> {
     let (config, notices) = (config.clone(), Arc::clone(notices));
+    let records = Arc::clone(records);
     runtime.run(CoreId(0), move |core| {
         Box::pin(async move {
             let open = secret_file::readable_in(&config.state_dir);
@@ -192,7 +197,10 @@ fn start_node(
             let all_notices = move || {
                 let known = notices.lock().unwrap_or_else(PoisonError::into_inner);
                 let all = known.iter().chain(&open).cloned();
-                all.chain(lost.notice()).collect()
+                let recorded = records.get().map(api::Records::notices);
+                all.chain(lost.notice())
+                    .chain(recorded.into_iter().flatten())
+                    .collect()
             };
             let node = Node::new(Rc::clone(&core), config.clone(), Box::new(all_notices));
             let engine: Rc<dyn Engine> = Rc::new(node);
@@ -219,7 +227,11 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     check_pins(config, runtime.core_count())?;
     let notices = Notices::default();
     inspect_notices(&runtime, &notices);
-    let (handle, token) = start_node(&runtime, config, &notices, log.lost())?;
+    let recording = Recording::default();
+    let (handle, token) = start_node(&runtime, config, &notices, log.lost(), &recording)?;
+    // The node has made the state directory.
+    let records = api::Records::start(&config.state_dir, &config.node_name)?;
+    let records = recording.get_or_init(|| records);
     let bound = api::bind_what_can_be(&config.api);
     let reached = bound.reached();
     for (address, why) in reached.away() {
@@ -229,6 +241,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     for open in config.open_api() {
         tracing::warn!("{open}");
     }
+    let sampler = api::Sampler::start(records.clone(), handle.clone())?;
     let server = api::Server::start(bound, handle.clone(), token, config)?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
@@ -251,6 +264,9 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         }
         notify(&[NotifyState::Stopping]);
         tracing::info!("stopping: what is in flight is answered first");
+        // What ends from here on ends because the daemon does.
+        sampler.stop();
+        records.node_stopping();
         let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));
         if timeout(STOP_TIME_MAX, ended).await.is_err() {
             tracing::error!("not everything ended in time; the rest is given up");
@@ -263,6 +279,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         std::process::exit(i32::from(problem.exit() as u8));
     }
     server.stop();
+    records.stop();
     for notice in runtime.shutdown() {
         tracing::debug!("{notice}");
     }

@@ -1,0 +1,435 @@
+//! What a history records of the activity of a node: pure.
+
+use crate::nics::Nics;
+use controller::{Condition, Moment};
+use history::{Kind, Metric, Reading};
+use manifest::activity::{ActivityView, LunActivity, OpActivity, SessionActivity};
+use manifest::facts::PoolFacts;
+use manifest::latency::Latency;
+use std::collections::BTreeMap;
+
+/// What hosts and targets did since the start: their sessions come and go.
+#[derive(Default)]
+pub(crate) struct Readings {
+    groups: BTreeMap<(Kind, String), Group>,
+}
+
+/// The sessions of a host, or those with a target.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    sessions: u64,
+    in_flight: u64,
+    commands: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+type Figures = Vec<(Metric, Option<u64>)>;
+
+/// The metric of a name that is known when this is compiled.
+macro_rules! metric {
+    ($name:literal) => {
+        const { Metric::known($name) }
+    };
+}
+
+/// Figures that are known.
+macro_rules! known {
+    ($($name:literal: $value:expr),* $(,)?) => {
+        [$((metric!($name), Some($value))),*]
+    };
+}
+
+impl Readings {
+    /// Gives `push` what is to be recorded of a moment; `before`: the one before it.
+    pub(crate) fn take(
+        &mut self,
+        before: Option<&Moment>,
+        now: &Moment,
+        nics: &Nics,
+        push: impl FnOnce(&[Reading<'_>]),
+    ) {
+        let view = &now.activity;
+        let before = before.map(|before| &before.activity);
+        self.count_sessions(before, view);
+        let mut readings = Vec::with_capacity(view.luns.len() + self.groups.len() + 1);
+        let (mut reads, mut writes) = (Together::default(), Together::default());
+        let mut older = before.iter().flat_map(|before| &before.luns).peekable();
+        for (lun, condition) in view.luns.iter().zip(&now.luns) {
+            // Both are in the order of their names.
+            while older.next_if(|older| older.name < lun.name).is_some() {}
+            let older = older.next_if(|older| older.name == lun.name);
+            readings.push(of_lun(lun, condition, older, (&mut reads, &mut writes)));
+        }
+        readings.push(of_node(now, &reads, &writes));
+        for ((kind, name), group) in &self.groups {
+            readings.push(Reading {
+                kind: *kind,
+                name,
+                figures: known![
+                    "sessions": group.sessions,
+                    "in_flight": group.in_flight,
+                    "commands": group.commands,
+                    "bytes_in": group.bytes_in,
+                    "bytes_out": group.bytes_out,
+                ]
+                .into(),
+            });
+        }
+        readings.extend(of_pools(&now.pools));
+        readings.extend(nics.0.iter().map(|nic| Reading {
+            kind: Kind::Nic,
+            name: &nic.name,
+            figures: known!["bytes_in": nic.bytes_in, "bytes_out": nic.bytes_out].into(),
+        }));
+        push(&readings);
+    }
+
+    /// Adds what sessions did since they were seen last. A host whose last session has ended is
+    /// recorded once more, with none.
+    fn count_sessions(&mut self, before: Option<&ActivityView>, view: &ActivityView) {
+        self.groups.retain(|_, group| group.sessions > 0);
+        for group in self.groups.values_mut() {
+            (group.sessions, group.in_flight) = (0, 0);
+        }
+        let mut older = before.iter().flat_map(|before| &before.sessions).peekable();
+        for session in &view.sessions {
+            while older.next_if(|older| older.id < session.id).is_some() {}
+            let older = older.next_if(|older| older.id == session.id);
+            let host = (Kind::Host, session.host.clone());
+            let target = session.target.clone().map(|target| (Kind::Target, target));
+            for key in std::iter::once(host).chain(target) {
+                self.groups.entry(key).or_default().add(session, older);
+            }
+        }
+    }
+}
+
+/// How long the operations of all LUNs took that ended since the moment before.
+#[derive(Default)]
+struct Together(BTreeMap<u64, u64>);
+
+impl Together {
+    fn add(&mut self, since: &Latency) {
+        for (bound, count) in &since.buckets {
+            *self.0.entry(*bound).or_default() += count;
+        }
+    }
+
+    fn quantile(&self, per_mille: u64) -> Option<u64> {
+        let all = Latency {
+            count: self.0.values().sum(),
+            us_sum: 0,
+            buckets: self
+                .0
+                .iter()
+                .map(|(bound, count)| (*bound, *count))
+                .collect(),
+        };
+        all.quantile(per_mille)
+    }
+}
+
+impl Group {
+    fn add(&mut self, now: &SessionActivity, before: Option<&SessionActivity>) {
+        let since = |now: u64, before: Option<u64>| now.saturating_sub(before.unwrap_or(0));
+        self.sessions += 1;
+        self.in_flight += now.in_flight;
+        self.commands += since(now.commands, before.map(|it| it.commands));
+        self.bytes_in += since(now.bytes_in, before.map(|it| it.bytes_in));
+        self.bytes_out += since(now.bytes_out, before.map(|it| it.bytes_out));
+    }
+}
+
+fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together) -> Reading<'a> {
+    let view = &now.activity;
+    let sum = |of: fn(&LunActivity) -> u64| view.luns.iter().map(of).sum();
+    let load: u64 = view
+        .cores
+        .iter()
+        .map(|core| u64::from(core.load_permille))
+        .sum();
+    let cores = u64::try_from(view.cores.len()).unwrap_or(1).max(1);
+    let mut figures = Figures::from(known![
+        "read_ops": sum(|lun| lun.read.ops),
+        "write_ops": sum(|lun| lun.write.ops),
+        "other_ops": sum(|lun| lun.other_ops),
+        "read_bytes": sum(|lun| lun.read.bytes),
+        "write_bytes": sum(|lun| lun.write.bytes),
+        "in_flight": sum(|lun| lun.in_flight),
+        "sessions": u64::try_from(view.sessions.len()).unwrap_or(0),
+        "core_load": load / cores,
+    ]);
+    for (names, together) in [(&READ, reads), (&WRITE, writes)] {
+        figures.push((names[0], together.quantile(500)));
+        figures.push((names[1], together.quantile(990)));
+    }
+    Reading {
+        kind: Kind::Node,
+        name: &view.node,
+        figures,
+    }
+}
+
+/// Percentiles of the whole, then means of its stages.
+const READ: [Metric; 5] = [
+    metric!("read_latency_p50"),
+    metric!("read_latency_p99"),
+    metric!("read_network_mean"),
+    metric!("read_queue_mean"),
+    metric!("read_backend_mean"),
+];
+
+const WRITE: [Metric; 5] = [
+    metric!("write_latency_p50"),
+    metric!("write_latency_p99"),
+    metric!("write_network_mean"),
+    metric!("write_queue_mean"),
+    metric!("write_backend_mean"),
+];
+
+fn of_lun<'a>(
+    lun: &'a LunActivity,
+    condition: &Condition,
+    before: Option<&LunActivity>,
+    (reads, writes): (&mut Together, &mut Together),
+) -> Reading<'a> {
+    // All that there may be.
+    let mut figures = Vec::with_capacity(18);
+    figures.extend(known![
+        "read_ops": lun.read.ops,
+        "write_ops": lun.write.ops,
+        "other_ops": lun.other_ops,
+        "read_bytes": lun.read.bytes,
+        "write_bytes": lun.write.bytes,
+        "in_flight": lun.in_flight,
+    ]);
+    if let Some(before) = before {
+        times(&mut figures, &READ, (&lun.read, &before.read), reads);
+        times(&mut figures, &WRITE, (&lun.write, &before.write), writes);
+    }
+    if let Some(cached) = &condition.cached {
+        figures.extend(known![
+            "cache_hits": cached.hits,
+            "cache_misses": cached.misses,
+        ]);
+    }
+    Reading {
+        kind: Kind::Lun,
+        name: &lun.name,
+        figures,
+    }
+}
+
+/// How long operations took that ended since the moment before; nothing where none did.
+fn times(
+    figures: &mut Figures,
+    names: &[Metric; 5],
+    (now, before): (&OpActivity, &OpActivity),
+    together: &mut Together,
+) {
+    let (now, before) = (&now.latency, &before.latency);
+    if now.total.count > before.total.count {
+        let total = now.total.since(&before.total);
+        together.add(&total);
+        figures.push((names[0], total.quantile(500)));
+        figures.push((names[1], total.quantile(990)));
+    }
+    let stages = [
+        (names[2], &now.network, &before.network),
+        (names[3], &now.queue, &before.queue),
+        (names[4], &now.backend, &before.backend),
+    ];
+    for (name, now, before) in stages {
+        figures.extend(mean(now, before).map(|mean| (name, Some(mean))));
+    }
+}
+
+fn mean(now: &Latency, before: &Latency) -> Option<u64> {
+    let count = now.count.checked_sub(before.count)?;
+    now.us_sum.checked_sub(before.us_sum)?.checked_div(count)
+}
+
+fn of_pools(pools: &[PoolFacts]) -> impl Iterator<Item = Reading<'_>> {
+    // Figures of a pool that does not answer are old.
+    let fresh = |pool: &&PoolFacts| pool.age_seconds.is_none() && pool.problem.is_none();
+    pools.iter().filter(fresh).map(of_pool)
+}
+
+fn of_pool(pool: &PoolFacts) -> Reading<'_> {
+    let mut figures = Figures::from(known!["size_bytes": pool.total, "used_bytes": pool.used]);
+    if let Some(journal) = &pool.journal {
+        figures.extend(known![
+            "journal_size_bytes": journal.size_bytes,
+            "journal_used_bytes": journal.used_bytes,
+        ]);
+    }
+    Reading {
+        kind: Kind::Pool,
+        name: &pool.name,
+        figures,
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use manifest::activity::SessionActivity;
+    use manifest::facts::LunState;
+    use manifest::objects::ReadCacheFacts;
+    use manifest::pulse::Ended;
+    use std::time::Duration;
+    use units::Histogram;
+
+    fn lun(name: &str, micros: &[u64]) -> LunActivity {
+        let mut histogram = Histogram::default();
+        for micros in micros {
+            histogram.count(Duration::from_micros(*micros));
+        }
+        let mut lun = LunActivity {
+            name: name.to_owned(),
+            online: true,
+            in_flight: 1,
+            read: OpActivity::default(),
+            write: OpActivity::default(),
+            other_ops: 0,
+        };
+        lun.read.ops = micros.len() as u64;
+        lun.read.latency.total = Latency::of(&histogram);
+        lun.read.latency.backend = Latency::of(&histogram).summary();
+        lun
+    }
+
+    fn session(id: u64, bytes_in: u64) -> SessionActivity {
+        SessionActivity {
+            id,
+            host: "h".to_owned(),
+            initiator: "i".to_owned(),
+            target: Some("t".to_owned()),
+            from: "f".to_owned(),
+            core: 0,
+            load_permille: 0,
+            in_flight: 2,
+            commands: 0,
+            bytes_in,
+            bytes_out: 0,
+            latency: Latency::default(),
+        }
+    }
+
+    fn view(luns: Vec<LunActivity>, sessions: Vec<SessionActivity>) -> Moment {
+        let fine = Condition {
+            state: LunState::Online,
+            scrub: None,
+            cached: None,
+        };
+        Moment {
+            generation: 1,
+            luns: vec![fine; luns.len()],
+            activity: ActivityView {
+                node: "n".to_owned(),
+                started: "2026-01-01T00:00:00.000Z".to_owned(),
+                at_us: 0,
+                cores: Vec::new(),
+                luns,
+                sessions,
+            },
+            pools: Vec::new(),
+            portals: Vec::new(),
+            refusals: Vec::new(),
+            ended: Ended::default(),
+        }
+    }
+
+    /// What is read of one moment after the other.
+    #[derive(Default)]
+    struct Run {
+        readings: Readings,
+        before: Option<Moment>,
+    }
+
+    /// One figure of what is recorded.
+    fn read(run: &mut Run, now: Moment, wanted: &[(Kind, &str, &str)]) -> Vec<Option<u64>> {
+        let mut found = Vec::new();
+        let Run { readings, before } = run;
+        readings.take(before.as_ref(), &now, &Nics(Vec::new()), |all| {
+            found = wanted
+                .iter()
+                .map(|(kind, name, metric)| {
+                    let of = all.iter().find(|it| it.kind == *kind && it.name == *name)?;
+                    let figure = of.figures.iter().find(|(it, _)| it.name() == *metric)?;
+                    figure.1
+                })
+                .collect();
+        });
+        *before = Some(now);
+        found
+    }
+
+    #[test]
+    fn latencies_are_those_of_the_operations_since_the_last_reading() {
+        let mut run = Run::default();
+        let wanted = [
+            (Kind::Lun, "b", "read_ops"),
+            (Kind::Lun, "b", "read_latency_p50"),
+            (Kind::Lun, "b", "read_latency_p99"),
+            (Kind::Lun, "b", "read_backend_mean"),
+        ];
+        let first = read(&mut run, view(vec![lun("b", &[4; 100])], vec![]), &wanted);
+        assert_eq!(first, [Some(100), None, None, None]);
+        // Another one comes before it.
+        let micros: Vec<u64> = [[4; 100], [1000; 100]].concat();
+        let luns = vec![lun("a", &[1]), lun("b", &micros)];
+        let second = read(&mut run, view(luns, vec![]), &wanted);
+        assert_eq!(second, [Some(200), Some(1024), Some(1024), Some(1000)]);
+        let third = read(&mut run, view(vec![lun("b", &micros)], vec![]), &wanted);
+        assert_eq!(third, [Some(200), None, None, None], "nothing was read");
+    }
+
+    #[test]
+    fn what_a_host_did_never_goes_back_when_its_sessions_come_and_go() {
+        let mut run = Run::default();
+        let wanted = [
+            (Kind::Host, "h", "sessions"),
+            (Kind::Host, "h", "bytes_in"),
+            (Kind::Target, "t", "in_flight"),
+        ];
+        let mut now = |sessions| read(&mut run, view(vec![], sessions), &wanted);
+        assert_eq!(
+            now(vec![session(1, 100), session(2, 50)]),
+            [Some(2), Some(150), Some(4)]
+        );
+        assert_eq!(now(vec![session(2, 60)]), [Some(1), Some(160), Some(2)]);
+        assert_eq!(
+            now(vec![session(2, 60), session(5, 7)]),
+            [Some(2), Some(167), Some(4)]
+        );
+        assert_eq!(
+            now(vec![]),
+            [Some(0), Some(167), Some(0)],
+            "once more, with none"
+        );
+        assert_eq!(now(vec![]), [None, None, None]);
+    }
+
+    #[test]
+    fn every_object_has_its_figures() {
+        let mut readings = Readings::default();
+        let pool = serde_json::json!({
+            "name": "p", "path": "/p", "total": 9, "available": 5, "used": 4, "provisioned_bytes": 0,
+        });
+        let pools: Vec<PoolFacts> = vec![serde_json::from_value(pool).unwrap()];
+        let first = view(vec![lun("a", &[1])], vec![session(1, 1)]);
+        let mut second = view(vec![lun("a", &[1, 2])], vec![session(1, 1)]);
+        second.pools = pools;
+        second.luns[0].cached = Some(ReadCacheFacts::default());
+        readings.take(Some(&first), &second, &Nics(Vec::new()), |all| {
+            let count = |kind: Kind| {
+                let of = all.iter().find(|reading| reading.kind == kind);
+                of.map(|reading| reading.figures.len())
+            };
+            let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(count);
+            assert_eq!(counts, [Some(12), Some(11), Some(5), Some(2)]);
+        });
+    }
+}

@@ -1,0 +1,164 @@
+//! What a node records of itself: its history, its events and its audit log.
+//!
+//! **Failure model.** Nothing here stops the daemon. A file that is damaged is set aside and a new
+//! one begun, which is an event; one that cannot be written is not written, which `status` says,
+//! and events and figures of the last time are in memory all the same.
+
+use crate::outside::now;
+use database::{Health, Settings, Synchronous};
+use events::{Code as EventCode, Events, Happened, Object};
+use history::History;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The file of events and of the audit log, in the state directory.
+pub const EVENTS_FILE: &str = "events.db";
+
+/// The file of the history, in the state directory.
+pub const HISTORY_FILE: &str = "history.db";
+
+/// The most bytes of events and of the audit log.
+const EVENTS_BYTES: u64 = 64 << 20;
+
+/// The most bytes of the history: a year of about 100 LUNs that are busy in every second.
+const HISTORY_BYTES: u64 = 1 << 30;
+
+/// What a node records of itself. Clones share it.
+#[derive(Clone)]
+pub struct Records(Arc<Inner>);
+
+struct Inner {
+    events: Events,
+    history: History,
+    dir: PathBuf,
+    node: String,
+    /// How many that were set aside are reported, of each file.
+    reported: Mutex<[usize; 2]>,
+}
+
+impl Records {
+    /// Opens the files in the state directory, or begins them, and waits until they are read; not
+    /// for threads that run tasks.
+    ///
+    /// # Errors
+    /// A thread cannot be had.
+    pub fn start(state_dir: &Path, node: &str) -> Result<Self, Problem> {
+        let failed = |error: std::io::Error| {
+            let detail = format!("the threads of what is recorded: {error}");
+            Problem::new(Code::ConfigEnvironment, detail)
+        };
+        let events = Settings {
+            path: state_dir.join(EVENTS_FILE),
+            // An audit log that a power cut shortens is none.
+            synchronous: Synchronous::Full,
+            bytes_max: EVENTS_BYTES,
+        };
+        let history = Settings {
+            path: state_dir.join(HISTORY_FILE),
+            synchronous: Synchronous::Normal,
+            bytes_max: HISTORY_BYTES,
+        };
+        let records = Self(Arc::new(Inner {
+            events: Events::start(events, Arc::new(|| now().wall)).map_err(failed)?,
+            history: History::start(history).map_err(failed)?,
+            dir: state_dir.to_owned(),
+            node: node.to_owned(),
+            reported: Mutex::default(),
+        }));
+        records.node_started();
+        Ok(records)
+    }
+
+    /// Where what happens is reported.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.0.events
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.0.history
+    }
+
+    fn of_node(&self, code: EventCode, message: String) -> Happened {
+        Happened::new(code, Object::new("node", &self.0.node), message)
+    }
+
+    fn node_started(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let message = format!("node {} started (version {version})", self.0.node);
+        let started = self.of_node(EventCode::NodeStarted, message);
+        let started = started.with("version", version);
+        let was = self.0.events.newest();
+        let stopping = EventCode::NodeStopping.entry().name;
+        let unclean = was.is_some_and(|last| last.code != stopping);
+        self.report_set_aside();
+        self.0.events.emit(if unclean {
+            started.with("unclean", true)
+        } else {
+            started
+        });
+    }
+
+    /// The daemon begins to stop: what happens from here on is its own doing.
+    pub fn node_stopping(&self) {
+        let message = format!("node {} stops", self.0.node);
+        let stopping = self.of_node(EventCode::NodeStopping, message);
+        self.0.events.emit(stopping);
+    }
+
+    fn files(&self) -> [(&'static str, Health); 2] {
+        [
+            (EVENTS_FILE, self.0.events.health()),
+            (HISTORY_FILE, self.0.history.health()),
+        ]
+    }
+
+    /// What the administrator should know, for `status`.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let what = [
+            "events and the audit log are not stored",
+            "the history is not stored",
+        ];
+        let all = self.files().into_iter().zip(what);
+        let failing = all.filter_map(|((file, health), what)| {
+            let path = self.0.dir.join(file);
+            let why = health.failing?;
+            Some(format!(
+                "{}: {why}; until that ends {what}, and nothing else is affected",
+                path.display()
+            ))
+        });
+        failing.collect()
+    }
+
+    /// Files that were set aside since this was asked last are events.
+    pub(crate) fn report_set_aside(&self) {
+        let reported = &self.0.reported;
+        let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((_, health), known) in self.files().into_iter().zip(&mut *reported) {
+            for (file, reason) in health.set_aside.iter().skip(*known) {
+                let file = file.display().to_string();
+                let message = format!(
+                    "what was recorded was damaged and is set aside as {file} ({reason}); a new file is begun"
+                );
+                let damaged = self.of_node(EventCode::RecordsDamaged, message);
+                let damaged = damaged.with("file", file);
+                let events = &self.0.events;
+                events.emit(damaged.with("reason", reason.as_str()));
+            }
+            *known = health.set_aside.len();
+        }
+    }
+
+    /// Writes what is not written yet, and closes the files.
+    pub fn stop(&self) {
+        self.0.history.stop();
+        self.0.events.stop();
+    }
+}
+
+#[cfg(test)]
+mod damage_test;
