@@ -38,6 +38,8 @@ pub(crate) struct Times {
     pub(crate) read: Duration,
     /// To have no request on an HTTP/2 connection.
     pub(crate) idle: Duration,
+    /// How often a stream says that it lives, and checks whether its client may still read.
+    pub(crate) heartbeat: Duration,
 }
 
 impl Default for Times {
@@ -47,6 +49,7 @@ impl Default for Times {
             body: Duration::from_secs(60),
             read: Duration::from_secs(30),
             idle: Duration::from_secs(300),
+            heartbeat: Duration::from_secs(10),
         }
     }
 }

@@ -36,7 +36,7 @@ const FREE: &[&str] = &[
 ];
 
 /// What only admins see and change.
-const OF_ADMINS: &[&str] = &["users", "tokens", "settings"];
+const OF_ADMINS: &[&str] = &["users", "tokens", "settings", "audit"];
 
 /// The description of the interface, which is the same at every node.
 const DESCRIPTION: &[&str] = &[
@@ -123,6 +123,9 @@ mod test {
             ("OPTIONS", "/api/v1/luns/a", "operator"),
             ("GET", "/api/v1/users", "admin"),
             ("GET", "/api/v1/tokens/1", "admin"),
+            ("GET", "/api/v1/audit", "admin"),
+            ("GET", "/api/v1/audit/export", "admin"),
+            ("GET", "/api/v1/history", "viewer"),
             ("POST", "/api/v1/users", "admin"),
             ("DELETE", "/api/v1/tokens/1", "admin"),
             ("PUT", "/api/v1/settings/x", "admin"),

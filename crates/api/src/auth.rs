@@ -49,6 +49,8 @@ pub(crate) struct Gate {
     pub(crate) names: Vec<String>,
     /// How long a body may take.
     pub(crate) body_time: Duration,
+    /// How often a stream looks whether its client still may read it.
+    pub(crate) heartbeat: Duration,
 }
 
 /// Whoever a request is from, beside its [`Principal`].
@@ -126,7 +128,8 @@ pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next:
 }
 
 impl Gate {
-    fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
+    /// Who asks, where they may.
+    pub(crate) fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
         let peer = request.extensions.get::<ConnectInfo<Peer>>();
         let Some(ConnectInfo(peer)) = peer else {
             let detail = "a request that came through no connection";

@@ -47,6 +47,8 @@ mod objects;
 mod observed;
 mod origin;
 mod outside;
+#[allow(dead_code, reason = "the logs come next")]
+mod parameters;
 mod parts;
 mod peer;
 mod places;

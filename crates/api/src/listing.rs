@@ -3,6 +3,7 @@
 use crate::answer::{Answer, TAG, problem_response, tagged};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
 use crate::list::{Columns, LIMIT_MAX, Query};
+use crate::parameters::decode;
 use crate::parts::Refused;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -14,7 +15,7 @@ use manifest::name::did_you_mean;
 use manifest::orphan::Orphan;
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView, Kept, LunView, TargetView};
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -81,14 +82,6 @@ pub(super) struct Listing<R> {
     /// The path with all parameters but the cursor.
     path: String,
     row: PhantomData<fn() -> R>,
-}
-
-fn decode(text: &str) -> Result<String, Problem> {
-    let text = text.replace('+', " ");
-    let decoded = percent_decode_str(&text).decode_utf8();
-    let decoded =
-        decoded.map_err(|_| Problem::new(Code::BadRequest, format!("{text}: no UTF-8 text")))?;
-    Ok(decoded.into_owned())
 }
 
 impl<R: Row> Listing<R> {

@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and of one source.
+//! How many connections, and how many streams, there may be in all and of one source.
 
 use accounts::Source;
 use std::collections::BTreeMap;
@@ -12,8 +12,19 @@ pub(crate) const ALL_MAX: usize = 1024;
 pub(crate) const OF_ONE_MAX: usize = 256;
 
 /// Who has how many. Cloning shares it.
-#[derive(Clone, Default)]
-pub(crate) struct Places(Arc<Mutex<BTreeMap<Source, usize>>>);
+#[derive(Clone)]
+pub(crate) struct Places {
+    taken: Arc<Mutex<BTreeMap<Source, usize>>>,
+    all_max: usize,
+    of_one_max: usize,
+}
+
+/// Those of connections.
+impl Default for Places {
+    fn default() -> Self {
+        Self::of(ALL_MAX, OF_ONE_MAX)
+    }
+}
 
 /// A place, free again when it is dropped.
 pub(crate) struct Place {
@@ -22,20 +33,29 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Source, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// So many over TCP, and so many of one address or through unix sockets.
+    pub(crate) fn of(all_max: usize, of_one_max: usize) -> Self {
+        Self {
+            taken: Arc::default(),
+            all_max,
+            of_one_max,
+        }
     }
 
-    /// A place for one more connection; `None` where all are taken.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Source, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more; `None` where all are taken.
     pub(crate) fn take(&self, source: Source) -> Option<Place> {
         let mut taken = self.lock();
         let of_network = taken.iter().filter(|(whose, _)| **whose != Source::Local);
         let all: usize = of_network.map(|(_, count)| count).sum();
-        if source != Source::Local && all >= ALL_MAX {
+        if source != Source::Local && all >= self.all_max {
             return None;
         }
         let mine = taken.entry(source).or_insert(0);
-        if *mine >= OF_ONE_MAX {
+        if *mine >= self.of_one_max {
             return None;
         }
         *mine += 1;

@@ -11,6 +11,7 @@ use crate::listing::{Listed, Listing};
 use crate::metrics;
 use crate::nowhere::{not_so, nowhere};
 use crate::parts::{Change, DryRun, Named, Wanted, Whole};
+use crate::records::{Records, Streams};
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -32,13 +33,15 @@ use std::sync::{Arc, LazyLock};
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, behind `gate`.
-pub(crate) fn router(handle: Handle, gate: Arc<Gate>) -> Router {
+pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Router {
     paths()
         .into_router()
         .route("/api/{*path}", any(nowhere))
         .fallback(crate::browser::answer)
         .method_not_allowed_fallback(not_so)
         .layer(Extension(Arc::clone(&gate)))
+        .layer(Extension(records))
+        .layer(Extension(Streams::default()))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
         .layer(from_fn_with_state(gate, auth::check))
@@ -117,6 +120,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::login_sessions::paths)
         .with(crate::users::paths)
         .with(crate::tokens::paths)
+        .with(crate::records::paths)
 }
 
 async fn healthz() -> Text {

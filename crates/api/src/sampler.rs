@@ -1,6 +1,7 @@
-//! Takes a sample a second: figures for the history, and what changed for the events.
+//! Takes a sample a second: figures for the history, what changed for the events, and a frame for
+//! whoever watches.
 //!
-//! **Contract.** One question to the node a second, whatever is recorded and however many look. A
+//! **Contract.** One question to the node a second, whatever is recorded and however many watch. A
 //! node that does not answer in its second is asked again in the next one; the history has a gap.
 
 use crate::nics::Nics;
@@ -139,6 +140,7 @@ impl State {
             records.events().emit(happened);
         }
         records.report_set_aside();
+        records.show(&moment.activity);
         self.before = Some(moment);
     }
 }

@@ -5,6 +5,7 @@ use crate::auth::Gate;
 use crate::documents::{self, Documents};
 use crate::listen::{Bound, Socket, bind_one};
 use crate::places::Places;
+use crate::records::Records;
 use crate::routes::router;
 use crate::state_files::StateFiles;
 use crate::store::Store;
@@ -70,8 +71,9 @@ impl Server {
         handle: Handle,
         token: Secret,
         config: &Config,
+        records: Records,
     ) -> Result<Self, Problem> {
-        Self::start_with(bound, handle, token, config, Times::default())
+        Self::start_with(bound, handle, token, config, records, Times::default())
     }
 
     pub(crate) fn start_with(
@@ -79,11 +81,12 @@ impl Server {
         handle: Handle,
         token: Secret,
         config: &Config,
+        records: Records,
         times: Times,
     ) -> Result<Self, Problem> {
         let config = config.clone();
         Self::with(bound, times, async move || {
-            open(handle, token, &config, times).await
+            open(handle, token, &config, records, times).await
         })
     }
 
@@ -187,6 +190,7 @@ async fn open(
     handle: Handle,
     token: Secret,
     config: &Config,
+    records: Records,
     times: Times,
 ) -> Result<Service, Problem> {
     let files = StateFiles::new(handle.clone(), &config.state_dir);
@@ -219,9 +223,10 @@ async fn open(
         for_reads: config.api_settings.token_for_reads,
         names,
         body_time: times.body,
+        heartbeat: times.heartbeat,
     });
     Ok(Service {
-        app: router(handle, Arc::clone(&gate)),
+        app: router(handle, Arc::clone(&gate), records),
         tls: server.map(TlsAcceptor::from),
         certificate,
         gate: Some(gate),

@@ -27,6 +27,8 @@ pub(crate) struct Daemon {
     pub(crate) dir: PathBuf,
     hold: Arc<Hold>,
     server: Server,
+    _sampler: Sampler,
+    pub(crate) records: Records,
     _runtime: env::real::Runtime,
 }
 
@@ -67,13 +69,18 @@ impl Daemon {
         });
         let bound = bind(&wanted.api).unwrap();
         let addresses = bound.addresses.clone();
+        let records = Records::start(&wanted.state_dir, &wanted.node_name).unwrap();
+        let sampler = Sampler::start(records.clone(), handle.clone()).unwrap();
+        let token = Secret::new(TOKEN.into());
         let server =
-            Server::start_with(bound, handle, Secret::new(TOKEN.into()), &wanted, times).unwrap();
+            Server::start_with(bound, handle, token, &wanted, records.clone(), times).unwrap();
         Self {
             addresses,
             dir,
             hold,
             server,
+            _sampler: sampler,
+            records,
             _runtime: runtime,
         }
     }

@@ -242,7 +242,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         tracing::warn!("{open}");
     }
     let sampler = api::Sampler::start(records.clone(), handle.clone())?;
-    let server = api::Server::start(bound, handle.clone(), token, config)?;
+    let server = api::Server::start(bound, handle.clone(), token, config, records.clone())?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
         let announced =
@@ -267,6 +267,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         // What ends from here on ends because the daemon does.
         sampler.stop();
         records.node_stopping();
+        records.end_streams();
         let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));
         if timeout(STOP_TIME_MAX, ended).await.is_err() {
             tracing::error!("not everything ended in time; the rest is given up");

@@ -275,6 +275,9 @@ catalogue! {
     CertificateUnknown = 5032, 502, Unreachable, "The daemon's certificate is not trusted",
         "Over https the client must know whom it talks to, and nothing says that this certificate is the node's.",
         "Give the certificate (--ca FILE; the node's own is api-cert.pem in its state directory), or its fingerprint, which the daemon's log shows (--fingerprint).";
+    StreamsTaken = 5033, 429, Failed, "Too many streams are open",
+        "A stream of events holds its connection for as long as somebody watches. There is a bound for each address and for the node, so that whoever watches keeps nobody from working.",
+        "Close pages and programs that nobody needs, then try again.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

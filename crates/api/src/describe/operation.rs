@@ -186,6 +186,7 @@ impl Operation {
             Some("orphans" | "generations") => "state",
             Some("login" | "logout" | "me" | "users" | "tokens") => "accounts",
             Some("apply" | "objects" | "export") => "all objects",
+            Some("events" | "history" | "audit") => "records",
             Some("" | "openapi.json" | "explorer.js" | "explorer.css") => "this interface",
             Some(_) | None => "node",
         }

@@ -4,14 +4,23 @@
 //! one begun, which is an event; one that cannot be written is not written, which `status` says,
 //! and events and figures of the last time are in memory all the same.
 
+mod frame;
+mod stream;
+
+pub(crate) use stream::Streams;
+
+use crate::describe::Paths;
 use crate::outside::now;
 use database::{Health, Settings, Synchronous};
 use events::{Code as EventCode, Events, Happened, Object};
+use frame::Frame;
 use history::History;
+use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// The file of events and of the audit log, in the state directory.
 pub const EVENTS_FILE: &str = "events.db";
@@ -34,6 +43,9 @@ struct Inner {
     history: History,
     dir: PathBuf,
     node: String,
+    frames: watch::Sender<Option<Arc<Frame>>>,
+    /// Nobody waits for anything any more.
+    ended: watch::Sender<bool>,
     /// How many that were set aside are reported, of each file.
     reported: Mutex<[usize; 2]>,
 }
@@ -65,6 +77,8 @@ impl Records {
             history: History::start(history).map_err(failed)?,
             dir: state_dir.to_owned(),
             node: node.to_owned(),
+            frames: watch::Sender::new(None),
+            ended: watch::Sender::new(false),
             reported: Mutex::default(),
         }));
         records.node_started();
@@ -79,6 +93,34 @@ impl Records {
 
     pub(crate) fn history(&self) -> &History {
         &self.0.history
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.0.node
+    }
+
+    /// The frames of what the node does; made only while somebody has one of these.
+    fn frames(&self) -> watch::Receiver<Option<Arc<Frame>>> {
+        self.0.frames.subscribe()
+    }
+
+    /// What the node does now, for all who look.
+    pub(crate) fn show(&self, view: &ActivityView) {
+        let frames = &self.0.frames;
+        let frame = (frames.receiver_count() > 0).then(|| {
+            let before = frames.borrow().clone();
+            Arc::new(Frame::new(Arc::new(view.clone()), before.as_deref()))
+        });
+        frames.send_if_modified(|known| {
+            let is_new = frame.is_some();
+            *known = frame;
+            is_new
+        });
+    }
+
+    /// Ready when streams are to end.
+    fn ended(&self) -> watch::Receiver<bool> {
+        self.0.ended.subscribe()
     }
 
     fn of_node(&self, code: EventCode, message: String) -> Happened {
@@ -153,11 +195,25 @@ impl Records {
         }
     }
 
+    /// Ends the streams: their clients come again after the next start and go on there.
+    pub fn end_streams(&self) {
+        self.0.ended.send_replace(true);
+    }
+
     /// Writes what is not written yet, and closes the files.
     pub fn stop(&self) {
+        self.end_streams();
         self.0.history.stop();
         self.0.events.stop();
     }
+}
+
+pub(crate) fn paths(paths: Paths) -> Paths {
+    paths.get(
+        "/api/v1/events",
+        "what happens and what the node does, as a stream (SSE)",
+        stream::events_stream,
+    )
 }
 
 #[cfg(test)]

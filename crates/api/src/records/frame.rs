@@ -1,0 +1,162 @@
+//! What the node does, as those who watch get it: whole at first, then only what changed.
+//!
+//! **Contract.** Frames are numbered. Who has the frame before takes the change, anybody else the
+//! whole: what is passed over by a slow reader is never missed.
+
+use axum::body::Bytes;
+use manifest::activity::{ActivityView, LunActivity, SessionActivity};
+use manifest::facts::CoreFacts;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+/// What changed since the frame before.
+#[derive(Serialize, JsonSchema)]
+struct Change<'a> {
+    at_us: u64,
+    cores: &'a [CoreFacts],
+    luns: Vec<&'a LunActivity>,
+    sessions: Vec<&'a SessionActivity>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    luns_gone: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sessions_gone: Vec<u64>,
+}
+
+/// A frame, made once for all.
+pub(crate) struct Frame {
+    number: u64,
+    view: Arc<ActivityView>,
+    whole: OnceLock<Bytes>,
+    change: Option<Bytes>,
+}
+
+impl Frame {
+    /// The frame of a moment; `before`: the frame that was handed out last.
+    pub(crate) fn new(view: Arc<ActivityView>, before: Option<&Self>) -> Self {
+        let change = before.and_then(|before| change(&before.view, &view));
+        Self {
+            number: before.map_or(0, |before| before.number) + 1,
+            view,
+            whole: OnceLock::new(),
+            change,
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// For somebody who has the frame of this number: the event's name, and its document.
+    pub(crate) fn after(&self, has: Option<u64>) -> (&'static str, Bytes) {
+        match &self.change {
+            Some(change) if has.is_some_and(|has| has + 1 == self.number) => {
+                ("activity_change", change.clone())
+            }
+            Some(_) | None => {
+                let make = || Bytes::from(serde_json::to_vec(&*self.view).unwrap_or_default());
+                ("activity", self.whole.get_or_init(make).clone())
+            }
+        }
+    }
+}
+
+fn change(before: &ActivityView, now: &ActivityView) -> Option<Bytes> {
+    if before.started != now.started || before.node != now.node {
+        return None;
+    }
+    let mut older = before.luns.iter().peekable();
+    let mut luns_gone = Vec::new();
+    let mut luns = Vec::new();
+    for lun in &now.luns {
+        // Both are in the order of their names.
+        while let Some(gone) = older.next_if(|older| older.name < lun.name) {
+            luns_gone.push(gone.name.as_str());
+        }
+        let older = older.next_if(|older| older.name == lun.name);
+        if older != Some(lun) {
+            luns.push(lun);
+        }
+    }
+    luns_gone.extend(older.map(|gone| gone.name.as_str()));
+    let there: BTreeSet<u64> = now.sessions.iter().map(|session| session.id).collect();
+    let gone = before.sessions.iter().map(|session| session.id);
+    let mut known = before.sessions.iter().peekable();
+    let sessions = now.sessions.iter().filter(|session| {
+        while known.next_if(|known| known.id < session.id).is_some() {}
+        known.next_if(|known| known.id == session.id) != Some(*session)
+    });
+    let change = Change {
+        at_us: now.at_us,
+        cores: &now.cores,
+        sessions: sessions.collect(),
+        luns,
+        luns_gone,
+        sessions_gone: gone.filter(|id| !there.contains(id)).collect(),
+    };
+    serde_json::to_vec(&change).ok().map(Bytes::from)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use manifest::activity::OpActivity;
+    use serde_json::{Value, json};
+
+    fn view(luns: &[(&str, u64)], sessions: &[u64]) -> Arc<ActivityView> {
+        let lun = |(name, ops): &(&str, u64)| LunActivity {
+            name: (*name).to_owned(),
+            online: true,
+            in_flight: 0,
+            read: OpActivity {
+                ops: *ops,
+                ..OpActivity::default()
+            },
+            write: OpActivity::default(),
+            other_ops: 0,
+        };
+        let session = |id: &u64| {
+            let session = json!({
+                "id": id, "host": "h", "initiator": "i", "from": "f", "core": 0, "load_permille": 0, "in_flight": 0,
+                "commands": 0, "bytes_in": 0, "bytes_out": 0, "latency": { "count": 0, "us_sum": 0 },
+            });
+            serde_json::from_value(session).unwrap()
+        };
+        Arc::new(ActivityView {
+            node: "n".to_owned(),
+            started: "s".to_owned(),
+            at_us: 1,
+            cores: Vec::new(),
+            luns: luns.iter().map(lun).collect(),
+            sessions: sessions.iter().map(session).collect(),
+        })
+    }
+
+    #[test]
+    fn who_has_the_frame_before_gets_what_changed_and_anybody_else_the_whole() {
+        let first = Frame::new(view(&[("a", 1), ("b", 1), ("c", 1)], &[1, 2]), None);
+        let second = Frame::new(view(&[("a", 1), ("b", 2), ("d", 0)], &[2, 3]), Some(&first));
+        let (name, change) = second.after(Some(first.number()));
+        assert_eq!(name, "activity_change");
+        let change: Value = serde_json::from_slice(&change).unwrap();
+        let names = |of: &Value| -> Vec<String> {
+            let all = of.as_array().unwrap().iter();
+            all.map(|lun| lun["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names(&change["luns"]), ["b", "d"]);
+        assert_eq!(change["luns_gone"], json!(["c"]));
+        assert_eq!(change["sessions"][0]["id"], 3);
+        assert_eq!(change["sessions_gone"], json!([1]));
+        for has in [None, Some(0), Some(2)] {
+            let (name, whole) = second.after(has);
+            let whole: ActivityView = serde_json::from_slice(&whole).unwrap();
+            assert_eq!(
+                (name, whole),
+                ("activity", (*second.view).clone()),
+                "{has:?}"
+            );
+        }
+    }
+}
