@@ -47,7 +47,6 @@ mod objects;
 mod observed;
 mod origin;
 mod outside;
-#[allow(dead_code, reason = "the logs come next")]
 mod parameters;
 mod parts;
 mod peer;

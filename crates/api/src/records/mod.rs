@@ -5,16 +5,18 @@
 //! and events and figures of the last time are in memory all the same.
 
 mod frame;
+mod history;
+mod log;
 mod stream;
 
 pub(crate) use stream::Streams;
 
 use crate::describe::Paths;
 use crate::outside::now;
+use ::history::History;
 use database::{Health, Settings, Synchronous};
 use events::{Code as EventCode, Events, Happened, Object};
 use frame::Frame;
-use history::History;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -209,11 +211,32 @@ impl Records {
 }
 
 pub(crate) fn paths(paths: Paths) -> Paths {
-    paths.get(
-        "/api/v1/events",
-        "what happens and what the node does, as a stream (SSE)",
-        stream::events_stream,
-    )
+    paths
+        .get(
+            "/api/v1/events",
+            "what happens and what the node does, as a stream (SSE)",
+            stream::events_stream,
+        )
+        .get(
+            "/api/v1/events/log",
+            "what happened: `event ls`",
+            log::event_log,
+        )
+        .get(
+            "/api/v1/history",
+            "figures over time: `history`",
+            history::history,
+        )
+        .get(
+            "/api/v1/audit",
+            "who changed what: `audit ls`",
+            log::audit_log,
+        )
+        .get(
+            "/api/v1/audit/export",
+            "the whole audit log, a JSON document a line: `audit export`",
+            log::export_audit,
+        )
 }
 
 #[cfg(test)]
