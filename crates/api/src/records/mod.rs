@@ -106,7 +106,7 @@ impl Records {
         self.0.frames.subscribe()
     }
 
-    /// What the node does now, for all who look.
+    /// What the node does now, for all who watch.
     pub(crate) fn show(&self, view: &ActivityView) {
         let frames = &self.0.frames;
         let frame = (frames.receiver_count() > 0).then(|| {
@@ -241,3 +241,5 @@ pub(crate) fn paths(paths: Paths) -> Paths {
 
 #[cfg(test)]
 mod damage_test;
+#[cfg(test)]
+mod test;
