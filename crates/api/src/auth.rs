@@ -49,7 +49,7 @@ pub(crate) struct Gate {
     pub(crate) names: Vec<String>,
     /// How long a body may take.
     pub(crate) body_time: Duration,
-    /// How often a stream looks whether its client still may read it.
+    /// How often a stream checks whether its client may still read.
     pub(crate) heartbeat: Duration,
 }
 
@@ -111,29 +111,51 @@ pub async fn load_token(core: &CoreHandle, state_dir: &Path) -> Result<Secret, P
 /// Lets through who may; the request gets its [`Principal`].
 pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let admitted = gate.admit(&parts);
-    let taken = match admitted {
-        Ok(caller) => {
-            let most = body::most(parts.uri.path(), caller.principal.via);
-            parts.extensions.insert(caller.principal.clone());
-            parts.extensions.insert(caller);
-            body::take(&parts, body, most, gate.body_time).await
+    let caller = match gate.admit(&parts) {
+        Ok(caller) => caller,
+        Err(NotAdmitted { caller, problem }) => {
+            let mut response = problem_response(&problem);
+            if let Some(caller) = caller {
+                let turned_away = TurnedAway(caller, *problem);
+                response.extensions_mut().insert(turned_away);
+            }
+            return response;
         }
-        Err(problem) => Err(problem),
     };
-    match taken {
+    let most = body::most(parts.uri.path(), caller.principal.via);
+    parts.extensions.insert(caller.principal.clone());
+    parts.extensions.insert(caller);
+    match body::take(&parts, body, most, gate.body_time).await {
         Ok(body) => next.run(Request::from_parts(parts, body)).await,
         Err(problem) => problem_response(&problem),
     }
 }
 
+/// An answer to somebody who is known and may not do it has this.
+#[derive(Clone)]
+pub(crate) struct TurnedAway(pub(crate) Caller, pub(crate) Problem);
+
+/// Why somebody is not let through.
+pub(crate) struct NotAdmitted {
+    /// Who that is, where it is known.
+    caller: Option<Caller>,
+    problem: Box<Problem>,
+}
+
+impl From<Problem> for NotAdmitted {
+    fn from(problem: Problem) -> Self {
+        let (caller, problem) = (None, Box::new(problem));
+        Self { caller, problem }
+    }
+}
+
 impl Gate {
     /// Who asks, where they may.
-    pub(crate) fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
+    pub(crate) fn admit(&self, request: &Parts) -> Result<Caller, NotAdmitted> {
         let peer = request.extensions.get::<ConnectInfo<Peer>>();
         let Some(ConnectInfo(peer)) = peer else {
             let detail = "a request that came through no connection";
-            return Err(Problem::new(Code::Internal, detail));
+            return Err(Problem::new(Code::Internal, detail).into());
         };
         if matches!(peer.from, PeerAddress::Network { .. }) {
             origin::check(request, &self.names)?;
@@ -150,19 +172,26 @@ impl Gate {
             (None, _) => {
                 let (method, path) = (&request.method, request.uri.path());
                 let detail = format!("{method} {path} without a login or a token");
-                return Err(Problem::new(Code::TokenNeeded, detail));
+                return Err(Problem::new(Code::TokenNeeded, detail).into());
             }
         };
-        if let Need::Role { least, .. } = needed {
-            may(&caller, least)?;
+        let allowed = match needed {
+            Need::Role { least, .. } => may(&caller, least),
+            Need::Nothing | Need::Anybody => Ok(()),
+        };
+        let allowed = allowed.and_then(|()| match &caller.session {
+            Some((_, csrf)) if !reads && needed != Need::Nothing => {
+                is_meant(&request.headers, csrf)
+            }
+            Some(_) | None => Ok(()),
+        });
+        match allowed {
+            Ok(()) => Ok(caller),
+            Err(problem) => Err(NotAdmitted {
+                caller: Some(caller),
+                problem: Box::new(problem),
+            }),
         }
-        if let Some((_, csrf)) = &caller.session
-            && !reads
-            && needed != Need::Nothing
-        {
-            is_meant(&request.headers, csrf)?;
-        }
-        Ok(caller)
     }
 
     /// Who asks; `None`: they prove nothing.

@@ -9,16 +9,19 @@
 //! address may load: it has no figures in it, and asks the paths above.
 //!
 //! ```text
-//!   accept (places, TLS, times) -> headers -> auth (Host, Origin, who, role, CSRF, body) -> routes
+//!   accept (places, TLS, times) -> headers -> auth (Host, Origin, who, role, CSRF, body)
+//!     -> audit (of what changes something) -> routes
 //! ```
 //!
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. The
-//! [sampler](Sampler) has another one, and fills the [records](Records). Both reach the node through a [`Handle`](controller::Handle) only.
+//! [sampler](Sampler) has another one, and fills the [records](Records). Both reach the node
+//! through a [`Handle`](controller::Handle) only.
 
 mod accept;
 mod access;
 mod account_parts;
 mod answer;
+mod audit;
 mod auth;
 mod body;
 mod browser;

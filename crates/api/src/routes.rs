@@ -1,6 +1,7 @@
 //! The paths.
 
 use crate::answer::{Answer, PLAIN, Text, WithTag};
+use crate::audit::{self, Audit};
 use crate::auth::{self, Gate};
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
@@ -34,6 +35,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, behind `gate`.
 pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Router {
+    let audit = Audit::new(records.clone(), Arc::clone(&gate), handle.clone());
     paths()
         .into_router()
         .route("/api/{*path}", any(nowhere))
@@ -44,7 +46,9 @@ pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Route
         .layer(Extension(Streams::default()))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
+        .layer(from_fn_with_state(audit.clone(), audit::check))
         .layer(from_fn_with_state(gate, auth::check))
+        .layer(from_fn_with_state(audit, audit::check_refused))
         .layer(from_fn(crate::headers::add))
         .with_state(handle)
 }

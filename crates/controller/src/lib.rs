@@ -444,6 +444,7 @@ mod read;
 mod room;
 mod sample;
 mod spares;
+mod spec;
 mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
