@@ -3,9 +3,12 @@
 use crate::args::Common;
 use crate::attach::{self, AttachFlags};
 use crate::commands::api::{self, ApiFlags};
+use crate::commands::audit::{self, AuditVerb};
 use crate::commands::context::Context;
 use crate::commands::doctor::{self, DoctorFlags};
+use crate::commands::event::{self, EventVerb};
 use crate::commands::grant::{self, GrantVerb};
+use crate::commands::history::{self, HistoryFlags};
 use crate::commands::host::{self, HostVerb};
 use crate::commands::journal::{self, JournalVerb};
 use crate::commands::lab::{self, LabVerb};
@@ -99,6 +102,18 @@ pub(crate) enum Command {
     },
     /// What LUNs and sessions do now: operations, bytes and latency, live
     Top(TopFlags),
+    /// Events: what happened on the node
+    Event {
+        #[command(subcommand)]
+        verb: EventVerb,
+    },
+    /// The audit log: who changed what, and logins
+    Audit {
+        #[command(subcommand)]
+        verb: AuditVerb,
+    },
+    /// Figures of the last hour, days or year: operations, bytes, latency, space
+    History(HistoryFlags),
     /// Shares: a LUN, its target and its grants in one step
     Share {
         #[command(subcommand)]
@@ -192,9 +207,12 @@ pub(crate) enum Command {
 pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     api::COMPLETED,
     attach::COMPLETED,
+    audit::COMPLETED,
     doctor::COMPLETED,
+    event::COMPLETED,
     explain::COMPLETED,
     grant::COMPLETED,
+    history::COMPLETED,
     host::COMPLETED,
     journal::COMPLETED,
     lun::MADE,
@@ -227,6 +245,9 @@ impl Command {
             Self::Grant { verb } => grant::run(&context()?, verb),
             Self::Session { verb } => session::run(&context()?, verb),
             Self::Scrub { verb } => scrub::run(&context()?, verb),
+            Self::Event { verb } => event::run(&context()?, verb),
+            Self::Audit { verb } => audit::run(&context()?, verb),
+            Self::History(flags) => history::run(&context()?, flags),
             Self::Top(flags) => top::run(common, flags, output),
             Self::Share { verb } => share::run(&context()?, verb),
             Self::Bench { words } => Err(bench_comes_first(words)),

@@ -12,6 +12,7 @@ use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -28,6 +29,9 @@ const CHANGE_TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// How long to wait for the answer to a question.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long a stream may be silent: the daemon says something every ten seconds.
+const SILENT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 enum Address {
@@ -115,6 +119,48 @@ impl Client {
         path: &str,
         text: String,
     ) -> Result<Bytes, Problem> {
+        let request = self.request(method, path, text)?;
+        self.runtime.block_on(self.exchange(request))
+    }
+
+    /// Reads an answer that comes line by line, and hands each of them over, until it ends or
+    /// `each` has enough. It ends, too, where nothing comes for [`SILENT_MAX`].
+    pub(crate) fn lines(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), Problem> {
+        let request = self.request(Method::GET, path, String::new())?;
+        self.runtime.block_on(async {
+            let mut body = self.open(request).await?.into_body();
+            let mut rest = Vec::new();
+            loop {
+                let frame = tokio::time::timeout(SILENT_MAX, body.frame()).await;
+                let frame = match frame {
+                    Ok(Some(frame)) => frame.map_err(|error| self.unreachable(&error))?,
+                    Ok(None) => return Ok(()),
+                    Err(_) => {
+                        return Err(self.unreachable(&format!("nothing for {SILENT_MAX:?}")));
+                    }
+                };
+                rest.extend_from_slice(&frame.into_data().unwrap_or_default());
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let line = String::from_utf8_lossy(&line);
+                    if each(line.trim_end_matches('\n')).is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        })
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        text: String,
+    ) -> Result<Request<String>, Problem> {
         let host = match &self.address {
             Address::Unix(_) => "localhost",
             Address::Tcp(at) | Address::Https(at) => at,
@@ -127,8 +173,7 @@ impl Client {
         if let Some(token) = self.token.as_ref().and_then(Secret::reveal_text) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request = request.body(text).map_err(|error| internal(&error))?;
-        self.runtime.block_on(self.exchange(request))
+        request.body(text).map_err(|error| internal(&error))
     }
 
     /// Waits.
@@ -138,6 +183,12 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request<String>) -> Result<Bytes, Problem> {
+        let body = self.open(request).await?.into_body().collect().await;
+        Ok(body.map_err(|error| self.unreachable(&error))?.to_bytes())
+    }
+
+    /// Sends a request: the answer, whose body may still be coming.
+    async fn open(&self, request: Request<String>) -> Result<Response<Incoming>, Problem> {
         let response = match &self.address {
             Address::Unix(path) => {
                 let stream = self.in_time(UnixStream::connect(path)).await?;
@@ -153,12 +204,11 @@ impl Client {
                 self.talk(stream, request).await?
             }
         };
-        let status = response.status();
+        if response.status().is_success() {
+            return Ok(response);
+        }
         let body = response.into_body().collect().await;
         let body = body.map_err(|error| self.unreachable(&error))?.to_bytes();
-        if status.is_success() {
-            return Ok(body);
-        }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(problem),
             Err(error) => Err(self.not_ours(&error)),

@@ -247,9 +247,13 @@ mod test {
     const FREE: &[(&str, &[&[&str]])] = &[
         ("api", &[&["path"]]),
         ("attach", &[PATHS, &["export", "volume"]]),
+        ("audit export", &[&["since"]]),
+        ("audit ls", &[&["limit", "object", "since", "who"]]),
         ("bench", &[&["words"]]),
         ("doctor", &[PATHS, &["url"]]),
+        ("event ls", &[&["code", "limit", "object", "since"]]),
         ("grant create", &[&["lun_id"]]),
+        ("history", &[&["from", "metric", "object", "step", "to"]]),
         (
             "host create",
             &[&["chap_user", "iqn", "mutual_user", "name"]],

@@ -1,0 +1,93 @@
+//! `causeway audit ...`: who changed what.
+
+use super::context::Context;
+use super::recorded::{Asked, object};
+use crate::completion::CompletedArgument;
+use crate::output::{print, table};
+use clap::Subcommand;
+use events::Audited;
+use manifest::problem::Problem;
+use std::ops::ControlFlow;
+
+/// What may stand where.
+pub(crate) const COMPLETED: &[CompletedArgument] = &[];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum AuditVerb {
+    /// List changes and logins, the newest last
+    #[command(alias = "list")]
+    Ls {
+        /// At most so many
+        #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+        limit: u64,
+        /// Only by this user, token or uid:NUMBER
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+        /// Only of this object: lun:vm01, host:esx01, user:vera
+        #[arg(long, value_name = "KIND:NAME")]
+        object: Option<String>,
+        /// Only from this time on, or since so long: 2026-11-26T10:00:00Z, 2h, 3d
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+    },
+    /// Print all entries, a JSON document a line, the oldest first
+    Export {
+        /// Only from this time on, or since so long: 2026-11-26T10:00:00Z, 2h, 3d
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+    },
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem> {
+    match verb {
+        AuditVerb::Ls {
+            limit,
+            who,
+            object: of,
+            since,
+        } => {
+            let mut asked = Asked::new("/api/v1/audit");
+            asked.add("limit", &limit.to_string());
+            if let Some(who) = who {
+                asked.add("filter", &format!("who:{who}"));
+            }
+            if let Some(of) = of {
+                let (kind, name) = object(of)?;
+                asked.add("filter", &format!("kind:{kind}"));
+                asked.add("filter", &format!("name:{name}"));
+            }
+            asked.since(since.as_deref());
+            let mut entries: Vec<Audited> = context.client.get(asked.path())?;
+            entries.reverse();
+            context.output.show(&entries, |entries| list(entries));
+        }
+        AuditVerb::Export { since } => {
+            let mut asked = Asked::new("/api/v1/audit/export");
+            asked.since(since.as_deref());
+            context.client.lines(asked.path(), |line| {
+                print(&format!("{line}\n"));
+                ControlFlow::Continue(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn list(entries: &[Audited]) -> String {
+    let row = |audited: &Audited| {
+        let entry = &audited.entry;
+        let result = entry.code.as_ref();
+        vec![
+            audited.time.clone(),
+            entry.who.clone(),
+            entry.from.clone().unwrap_or_else(|| entry.via.clone()),
+            format!("{} {}", entry.method, entry.path),
+            result.map_or_else(
+                || "done".to_owned(),
+                |code| format!("{} {code}", entry.status),
+            ),
+        ]
+    };
+    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+    table(&["TIME", "WHO", "FROM", "CHANGE", "RESULT"], &rows)
+}
