@@ -30,7 +30,7 @@ const AGE: Record<ListName, number> = {
   targets: 15_000,
   grants: 15_000,
 };
-const PATHS: Partial<Record<ListName, string>> = { events: 'events?limit=200' };
+const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200' };
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
 const EVENTS_KEPT = 500;
@@ -86,8 +86,9 @@ class Lists {
     const kind = event.object?.kind;
     const all = Object.keys(AGE) as ListName[];
     this.refresh('status', ...all.filter((name) => name === `${kind}s`));
-    if (kind === 'session') this.refresh('hosts');
-    if (kind === 'login') this.refresh('refusals');
+    if (kind === 'host') this.refresh('sessions');
+    if (kind === 'initiator') this.refresh('refusals', 'sessions');
+    if (kind === 'node') this.refresh(...OBJECTS);
   }
 
   private async ask<N extends ListName>(name: N): Promise<void> {

@@ -47,6 +47,7 @@ class Live {
   private readonly stream = new Stream({
     activity: (activity) => this.take(activity),
     event: (event) => lists.happened(event),
+    missed: () => lists.refresh(),
   });
 
   /** Begins to ask, until the page is hidden; and again when it is seen. */

@@ -2,6 +2,7 @@
 
 import { API } from '../api/client.ts';
 import type { Activity, NodeEvent } from '../api/types.ts';
+import { merged, type ActivityChange } from './merge.ts';
 
 /** So long after its last message the stream is not relied on, in milliseconds. */
 const SILENT_MS = 3_000;
@@ -11,10 +12,14 @@ const AGAIN_MS = 60_000;
 export interface Heard {
   activity(activity: Activity): void;
   event(event: NodeEvent): void;
+  /** Events were passed over: the log has them. */
+  missed(): void;
 }
 
 export class Stream {
   private source: EventSource | undefined;
+  private activity: Activity | undefined;
+  private newest = 0;
   private last = 0;
   private refused = -Infinity;
   private wanted = false;
@@ -44,16 +49,23 @@ export class Stream {
 
   private open(): void {
     if (this.source || typeof EventSource === 'undefined') return;
-    const source = new EventSource(`${API}stream?topics=activity,events`);
+    // A browser that tries again by itself says where it was; a new stream is told here.
+    const since = this.newest ? `&since=${this.newest}` : '';
+    const source = new EventSource(`${API}events?topics=activity,events${since}`);
     this.source = source;
-    source.addEventListener('activity', (message) => {
-      this.last = Date.now();
-      this.heard.activity(JSON.parse(message.data as string) as Activity);
+    source.addEventListener('activity', (message) => this.take(JSON.parse(message.data as string) as Activity));
+    source.addEventListener('activity_change', (message) => {
+      // Without the whole there is nothing to change; it comes first on every connection.
+      if (this.activity) this.take(merged(this.activity, JSON.parse(message.data as string) as ActivityChange));
     });
     source.addEventListener('event', (message) => {
-      this.heard.event(JSON.parse(message.data as string) as NodeEvent);
+      const event = JSON.parse(message.data as string) as NodeEvent;
+      this.newest = Math.max(this.newest, event.id);
+      this.heard.event(event);
     });
+    source.addEventListener('missed', () => this.heard.missed());
     source.onerror = () => {
+      this.activity = undefined;
       // The browser tries again by itself where the connection broke, and not where it was refused.
       if (source.readyState !== EventSource.CLOSED) return;
       this.close();
@@ -61,9 +73,16 @@ export class Stream {
     };
   }
 
+  private take(activity: Activity): void {
+    this.last = Date.now();
+    this.activity = activity;
+    this.heard.activity(activity);
+  }
+
   private close(): void {
     this.source?.close();
     this.source = undefined;
+    this.activity = undefined;
     this.last = 0;
   }
 }
