@@ -19,6 +19,7 @@ mod mode_sense;
 mod paths;
 mod place;
 mod pool;
+mod records;
 mod repair;
 mod room;
 mod scrub;
