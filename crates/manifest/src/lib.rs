@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   node.toml --config     objects.toml --objects --plan--> what changes
-//!   stored state --document, orphan     the API's answers --view, facts, activity, journal, scrub
+//!   stored state --document, orphan
+//!   the API's answers --view, facts, disks, activity, journal, scrub
 //!   what all of them say when something is wrong --code, problem
 //! ```
 
 pub mod activity;
 pub mod code;
 pub mod config;
+pub mod disks;
 pub mod document;
 pub mod facts;
 pub mod field;
