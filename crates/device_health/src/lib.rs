@@ -19,9 +19,13 @@
 mod ata;
 mod exit;
 mod fields;
+mod judge;
+mod memory;
 mod nvme;
 mod reading;
 mod scsi;
+mod trend;
 
 pub use exit::ExitBits;
+pub use memory::{KIND, Memory, Sample};
 pub use reading::{ASLEEP_STATUS, Answer, DOCUMENT_BYTES_MAX, Reading, read};
