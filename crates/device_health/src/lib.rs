@@ -17,15 +17,20 @@
 //! data.
 
 mod ata;
+mod bays;
 mod exit;
 mod fields;
 mod judge;
+mod ledger;
 mod memory;
 mod nvme;
 mod reading;
 mod scsi;
+mod seen;
 mod trend;
 
 pub use exit::ExitBits;
+pub use ledger::Ledger;
 pub use memory::{KIND, Memory, Sample};
 pub use reading::{ASLEEP_STATUS, Answer, DOCUMENT_BYTES_MAX, Reading, read};
+pub use seen::{Asked, Seen, SeenBay, SeenDisk};
