@@ -34,3 +34,6 @@ pub use ledger::Ledger;
 pub use memory::{KIND, Memory, Sample};
 pub use reading::{ASLEEP_STATUS, Answer, DOCUMENT_BYTES_MAX, Reading, read};
 pub use seen::{Asked, Seen, SeenBay, SeenDisk};
+
+#[cfg(test)]
+mod test;
