@@ -24,3 +24,6 @@ pub use ask::{Tool, find_tool};
 pub use report::Report;
 pub use roots::Roots;
 pub use watch::{Settings, Watch, World, scan};
+
+#[cfg(test)]
+mod test;
