@@ -57,6 +57,7 @@ pub struct Controller {
     pub(crate) started: WallClock,
     pub(crate) node_id: String,
     pub(crate) api: RefCell<Reached>,
+    pub(crate) disks: RefCell<disks::Disks>,
     store: Mutex<Store>,
     objects: RefCell<Rc<Objects>>,
     generation: Cell<u64>,
@@ -108,6 +109,7 @@ impl Controller {
             store: Mutex::new(opened.store),
             objects: RefCell::new(objects),
             api: RefCell::default(),
+            disks: RefCell::default(),
             damage,
             stopping: Cell::new(false),
             half_done: Cell::new(false),
@@ -437,6 +439,7 @@ impl Handle {
 }
 
 mod activity;
+mod disks;
 mod generations;
 mod orphans;
 mod reached;
@@ -450,6 +453,7 @@ mod tags;
 pub mod test_support;
 
 pub use activity::{Condition, Moment};
+pub use disks::Forget;
 pub use reached::Reached;
 pub use sample::Sample;
 

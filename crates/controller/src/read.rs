@@ -19,11 +19,24 @@ use manifest::view::{
 use std::collections::BTreeMap;
 
 impl Controller {
-    /// What is wrong with the state directory, or with changes.
+    /// What is worth knowing of addresses, objects, pools and disks.
+    fn all_notes(
+        &self,
+        objects: &Objects,
+        pools: &[PoolFacts],
+        memory: &MemoryView,
+    ) -> Vec<String> {
+        let (_, of_disks) = self.of_disks();
+        let own = notes(objects, pools, memory);
+        [self.config.open_api(), own, of_disks].concat()
+    }
+
+    /// What is wrong with the state directory, with changes, or with the machine's disks.
     fn own_problems(&self) -> Vec<String> {
         let mut problems = Vec::from_iter(self.no_spares());
         let others = [self.older(), self.has_been_cut_off()];
         problems.extend(others.into_iter().flatten().map(|it| it.to_string()));
+        problems.extend(self.of_disks().0);
         problems
     }
 
@@ -81,7 +94,7 @@ impl Controller {
             generation: self.generation(),
             portals,
             api: self.api.borrow().addresses(),
-            notes: [self.config.open_api(), notes(&objects, &pools, &memory)].concat(),
+            notes: self.all_notes(&objects, &pools, &memory),
             memory,
             pools,
             counts: Counts {
@@ -204,6 +217,7 @@ impl Controller {
         let mut journals = self.engine.journals().await;
         for pool in &mut pools {
             pool.journal = journals.remove(&pool.name);
+            pool.disks = self.disks_of(&pool.name);
         }
         pools
     }

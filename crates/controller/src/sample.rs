@@ -1,6 +1,7 @@
 //! What the metrics report, gathered at one moment.
 
 use super::Controller;
+use manifest::disks::DiskReport;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, SessionFacts,
 };
@@ -21,6 +22,8 @@ pub struct Sample {
     pub memory: MemoryView,
     /// The pools, with their journals.
     pub pools: Vec<PoolFacts>,
+    /// The disks of the machine, and the bays of its enclosures.
+    pub disks: Rc<DiskReport>,
     /// By number: load, and what drives each.
     pub cores: Vec<CoreFacts>,
     /// Sessions that went to other cores.
@@ -51,6 +54,7 @@ impl Controller {
             sessions,
             memory: self.memory(&objects).await,
             pools,
+            disks: self.disks(),
             cores,
             moves: self.engine.moves(),
             digests: self.engine.digest_errors(),

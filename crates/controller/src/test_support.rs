@@ -5,6 +5,9 @@ use env::LocalFuture;
 use manifest::activity::{LunActivity, SessionActivity};
 use manifest::code::Code;
 use manifest::config::{self, Config};
+use manifest::disks::{
+    BayState, BayView, DiskFacts, DiskFinding, DiskReport, DiskVerdict, DiskView, SmartState,
+};
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
@@ -313,6 +316,64 @@ pub fn session(id: u64) -> SessionFacts {
         mutual_chap: false,
         luns: Vec::new(),
         keys: BTreeMap::new(),
+    }
+}
+
+/// A disk that is well and reports everything, one that is missing, and the bays of both.
+#[must_use]
+pub fn disk_report() -> DiskReport {
+    let all = Some(1);
+    let facts = DiskFacts {
+        wear_percent: all,
+        spare_percent: all,
+        reallocated_sectors: all,
+        pending_sectors: all,
+        offline_uncorrectable_sectors: all,
+        uncorrected_errors: all,
+        media_errors: all,
+        grown_defects: all,
+        crc_errors: all,
+        temperature_celsius: Some(31),
+        power_on_hours: all,
+        ..DiskFacts::default()
+    };
+    let disk = |id: &str, health: DiskVerdict| DiskView {
+        id: id.to_owned(),
+        health,
+        bay: Some(id.to_owned()),
+        used_by: vec!["pool default".to_owned()],
+        ..DiskView::default()
+    };
+    let finding = DiskFinding {
+        verdict: DiskVerdict::Failing,
+        cause: "it is gone".to_owned(),
+        next_step: "push it in again".to_owned(),
+    };
+    let bay = |slot: &str, state: BayState| BayView {
+        name: slot.to_owned(),
+        slot: slot.to_owned(),
+        enclosure: "5003".to_owned(),
+        state,
+        ..BayView::default()
+    };
+    DiskReport {
+        at: Some("2026-11-26T00:00:00.000Z".to_owned()),
+        disks: vec![
+            DiskView {
+                names: vec!["sda".to_owned()],
+                smart: SmartState::Read,
+                facts,
+                ..disk("S1", DiskVerdict::Well)
+            },
+            DiskView {
+                smart: SmartState::Missing,
+                findings: vec![finding],
+                missing_since: Some("2026-11-25T00:00:00.000Z".to_owned()),
+                ..disk("S2", DiskVerdict::Failing)
+            },
+        ],
+        bays: vec![bay("S1", BayState::Disk), bay("S2", BayState::Empty)],
+        ..DiskReport::default()
     }
 }
 

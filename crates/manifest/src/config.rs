@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;
 
+pub use health::HealthSettings;
 pub use sessions::SessionTimes;
 
 /// The iSCSI port where none is written.
@@ -58,12 +59,17 @@ pub struct Config {
     pub coalesce: Duration,
     /// Each LUN is scrubbed so often, in days; `None`: when somebody asks.
     pub scrub_every_days: Option<u32>,
+    /// How the health of disks is watched.
+    pub health: HealthSettings,
     /// How long hosts may take, and be silent.
     pub session: SessionTimes,
     /// The format of log lines.
     pub log: LogFormat,
     /// For tests and benches only.
     pub store: Store,
+    /// For tests only: a directory whose `sys`, `proc` and `dev` stand for the machine's where
+    /// disks are read.
+    pub machine: Option<PathBuf>,
     /// The lines of keys whose values the machine may turn out not to have.
     pub(crate) lines: BTreeMap<String, usize>,
 }
@@ -247,11 +253,9 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
     }
     let pools = read_pools(top, base);
     let (api, api_settings) = api::read(source, top, base);
-    let runtime = read_runtime(top);
-    let scrub_every_days = read_scrub(top);
-    let session = sessions::read(top);
-    let log = read_log(top);
-    let store = read_testing(top);
+    let (runtime, scrub_every_days) = (read_runtime(top), read_scrub(top));
+    let (health, session) = (health::read(top, base), sessions::read(top));
+    let (log, (store, machine)) = (read_log(top), read_testing(top, base));
     top.finish(&["mirror", "arbiter", "tls", "site"]);
     Some(Config {
         file: file.to_owned(),
@@ -266,9 +270,11 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
         poll_us: runtime.poll_us,
         coalesce: runtime.coalesce,
         scrub_every_days,
+        health,
         session,
         log,
         store,
+        machine,
         lines,
     })
 }
@@ -626,10 +632,11 @@ fn read_log(top: &Table<'_, '_>) -> LogFormat {
 
 /// Not part of the promised interface: proofs of durability run the daemon on a forgetful store,
 /// benches on a slow one.
-fn read_testing(top: &Table<'_, '_>) -> Store {
+fn read_testing(top: &Table<'_, '_>, base: &Path) -> (Store, Option<PathBuf>) {
     let Some(table) = top.table("testing") else {
-        return Store::Ordinary;
+        return (Store::Ordinary, None);
     };
+    let machine = table.text("machine").map(|path| base.join(path.value));
     let files = table.text("files");
     let store = match files.as_ref().map(|text| text.value.as_str()) {
         None => Store::Ordinary,
@@ -644,7 +651,7 @@ fn read_testing(top: &Table<'_, '_>) -> Store {
         }
     };
     table.finish(&[]);
-    store
+    (store, machine)
 }
 
 /// What stands in a file of ours, which is text.
@@ -669,6 +676,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
 }
 
 mod api;
+mod health;
 mod place;
 mod sessions;
 #[cfg(test)]

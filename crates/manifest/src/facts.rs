@@ -2,6 +2,7 @@
 //! the metrics.
 
 use crate::code::Code;
+use crate::disks::DiskVerdict;
 use crate::journal::JournalFacts;
 use crate::latency::{Latency, Stages};
 use crate::objects::LayerFacts;
@@ -393,4 +394,21 @@ pub struct PoolFacts {
     /// Its journal, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalFacts>,
+    /// The disks that it lies on, where the system shows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<PoolDisk>,
+}
+
+/// A disk that a pool lies on.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct PoolDisk {
+    /// As `/disks` has it.
+    pub id: String,
+    /// What people call it: device, serial number and bay.
+    pub called: String,
+    /// Its verdict in `/disks`.
+    pub health: DiskVerdict,
+    /// It holds the journal, and no blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_journal: bool,
 }

@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 17] = [
+const NODE_AFTER: [Field; 20] = [
     node(
         "pool.journal",
         "path",
@@ -101,6 +101,25 @@ const NODE_AFTER: [Field; 17] = [
         "never",
         "each LUN is scrubbed so often by itself, one after the other; without it, when \
          somebody asks",
+    ),
+    node(
+        "health.every_minutes",
+        "0 to 10080",
+        "60",
+        "so often each disk of the machine is asked for its health, by smartctl; 0: never",
+    ),
+    node(
+        "health.smartctl",
+        "path",
+        "the one of the PATH",
+        "the program that asks; with another path than that of a file: none",
+    ),
+    node(
+        "health.report",
+        "path",
+        "`/run/causeway-disks/disks.json`",
+        "what root has read of the disks (`causeway disk scan --to`), which counts before what \
+         the daemon would read itself",
     ),
     node(
         "session.login_seconds",
@@ -334,7 +353,7 @@ mod test {
     use std::path::Path;
 
     const NODE_FILE: &str = "zzz = 1\n[node]\nzzz = 1\n[[portal_group]]\nzzz = 1\n[[pool]]\nzzz = 1\n[[pool]]\nmembers = [\"m\"]\nzzz = 1\n\
-                             [api]\nzzz = 1\n[scrub]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
+                             [api]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
                              [log]\nzzz = 1\n";
     const OBJECT_FILE: &str =
         "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
@@ -368,6 +387,7 @@ mod test {
             "pool",
             "api",
             "scrub",
+            "health",
             "session",
             "runtime",
             "log",
