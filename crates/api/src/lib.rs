@@ -30,6 +30,7 @@ mod connecting;
 #[cfg(test)]
 mod contract;
 mod describe;
+mod disks;
 mod documents;
 mod edit;
 mod etag;

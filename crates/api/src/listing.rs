@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use manifest::code::Code;
+use manifest::disks::{BayView, DiskView};
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
 use manifest::name::did_you_mean;
 use manifest::orphan::Orphan;
@@ -46,6 +47,10 @@ rows!(
         "id", "host", "initiator", "target", "from", "portal", "core", "since", "in_flight",
     ];
     RefusalFacts: "" in ["at", "times", "initiator", "from", "target", "portal", "code", "status"];
+    DiskView: "id" in [
+        "id", "model", "serial", "wwn", "capacity_bytes", "health", "smart", "bay", "read_at", "missing_since",
+    ];
+    BayView: "name" in ["name", "enclosure", "slot", "state", "status", "disk"];
     Orphan: "" in ["pool", "naa", "name", "file", "size_bytes", "removed", "is_foreign"];
     Kept: "generation" in ["generation", "written", "in_force", "luns"];
 );

@@ -9,6 +9,7 @@
 //! these declarations.
 
 mod cores;
+mod disks;
 mod family;
 mod journals;
 mod layers;
@@ -64,6 +65,7 @@ pub fn text(sample: &Sample) -> String {
     pools::pools(&mut out, &sample.pools);
     pools::memory(&mut out, &sample.memory);
     journals::journals(&mut out, &sample.pools);
+    disks::disks(&mut out, &sample.disks);
     let dropped = out.dropped();
     out.single(&DROPPED, dropped);
     out.into_text()

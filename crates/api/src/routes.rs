@@ -120,6 +120,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::connecting::paths)
         .with(crate::generations::paths)
         .with(crate::certificate::paths)
+        .with(crate::disks::paths)
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)
         .with(crate::users::paths)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::accept::Times;
-use controller::test_support::{FakeEngine, Hold, config, lab, session};
+use controller::test_support::{FakeEngine, Hold, config, disk_report, lab, session};
 use controller::{Controller, Handle, How};
 use env::sim::{World, WorldConfig};
 use http_body_util::BodyExt;
@@ -62,6 +62,8 @@ impl Daemon {
                     .await
                     .unwrap();
                 engine.sessions.borrow_mut().push(session(4));
+                controller.set_disks(disk_report());
+                controller.set_forget_disk(Box::new(|_| Box::pin(std::future::ready(true))));
                 let (handle, serve) = Handle::new(controller);
                 core.spawn(serve);
                 (handle, Arc::clone(&engine.hold))

@@ -291,6 +291,17 @@ fn script() -> Vec<(
             json!({ "all": true }),
         ),
         (200, "POST", "/api/v1/generations/accept", "", "", null()),
+        (200, "GET", "/api/v1/disks/{id}", "sda", "", null()),
+        (409, "DELETE", "/api/v1/disks/{id}", "S1", "", null()),
+        (
+            200,
+            "DELETE",
+            "/api/v1/disks/{id}",
+            "S2",
+            "?dry_run=true",
+            null(),
+        ),
+        (200, "DELETE", "/api/v1/disks/{id}", "S2", "", null()),
     ]
 }
 
@@ -392,6 +403,7 @@ fn what_is_not_in_the_document_is_not_served() {
         include_str!("../routes.rs"),
         include_str!("../objects.rs"),
         include_str!("../generations.rs"),
+        include_str!("../disks.rs"),
     ] {
         // What no path knows is not there.
         let source = source.replace(".route(\"/api/{*path}\", any(nowhere))", "");

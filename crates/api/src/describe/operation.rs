@@ -183,6 +183,7 @@ impl Operation {
             Some("luns" | "targets" | "hosts" | "grants" | "pools" | "sessions") => {
                 noun.unwrap_or_default()
             }
+            Some("disks" | "bays" | "disk_report") => "disks",
             Some("orphans" | "generations") => "state",
             Some("login" | "logout" | "me" | "users" | "tokens") => "accounts",
             Some("apply" | "objects" | "export") => "all objects",

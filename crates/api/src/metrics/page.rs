@@ -51,7 +51,7 @@ fn layer_rows() -> Vec<Row> {
 }
 
 /// The tables by what they speak of, as the page has them.
-fn tables() -> [(&'static str, Vec<Row>); 8] {
+fn tables() -> [(&'static str, Vec<Row>); 9] {
     let luns = [row(&luns::OPS), row(&luns::BYTES), row(&luns::LATENCY)];
     let more = [row(&luns::STATUSES), row(&luns::VOLATILE)];
     let sessions = [row(&sessions::SESSIONS), row(&sessions::BYTES)];
@@ -91,6 +91,18 @@ fn tables() -> [(&'static str, Vec<Row>); 8] {
                 .into_iter()
                 .chain(rows(&journals::FAMILIES))
                 .collect(),
+        ),
+        (
+            "disks",
+            [
+                row(&disks::INFO),
+                row(&disks::HEALTH),
+                row(&disks::TEMPERATURE),
+            ]
+            .into_iter()
+            .chain(rows(&disks::FAMILIES))
+            .chain([row(&disks::BAY)])
+            .collect(),
         ),
     ]
 }
@@ -136,6 +148,7 @@ fn everything() -> Sample {
     let mut sample = world.block_on(&machine, minute, sample).unwrap();
     sample.memory.total_bytes = Some(1 << 30);
     sample.luns.values_mut().for_each(fill);
+    sample.disks = Rc::new(controller::test_support::disk_report());
     for pool in &mut sample.pools {
         pool.health = Some(HealthFacts::default());
         pool.full_in_seconds = Some(1);
