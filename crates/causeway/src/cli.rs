@@ -5,6 +5,7 @@ use crate::attach::{self, AttachFlags};
 use crate::commands::api::{self, ApiFlags};
 use crate::commands::audit::{self, AuditVerb};
 use crate::commands::context::Context;
+use crate::commands::disk::{self, DiskVerb};
 use crate::commands::doctor::{self, DoctorFlags};
 use crate::commands::event::{self, EventVerb};
 use crate::commands::grant::{self, GrantVerb};
@@ -137,6 +138,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: PoolVerb,
     },
+    /// Disks of the machine: their health and where it is heading, and the bays that they are in
+    Disk {
+        #[command(subcommand)]
+        verb: DiskVerb,
+    },
     /// The stored objects: kept generations, and going back to one
     State {
         #[command(subcommand)]
@@ -208,6 +214,7 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     api::COMPLETED,
     attach::COMPLETED,
     audit::COMPLETED,
+    disk::COMPLETED,
     doctor::COMPLETED,
     event::COMPLETED,
     explain::COMPLETED,
@@ -255,6 +262,10 @@ impl Command {
                 verb: PoolVerb::Check { paths, state },
             } => pool_check::run(paths, state, output),
             Self::Pool { verb } => pool::run(&context()?, verb),
+            Self::Disk {
+                verb: DiskVerb::Scan { to, smartctl },
+            } => disk::scan(to.as_deref(), smartctl.as_deref(), output),
+            Self::Disk { verb } => disk::run(&context()?, verb),
             Self::State { verb } => state::run(&context()?, verb),
             Self::Journal { verb } => journal::run(&context()?, verb),
             Self::User { verb } => user::run(&context()?, verb),

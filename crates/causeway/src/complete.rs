@@ -14,6 +14,7 @@ use clap::Command;
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use manifest::code::{CATALOGUE, Code};
+use manifest::disks::DiskView;
 use manifest::facts::SessionFacts;
 use manifest::orphan::Orphan;
 use manifest::problem::Problem;
@@ -144,6 +145,9 @@ struct Named {
 fn names(noun: &str) -> Vec<Word> {
     if noun == "target" {
         return list("targets", |it: TargetView| (it.name, Some(it.iqn)));
+    }
+    if noun == "disk" {
+        return list("disks", |it: DiskView| (it.id, it.names.into_iter().next()));
     }
     list(&format!("{noun}s"), |it: Named| (it.name, None))
 }

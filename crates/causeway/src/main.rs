@@ -19,6 +19,7 @@ mod client;
 mod commands;
 mod complete;
 mod completion;
+mod disk_watch;
 mod log;
 mod man;
 mod notify;

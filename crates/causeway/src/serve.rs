@@ -1,5 +1,6 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
+use crate::disk_watch;
 use crate::log::{Log, Lost};
 use crate::notify::notify;
 use crate::output::Output;
@@ -248,6 +249,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         let announced =
             handle.call(move |controller| Box::pin(async move { controller.set_api(reached) }));
         announced.await?;
+        disk_watch::start(&handle, config).await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
         let lost = log.lost();

@@ -7,6 +7,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 mod confirm;
 pub(crate) mod context;
+pub(crate) mod disk;
 pub(crate) mod doctor;
 pub(crate) mod event;
 pub(crate) mod explain;

@@ -5,7 +5,7 @@ use crate::args::Named;
 use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
-use manifest::facts::{HealthFacts, MemberFacts, PoolFacts, PoolState};
+use manifest::facts::{HealthFacts, MemberFacts, PoolDisk, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
@@ -133,6 +133,9 @@ fn page(pool: &PoolFacts) -> String {
         None => rows.push(("journal", "none".to_owned())),
         Some(journal) => rows.extend(of_journal(journal)),
     }
+    if !pool.disks.is_empty() {
+        rows.push(("disks", disks(&pool.disks)));
+    }
     rows.extend(pool.event.map(|event| ("event", event.to_string())));
     rows.extend(
         pool.health
@@ -147,6 +150,15 @@ fn page(pool: &PoolFacts) -> String {
         out.push_str(&format!("\n{}", members(&pool.members)));
     }
     out
+}
+
+/// The disks that it lies on, one a line, with their health.
+fn disks(all: &[PoolDisk]) -> String {
+    let line = |it: &PoolDisk| {
+        let part = if it.is_journal { ", the journal" } else { "" };
+        format!("{}: {}{part}", it.called, it.health.words())
+    };
+    all.iter().map(line).collect::<Vec<String>>().join("\n")
 }
 
 /// How the storage below is, and what is wrong with it.

@@ -8,6 +8,7 @@ mod adoption_unverified;
 mod api;
 mod away;
 mod confirm;
+mod disks;
 mod gone;
 mod integrity;
 mod interface;

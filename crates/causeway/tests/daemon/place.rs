@@ -26,7 +26,7 @@ impl Place {
             "schema = 1\n[node]\nname = \"n\"\nstate_dir = \"data\"\n[[portal_group]]\nname = \"default\"\n\
              tag = 1\nlisten = [ { ip = \"127.0.0.1\", port = 0 } ]\n[[pool]]\nname = \"default\"\n\
              path = \"data/pool\"\n[api]\nlisten = [\"unix:data/api.sock\", \"127.0.0.1:0\"]\n\
-             [runtime]\ncores = [0]\ndriver = \"poll\"\n",
+             [runtime]\ncores = [0]\ndriver = \"poll\"\n[health]\nevery_minutes = 0\n",
         );
         place
     }
