@@ -56,6 +56,23 @@ pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Route
 /// All paths with what is known of them.
 pub(super) fn paths() -> Paths {
     Paths::default()
+        .with(of_the_node)
+        .with(of_pools_and_sessions)
+        .with(crate::explorer::paths)
+        .with(crate::objects::paths)
+        .with(crate::connecting::paths)
+        .with(crate::generations::paths)
+        .with(crate::certificate::paths)
+        .with(crate::disks::paths)
+        .with(crate::login::paths)
+        .with(crate::login_sessions::paths)
+        .with(crate::users::paths)
+        .with(crate::tokens::paths)
+        .with(crate::records::paths)
+}
+
+fn of_the_node(paths: Paths) -> Paths {
+    paths
         .get("/healthz", "`ok`, where the process lives", healthz)
         .get("/readyz", "200 where it serves, 503 where not yet", ready)
         .or(&[Code::Stopping, Code::StateDamaged, Code::Internal])
@@ -96,6 +113,10 @@ pub(super) fn paths() -> Paths {
             "logins that were refused: `session ls --refused`",
             refusals,
         )
+}
+
+fn of_pools_and_sessions(paths: Paths) -> Paths {
+    paths
         .get("/api/v1/pools", "all pools", pools)
         .get("/api/v1/pools/{name}", "one pool", pool)
         .post(
@@ -115,17 +136,6 @@ pub(super) fn paths() -> Paths {
             "ends it: `session drop`",
             drop_session,
         )
-        .with(crate::explorer::paths)
-        .with(crate::objects::paths)
-        .with(crate::connecting::paths)
-        .with(crate::generations::paths)
-        .with(crate::certificate::paths)
-        .with(crate::disks::paths)
-        .with(crate::login::paths)
-        .with(crate::login_sessions::paths)
-        .with(crate::users::paths)
-        .with(crate::tokens::paths)
-        .with(crate::records::paths)
 }
 
 async fn healthz() -> Text {

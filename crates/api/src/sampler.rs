@@ -31,8 +31,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Samples on a thread of its own until it is stopped. When it returns the first sample is taken:
-    /// whatever changes from then on is an event.
+    /// Samples on a thread of its own until it is stopped. When it returns the first sample is
+    /// taken: whatever changes from then on is an event.
     ///
     /// # Errors
     /// The thread cannot be had.

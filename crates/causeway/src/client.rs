@@ -144,12 +144,8 @@ impl Client {
                     }
                 };
                 rest.extend_from_slice(&frame.into_data().unwrap_or_default());
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = rest.drain(..=end).collect();
-                    let line = String::from_utf8_lossy(&line);
-                    if each(line.trim_end_matches('\n')).is_break() {
-                        return Ok(());
-                    }
+                if whole_lines(&mut rest, &mut each).is_break() {
+                    return Ok(());
                 }
             }
         })
@@ -346,6 +342,18 @@ pub(crate) fn segment(name: &str) -> String {
         }
     }
     out
+}
+
+/// Hands over the lines that have come whole, without their ends, and keeps the rest.
+fn whole_lines(
+    rest: &mut Vec<u8>,
+    each: &mut impl FnMut(&str) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = rest.drain(..=end).collect();
+        each(String::from_utf8_lossy(&line).trim_end_matches('\n'))?;
+    }
+    ControlFlow::Continue(())
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ mod test {
     fn line(points: &[(u64, u64)]) -> Line {
         match fit(points) {
             Fit::Line(line) => line,
-            other => panic!("{other:?}"),
+            other @ (Fit::TooFew | Fit::NoTrend) => panic!("{other:?}"),
         }
     }
 

@@ -105,7 +105,7 @@ fn pointers(of: &Value, at: String, out: &mut Vec<String>) {
                 pointers(value, format!("{at}/{index}"), out);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     if !at.is_empty() {
         out.push(at);
