@@ -75,7 +75,9 @@ fn occupied(memory: &mut Memory, bay: &SeenBay, disk: &Here, (view, now): (&mut 
     view.disk = Some(disk.id.clone());
     if let Some(key_of_disk) = &disk.key {
         let known = memory.bays.entry(key(bay)).or_default();
-        let is_other = known.disk != *key_of_disk;
+        // What the disk itself says comes later than what the system says, and may differ.
+        let is_other =
+            (&known.disk, &known.serial, &known.model) != (key_of_disk, &disk.serial, &disk.model);
         // A day's accuracy: the file is not written for less.
         if is_other || now.saturating_sub(known.last_seen) >= crate::trend::DAY {
             *known = KnownBay {

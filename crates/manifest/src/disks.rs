@@ -464,7 +464,8 @@ impl DiskReport {
     fn is_named_by_bay(&self, disk: &DiskView) -> bool {
         let names = |bay: &BayView| {
             let held = bay.held.as_ref().map(|held| &held.serial);
-            bay.finding.is_some() && held == Some(&disk.identity.serial)
+            let is_there = disk.bay.as_ref() == Some(&bay.name) && held.is_some();
+            bay.finding.is_some() && (is_there || held == Some(&disk.identity.serial))
         };
         disk.smart == SmartState::Missing && self.bays.iter().any(names)
     }

@@ -103,6 +103,28 @@ fn four_of_twelve_bays_that_are_dark_after_a_reboot_are_named_with_what_was_in_t
     }
 }
 
+/// The system has `ZC100002`, and the disk says more: what stands on the label is what counts.
+#[test]
+fn a_bay_names_a_disk_as_the_disk_names_itself() {
+    let mut ledger = Ledger::default();
+    ledger.observe(&twelve(NOW, &[], ""));
+    let mut asked = twelve(NOW + 60, &[], "");
+    let document = changed(
+        "scsi-hitachi-sas",
+        &[("/serial_number", serde_json::json!("ZC1000020000J925"))],
+    );
+    let answer = Asked {
+        at: NOW + 60,
+        answer: read(&document),
+    };
+    asked.asked.insert("sdc".to_owned(), answer);
+    ledger.observe(&asked);
+    let report = ledger.observe(&twelve(NOW + 120, &[2], "not installed"));
+    let found = report.findings();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].cause.contains("ZC1000020000J925"), "{found:?}");
+}
+
 #[test]
 fn a_bay_that_never_held_anything_is_empty_and_no_finding() {
     let mut ledger = Ledger::default();
