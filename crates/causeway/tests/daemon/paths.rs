@@ -206,8 +206,10 @@ fn a_running_bench_shows_its_paths_and_takes_a_policy_that_is_kept() {
         refused.contains(path) && refused.contains("quarantine"),
         "{refused}"
     );
-    let set = bed.json(&["path", "policy", &bed.url, "round-robin:7"]);
-    assert_eq!(set["volumes"], 1);
+    // A program has a moment to answer; one that gets no processor meanwhile is not counted, and
+    // to set it again changes nothing.
+    let set = || bed.json(&["path", "policy", &bed.url, "round-robin:7"])["volumes"] == 1;
+    assert!((0..20).any(|_| set()), "the policy is in force nowhere");
     assert_eq!(bed.volume(|_| true)["policy"], "round-robin:7");
     // It is killed: its socket is found to be nobody's, and the next program begins with the
     // policy.

@@ -7,6 +7,7 @@ use crate::integrity::{with_journal, written};
 use crate::journal::served;
 use crate::place::Place;
 use serde_json::Value;
+use std::time::Duration;
 
 /// Asks until `vm01` is so.
 fn until(place: &Place, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
@@ -100,6 +101,9 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     assert!(does(&portal, &format!("read -P 9 {part} 512")));
     assert!(!does(&portal, &format!("read {second} 512")));
     until(&place, "held again", |lun| destage_error(lun).is_some());
+    // The journal's monitor logs once a second what lasts: an error that is over before is not
+    // logged, and this one is to be.
+    std::thread::park_timeout(Duration::from_millis(1500));
     // The rest of it, in another write: together they are whole.
     assert!(does(&portal, &format!("write -P 3 {second} 512")));
     let rest = second + 1024;
