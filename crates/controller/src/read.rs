@@ -14,7 +14,8 @@ use manifest::problem::Problem;
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::time::rfc3339;
 use manifest::view::{
-    ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView, TargetView,
+    AlertCounts, ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView,
+    TargetView,
 };
 use std::collections::BTreeMap;
 
@@ -108,7 +109,14 @@ impl Controller {
                 grants: objects.grants.len(),
                 sessions,
             },
+            // Whoever asks the rules knows.
+            alerts: AlertCounts::default(),
         }
+    }
+
+    /// Where the node listens, and where it is to.
+    pub async fn portals(&self) -> Vec<PortalFacts> {
+        self.engine.portals().await
     }
 
     /// Targets whose logins are sent back here.

@@ -278,6 +278,9 @@ catalogue! {
     StreamsTaken = 5033, 429, Failed, "Too many streams are open",
         "A stream of events holds its connection for as long as somebody watches. There is a bound for each address and for the node, so that whoever watches keeps nobody from working.",
         "Close pages and programs that nobody needs, then try again.";
+    AlertNotDelivered = 5034, 502, Failed, "A message to a receiver of alerts did not arrive",
+        "The receiver cannot be reached, does not take the message, or its program failed. Alerts themselves are sent again until they arrive.",
+        "The message says what happened: check address, certificate and password of the receiver, or the program's own output, then `causeway alert receiver test NAME`.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

@@ -3,6 +3,7 @@
 //! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
 //! mistake is reported with file, line and key.
 
+pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
 pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};
@@ -47,6 +48,8 @@ pub struct Config {
     pub api: Vec<ApiAddress>,
     /// What else is said of it.
     pub api_settings: ApiSettings,
+    /// Programs that may be run with alerts.
+    pub alert_commands: Vec<AlertCommand>,
     /// Which processors are used.
     pub cores: Cores,
     /// How disks are driven.
@@ -219,6 +222,47 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
             "[node] with name = \"san-a\" and state_dir = \"data\"",
         );
     }
+    let mut lines = noted(top);
+    let (node_name, state_dir) = node.map(|node| read_node(&node, base)).unwrap_or_default();
+    let portal_groups = read_portal_groups(top);
+    // An optional key: a group before may be without it.
+    for index in 0..portal_groups.len() {
+        if let Some(line) = top.line_inside("portal_group", Some(index), "cores") {
+            lines.insert(format!("portal_group[{index}].cores"), line);
+        }
+    }
+    let pools = read_pools(top, base);
+    let (api, api_settings) = api::read(source, top, base);
+    let alert_commands = alert_commands::read(top);
+    let (runtime, scrub_every_days) = (read_runtime(top), read_scrub(top));
+    let (health, session) = (health::read(top, base), sessions::read(top));
+    let (log, (store, machine)) = (read_log(top), read_testing(top, base));
+    top.finish(&["mirror", "arbiter", "tls", "site"]);
+    Some(Config {
+        file: file.to_owned(),
+        node_name: node_name?,
+        state_dir: state_dir?,
+        portal_groups,
+        pools,
+        api,
+        api_settings,
+        alert_commands,
+        cores: runtime.cores,
+        driver: runtime.driver,
+        poll_us: runtime.poll_us,
+        coalesce: runtime.coalesce,
+        scrub_every_days,
+        health,
+        session,
+        log,
+        store,
+        machine,
+        lines,
+    })
+}
+
+/// The lines of keys whose values the machine may turn out not to have.
+fn noted(top: &Table<'_, '_>) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     let mut note = |path: String, line| lines.insert(path, line);
     for (section, key) in [
@@ -243,40 +287,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
             note(format!("{section}[{index}].{key}"), line);
         }
     }
-    let (node_name, state_dir) = node.map(|node| read_node(&node, base)).unwrap_or_default();
-    let portal_groups = read_portal_groups(top);
-    // An optional key: a group before may be without it.
-    for index in 0..portal_groups.len() {
-        if let Some(line) = top.line_inside("portal_group", Some(index), "cores") {
-            note(format!("portal_group[{index}].cores"), line);
-        }
-    }
-    let pools = read_pools(top, base);
-    let (api, api_settings) = api::read(source, top, base);
-    let (runtime, scrub_every_days) = (read_runtime(top), read_scrub(top));
-    let (health, session) = (health::read(top, base), sessions::read(top));
-    let (log, (store, machine)) = (read_log(top), read_testing(top, base));
-    top.finish(&["mirror", "arbiter", "tls", "site"]);
-    Some(Config {
-        file: file.to_owned(),
-        node_name: node_name?,
-        state_dir: state_dir?,
-        portal_groups,
-        pools,
-        api,
-        api_settings,
-        cores: runtime.cores,
-        driver: runtime.driver,
-        poll_us: runtime.poll_us,
-        coalesce: runtime.coalesce,
-        scrub_every_days,
-        health,
-        session,
-        log,
-        store,
-        machine,
-        lines,
-    })
+    lines
 }
 
 fn read_node(node: &Table<'_, '_>, base: &Path) -> (Option<String>, Option<PathBuf>) {
@@ -675,6 +686,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
         .map_or(Code::ConfigValue, |mistake| mistake.code)
 }
 
+mod alert_commands;
 mod api;
 mod health;
 mod place;

@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 20] = [
+const NODE_AFTER: [Field; 23] = [
     node(
         "pool.journal",
         "path",
@@ -94,6 +94,24 @@ const NODE_AFTER: [Field; 20] = [
         "`{ cert, key }`",
         "made at the first start",
         "files (PEM) for https; read again on SIGHUP and when they change",
+    ),
+    node(
+        "alert_command.name",
+        "name",
+        "required",
+        "by which a receiver of alerts names it",
+    ),
+    node(
+        "alert_command.argv",
+        "list of texts",
+        "required",
+        "a program, by its whole path, and its arguments: it is run with each message about alerts",
+    ),
+    node(
+        "alert_command.seconds",
+        "1 to 600",
+        "30",
+        "it is ended after so long",
     ),
     node(
         "scrub.every_days",
@@ -353,7 +371,7 @@ mod test {
     use std::path::Path;
 
     const NODE_FILE: &str = "zzz = 1\n[node]\nzzz = 1\n[[portal_group]]\nzzz = 1\n[[pool]]\nzzz = 1\n[[pool]]\nmembers = [\"m\"]\nzzz = 1\n\
-                             [api]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
+                             [api]\nzzz = 1\n[[alert_command]]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
                              [log]\nzzz = 1\n";
     const OBJECT_FILE: &str =
         "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
@@ -386,6 +404,7 @@ mod test {
             "portal_group",
             "pool",
             "api",
+            "alert_command",
             "scrub",
             "health",
             "session",

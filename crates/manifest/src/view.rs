@@ -61,6 +61,24 @@ pub struct StatusView {
     pub notes: Vec<String>,
     /// How many objects there are.
     pub counts: Counts,
+    /// How many alerts there are.
+    #[serde(default)]
+    pub alerts: AlertCounts,
+}
+
+/// How many alerts there are that are not over.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct AlertCounts {
+    /// Critical ones that nobody has acknowledged or silenced.
+    pub critical: u64,
+    /// Warnings that nobody has acknowledged or silenced.
+    pub warning: u64,
+    /// Those that are worth knowing, and that nobody has acknowledged or silenced.
+    pub info: u64,
+    /// Of any severity, acknowledged.
+    pub acknowledged: u64,
+    /// Of any severity, silenced.
+    pub silenced: u64,
 }
 
 /// What memory LUNs and read caches may take of the node's memory, in bytes.
