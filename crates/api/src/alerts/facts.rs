@@ -1,0 +1,132 @@
+//! What the rules are asked about, from what the node reports: pure.
+
+use alerts::{
+    Done, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity, TargetSeen,
+};
+use controller::Sample;
+use manifest::facts::{LunFacts, LunState, PortalFacts, SessionFacts};
+use manifest::problem::Problem;
+use std::collections::BTreeMap;
+
+/// The facts; what is known beside is not in them.
+pub(super) fn facts(sample: Sample, portals: &[PortalFacts], damage: Option<&Problem>) -> Facts {
+    let records = damage.map(|problem| Finding {
+        object: Object::new("file", "objects"),
+        severity: Severity::Critical,
+        cause: problem.detail.clone(),
+        next_step: problem.hint.clone(),
+    });
+    let objects = &sample.objects;
+    let mut paths: BTreeMap<&str, Vec<Path>> = BTreeMap::new();
+    for session in &sample.sessions {
+        if let Some(path) = path(session) {
+            paths.entry(&session.host).or_default().push(path);
+        }
+    }
+    let hosts = objects.hosts.keys().map(|name| HostSeen {
+        name: name.clone(),
+        paths: paths.remove(name.as_str()).unwrap_or_default(),
+    });
+    let listening = |group: &str| {
+        let of_group = portals
+            .iter()
+            .filter(|it| it.group == group && it.problem.is_none());
+        of_group.map(|it| it.address.clone()).collect()
+    };
+    let targets = objects.targets.iter().map(|(name, target)| TargetSeen {
+        name: name.clone(),
+        portals: listening(&target.portal_group),
+    });
+    let luns = sample.luns.iter().map(|(name, lun)| {
+        let known = objects.luns.get(name);
+        let key = known.map_or_else(|| name.clone(), |known| known.naa.clone());
+        of_lun(name, key, lun)
+    });
+    Facts {
+        hosts: hosts.collect(),
+        targets: targets.collect(),
+        luns: luns.collect(),
+        portals: portals.iter().map(of_portal).collect(),
+        records: records.into_iter().collect(),
+        pools: sample.pools,
+        ..Facts::default()
+    }
+}
+
+fn path(session: &SessionFacts) -> Option<Path> {
+    let from = &session.from;
+    Some(Path {
+        session: session.id,
+        initiator: session.initiator.clone(),
+        target: session.target.clone()?,
+        from: from
+            .rsplit_once(':')
+            .map_or(&**from, |(ip, _)| ip)
+            .to_owned(),
+        portal: session.portal.clone(),
+    })
+}
+
+fn of_lun(name: &str, key: String, facts: &LunFacts) -> LunSeen {
+    let done = |op: &str| {
+        let total = facts.ops.get(op).map(|it| &it.latency.total);
+        total.map_or_else(Done::default, |it| Done {
+            count: it.count,
+            us_sum: it.us_sum,
+        })
+    };
+    let checked = facts.layers.checksums.as_ref().and_then(|it| it.problem());
+    let damage = match &facts.scrub {
+        Some(scrub) => scrub.problems(checked),
+        None => checked.into_iter().collect(),
+    };
+    LunSeen {
+        name: name.to_owned(),
+        key,
+        offline: match &facts.state {
+            LunState::Online => None,
+            LunState::Offline(reason) => Some(reason.clone()),
+        },
+        read: done("read"),
+        write: done("write"),
+        in_flight: facts.in_flight,
+        scrub: facts.scrub.clone(),
+        damage,
+    }
+}
+
+fn of_portal(portal: &PortalFacts) -> PortalSeen {
+    PortalSeen {
+        address: portal.address.clone(),
+        group: portal.group.clone(),
+        problem: portal.problem.clone(),
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use controller::test_support::session;
+
+    #[test]
+    fn a_session_with_a_target_is_a_path_without_the_initiators_port() {
+        for (from, ip) in [
+            ("10.0.0.9:1234", "10.0.0.9"),
+            ("[2001:db8::1]:99", "[2001:db8::1]"),
+        ] {
+            let session = SessionFacts {
+                from: from.to_owned(),
+                ..session(4)
+            };
+            let path = path(&session).unwrap();
+            assert_eq!((path.from.as_str(), path.session), (ip, 4));
+        }
+        assert!(
+            path(&SessionFacts {
+                target: None,
+                ..session(4)
+            })
+            .is_none()
+        );
+    }
+}

@@ -1,0 +1,289 @@
+//! The alerts of a node with their files.
+
+use super::secrets;
+use crate::outside::now;
+use crate::state_files::StateFiles;
+use crate::tls::Certificate;
+use alerts::{
+    Board, Document, Ending, Finding, Learned, Moment, Object, Outbox, Receiver, Severity, Watch,
+};
+use manifest::code::Code;
+use manifest::config::{AlertCommand, Config};
+use manifest::problem::Problem;
+use manifest::view::AlertCounts;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Now;
+
+/// Alerts and what administrators did about them, in the state directory.
+pub(super) const FILE: &str = "alerts.json";
+
+/// What was learned of LUNs.
+pub(super) const LEARNED_FILE: &str = "alerts-learned.json";
+
+/// Who is sent alerts, with secrets.
+pub(crate) const RECEIVERS_FILE: &str = "alert-receivers.json";
+
+/// A receiver and what it is to be sent.
+pub(super) struct Kept {
+    pub(super) receiver: Receiver,
+    pub(super) outbox: Outbox,
+    /// Distinguishes it from others of its name, before and after.
+    pub(super) serial: u64,
+}
+
+/// All that is known of alerts.
+pub(super) struct Inner {
+    pub(super) board: Board,
+    pub(super) watch: Watch,
+    pub(super) receivers: BTreeMap<String, Kept>,
+    /// What is wrong with disks, by whoever knows them.
+    pub(super) disks: Vec<Finding>,
+    /// What was wrong with files at the start, or since.
+    pub(super) records: Vec<Finding>,
+    /// The board, or what was sent, is not as it is stored.
+    pub(super) is_dirty: bool,
+    /// When each file was stored last.
+    pub(super) stored: Now,
+    pub(super) learned: Now,
+    pub(super) serials: u64,
+}
+
+/// The alerts of a node.
+pub(crate) struct Alerting {
+    inner: Mutex<Inner>,
+    pub(super) files: StateFiles,
+    pub(super) node: String,
+    pub(super) commands: Vec<AlertCommand>,
+    pub(super) scrub_every_days: Option<u32>,
+    certificate: Option<Arc<Certificate>>,
+    /// Held by whoever writes files.
+    pub(super) writing: tokio::sync::Mutex<()>,
+    /// Files that a newer version wrote, by name.
+    foreign: Vec<&'static str>,
+}
+
+/// The moment, for alerts.
+pub(super) fn moment() -> Moment {
+    let accounts::Moment { steady, wall } = now();
+    Moment { steady, wall }
+}
+
+/// What a file says, or why it cannot be used.
+struct Loaded<T> {
+    value: T,
+    is_foreign: bool,
+    finding: Option<Finding>,
+}
+
+async fn load<T: Default>(
+    files: &StateFiles,
+    name: &'static str,
+    read: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<Loaded<T>, Problem> {
+    let good = |value| Loaded {
+        value,
+        is_foreign: false,
+        finding: None,
+    };
+    let Some(bytes) = files.read(name).await? else {
+        return Ok(good(T::default()));
+    };
+    let why = match read(&bytes) {
+        Ok(value) => return Ok(good(value)),
+        Err(why) => why,
+    };
+    let path = files.path(name);
+    // A newer program has its reasons; what is damaged is kept for a person to inspect.
+    let is_foreign = why.contains("of version");
+    let next_step = if is_foreign {
+        "start the version of Causeway that wrote it, or move it away and restart".to_owned()
+    } else {
+        let aside = format!("{name}.aside");
+        files.write(&aside, bytes).await?;
+        format!(
+            "check the disk of state_dir; the damaged file is kept as {}",
+            files.path(&aside).display()
+        )
+    };
+    let cause = format!("{}: {why}", path.display());
+    tracing::error!("{cause}: {next_step}");
+    let finding = Finding {
+        object: Object::new("file", name),
+        severity: Severity::Warning,
+        cause,
+        next_step,
+    };
+    Ok(Loaded {
+        value: T::default(),
+        is_foreign,
+        finding: Some(finding),
+    })
+}
+
+impl Alerting {
+    /// Reads what is stored.
+    ///
+    /// # Errors
+    /// The state directory cannot be read.
+    pub(crate) async fn open(
+        files: StateFiles,
+        config: &Config,
+        certificate: Option<Arc<Certificate>>,
+    ) -> Result<Self, Problem> {
+        let document = load(&files, FILE, Document::read).await?;
+        let learned = load(&files, LEARNED_FILE, Learned::read).await?;
+        let receivers = load(&files, RECEIVERS_FILE, secrets::read).await?;
+        let all_foreign = [
+            (FILE, document.is_foreign),
+            (LEARNED_FILE, learned.is_foreign),
+            (RECEIVERS_FILE, receivers.is_foreign),
+        ];
+        let foreign = all_foreign.iter().filter(|(_, is)| *is);
+        let records = [document.finding, learned.finding, receivers.finding];
+        let mut inner = Inner {
+            board: Board::new(&document.value, now().wall),
+            watch: Watch::new(learned.value),
+            receivers: BTreeMap::new(),
+            disks: Vec::new(),
+            records: records.into_iter().flatten().collect(),
+            is_dirty: false,
+            stored: now().steady,
+            learned: now().steady,
+            serials: 0,
+        };
+        for receiver in receivers.value {
+            let sent = document.value.sent.get(&receiver.name).cloned();
+            inner.add(receiver, Outbox::new(sent.unwrap_or_default()));
+        }
+        Ok(Self {
+            inner: Mutex::new(inner),
+            node: config.node_name.clone(),
+            commands: config.alert_commands.clone(),
+            scrub_every_days: config.scrub_every_days,
+            writing: tokio::sync::Mutex::default(),
+            foreign: foreign.map(|(name, _)| *name).collect(),
+            files,
+            certificate,
+        })
+    }
+
+    /// All of it, for a moment.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is wrong with disks now, by whoever watches them; all of it each time.
+    #[expect(
+        dead_code,
+        reason = "nobody watches disks yet: the health of devices calls it"
+    )]
+    pub(crate) fn set_disks(&self, findings: Vec<Finding>) {
+        self.lock().disks = findings;
+    }
+
+    /// A file of what the node keeps of itself was found to be damaged.
+    pub(crate) fn add_record(&self, file: &str, problem: &Problem) {
+        let finding = Finding {
+            object: Object::new("file", file),
+            severity: Severity::Warning,
+            cause: problem.detail.clone(),
+            next_step: problem.hint.clone(),
+        };
+        let mut inner = self.lock();
+        inner.records.retain(|known| known.object != finding.object);
+        inner.records.push(finding);
+    }
+
+    /// How many alerts there are, for `status`.
+    pub(crate) fn counts(&self) -> AlertCounts {
+        self.lock().board.counts(now().wall)
+    }
+
+    /// What has an end.
+    pub(super) fn endings(&self) -> Vec<Ending> {
+        let certificate = self.certificate.as_ref();
+        let ending = certificate.and_then(|it| {
+            Some(Ending {
+                name: "api".to_owned(),
+                place: it.place(),
+                at: it.end()?,
+                next_step: "put another certificate and its key in the place of these files: they are read again by themselves; \
+                            of one that the daemon made: delete both files and restart"
+                    .to_owned(),
+            })
+        });
+        ending.into_iter().collect()
+    }
+
+    /// A file may be written.
+    pub(super) fn may_write(&self, name: &'static str) -> Result<(), Problem> {
+        if !self.foreign.contains(&name) {
+            return Ok(());
+        }
+        let path = self.files.path(name);
+        let detail = format!(
+            "{}: a newer version wrote it, so that nothing is stored",
+            path.display()
+        );
+        Err(Problem::new(Code::StateNotSaved, detail)
+            .hint("start that version, or move the file away and restart"))
+    }
+
+    /// Makes a change of the board and stores it; or only says whether it can be made.
+    pub(super) async fn change<T>(
+        &self,
+        dry_run: bool,
+        edit: impl Fn(&mut Board) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let _one_at_a_time = self.writing.lock().await;
+        let (bytes, made) = {
+            let inner = self.lock();
+            let mut after = inner.board.clone();
+            let made = edit(&mut after)?;
+            (inner.document_of(&after).write(), made)
+        };
+        if dry_run {
+            return Ok(made);
+        }
+        self.may_write(FILE)?;
+        self.files
+            .write(FILE, bytes)
+            .await
+            .map_err(|problem| not_saved(&problem))?;
+        let mut inner = self.lock();
+        // What the rules found meanwhile is there already, and stored soon.
+        inner.is_dirty = true;
+        edit(&mut inner.board)
+    }
+}
+
+/// Of a file that could not be written.
+pub(super) fn not_saved(problem: &Problem) -> Problem {
+    Problem::new(Code::StateNotSaved, problem.detail.clone())
+}
+
+impl Inner {
+    /// Puts a receiver in the place of the one of its name.
+    pub(super) fn add(&mut self, receiver: Receiver, outbox: Outbox) {
+        self.serials += 1;
+        let kept = Kept {
+            outbox,
+            serial: self.serials,
+            receiver,
+        };
+        self.receivers.insert(kept.receiver.name.clone(), kept);
+    }
+
+    /// What is stored of a board.
+    pub(super) fn document_of(&self, board: &Board) -> Document {
+        let sent = self.receivers.iter().map(|(name, kept)| {
+            let sent = kept.outbox.sent().clone();
+            (name.clone(), sent)
+        });
+        Document {
+            sent: sent.collect(),
+            ..board.document()
+        }
+    }
+}
