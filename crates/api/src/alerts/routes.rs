@@ -1,0 +1,403 @@
+//! `alerts`: what fires, what is done about it, the rules, the receivers.
+
+use super::keep::{Alerting, moment};
+use crate::account_parts::SecretBody;
+use crate::answer::{Answer, Switches};
+use crate::describe::{Operation, Parameter, Part, Paths, Schemas};
+use crate::list::Columns;
+use crate::listing::{Listed, Listing, Row};
+use crate::parts::{Named, Refused, Wanted};
+use accounts::Principal;
+use alerts::{
+    AlertView, ReceiverView, RuleSettings, RuleView, SilenceView, WantedReceiver, WantedSilence,
+};
+use axum::extract::{Extension, FromRequestParts};
+use axum::http::request::Parts;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+type The = Extension<Arc<Alerting>>;
+type Who = Extension<Principal>;
+
+pub(crate) fn paths(paths: Paths) -> Paths {
+    paths
+        .get(
+            "/api/v1/alerts",
+            "what is wrong enough to be known: `alert ls`",
+            list_alerts,
+        )
+        .get(
+            "/api/v1/alerts/{id}",
+            "one alert, with what happened to it",
+            alert,
+        )
+        .post(
+            "/api/v1/alerts/{id}/acknowledge",
+            "somebody takes care of it: no more reminders of it are sent",
+            acknowledge,
+        )
+        .delete(
+            "/api/v1/alerts/{id}/acknowledge",
+            "nobody takes care of it any more",
+            unacknowledge,
+        )
+        .post(
+            "/api/v1/alerts/{id}/silence",
+            "for a time nothing is sent of it, also where it comes again",
+            silence_alert,
+        )
+        .post(
+            "/api/v1/alerts/{id}/unsilence",
+            "ends the silence that is of it alone",
+            unsilence_alert,
+        )
+        .get("/api/v1/alerts/silences", "silences that last", silences)
+        .post(
+            "/api/v1/alerts/silences",
+            "for a time nothing is sent of alerts that fit",
+            create_silence,
+        )
+        .delete(
+            "/api/v1/alerts/silences/{id}",
+            "ends a silence",
+            end_silence,
+        )
+        .get(
+            "/api/v1/alerts/rules",
+            "when alerts fire: `alert rules`",
+            rules,
+        )
+        .get("/api/v1/alerts/rules/{id}", "one rule", rule)
+        .put(
+            "/api/v1/alerts/rules/{id}",
+            "changes a rule; what the body does not name is as the rule has it",
+            set_rule,
+        )
+        .with(of_receivers)
+}
+
+fn of_receivers(paths: Paths) -> Paths {
+    paths
+        .get("/api/v1/alerts/receivers", "who is sent alerts", receivers)
+        .post(
+            "/api/v1/alerts/receivers",
+            "makes a receiver",
+            create_receiver,
+        )
+        .get("/api/v1/alerts/receivers/{name}", "one receiver", receiver)
+        .patch(
+            "/api/v1/alerts/receivers/{name}",
+            "changes a receiver; secrets that the body does not name stay",
+            set_receiver,
+        )
+        .delete(
+            "/api/v1/alerts/receivers/{name}",
+            "deletes the receiver",
+            delete_receiver,
+        )
+        .post(
+            "/api/v1/alerts/receivers/{name}/test",
+            "sends it a message that says that nothing is wrong",
+            test_receiver,
+        )
+        .or(&[Code::AlertNotDelivered])
+}
+
+macro_rules! rows {
+    ($($row:ty: $key:literal in $known:expr;)*) => {
+        $(impl Row for $row {
+            const COLUMNS: Columns = Columns { known: &$known, key: $key };
+        })*
+    };
+}
+
+rows!(
+    SilenceView: "id" in ["id", "rule", "kind", "object", "until", "by", "created"];
+    RuleView: "id" in ["id", "severity", "enabled", "is_changed", "firing"];
+    ReceiverView: "name" in ["name", "kind", "enabled", "least", "delivered", "failed", "waiting"];
+);
+
+impl Row for AlertView {
+    const COLUMNS: Columns = Columns {
+        known: &[
+            "id", "state", "severity", "rule", "kind", "object", "fired", "resolved",
+        ],
+        key: "id",
+    };
+    const MORE: Option<(&'static str, &'static str)> = Some((
+        "resolved",
+        "Also list alerts that are over: the last 2,000.",
+    ));
+}
+
+/// How alerts, rules and receivers are changed; `force` is taken as everywhere, and changes nothing
+/// here.
+struct AlertChange {
+    dry_run: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AlertChange {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
+        let dry_run = switches.on("dry_run");
+        Ok(Self { dry_run })
+    }
+}
+
+impl Part for AlertChange {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let dry_run = "Only report whether it can be done.";
+        operation.takes(Parameter::switch("dry_run", dry_run));
+        let force = "Taken as by every change, and without effect.";
+        operation.takes(Parameter::switch("force", force));
+        operation.fails(&[
+            Code::BadRequest,
+            Code::NotFound,
+            Code::AlreadyExists,
+            Code::InvalidObjects,
+            Code::InUse,
+            Code::StateNotSaved,
+        ]);
+    }
+}
+
+/// A note that is written to an alert.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    /// What is done about it, for others.
+    #[serde(default)]
+    note: String,
+}
+
+fn number(what: &str, id: &str) -> Result<u64, Problem> {
+    id.parse().map_err(|_| {
+        let detail = format!("there is no {what} {id}");
+        Problem::new(Code::NotFound, detail)
+            .hint(format!("`causeway alert` lists each {what} by its number"))
+    })
+}
+
+impl Alerting {
+    fn view(&self, id: u64) -> Result<AlertView, Problem> {
+        let inner = self.lock();
+        let alert = inner.board.alert(id);
+        let view = alert.map(|alert| inner.board.view(alert, moment().wall));
+        view.ok_or_else(|| {
+            let detail = format!("there is no alert {id}");
+            Problem::new(Code::NotFound, detail)
+                .hint("`causeway alert ls --resolved` lists those that are known")
+        })
+    }
+
+    fn silence_view(&self, id: u64) -> Result<SilenceView, Problem> {
+        let all = self.lock().board.silences(moment().wall);
+        let found = all.into_iter().find(|silence| silence.id == id);
+        found.ok_or_else(|| Problem::new(Code::NotFound, format!("there is no silence {id}")))
+    }
+}
+
+async fn list_alerts(Extension(alerting): The, listing: Listing<AlertView>) -> Listed<AlertView> {
+    let resolved = listing.more;
+    let all = alerting.lock().board.list(resolved, moment().wall);
+    listing.show(Ok(all))
+}
+
+async fn alert(Extension(alerting): The, Named(id): Named) -> Answer<AlertView> {
+    Answer(number("alert", &id).and_then(|id| alerting.view(id)))
+}
+
+async fn acknowledge(
+    Extension(alerting): The,
+    Extension(principal): Who,
+    Named(id): Named,
+    change: AlertChange,
+    Wanted(Note { note }): Wanted<Note>,
+) -> Answer<AlertView> {
+    let run = async {
+        let id = number("alert", &id)?;
+        let edit =
+            |board: &mut alerts::Board| board.acknowledge(id, &principal.name, &note, moment());
+        alerting.change(change.dry_run, edit).await?;
+        alerting.view(id)
+    };
+    Answer(run.await)
+}
+
+async fn unacknowledge(
+    Extension(alerting): The,
+    Extension(principal): Who,
+    Named(id): Named,
+    change: AlertChange,
+) -> Answer<AlertView> {
+    let run = async {
+        let id = number("alert", &id)?;
+        let edit = |board: &mut alerts::Board| board.unacknowledge(id, &principal.name, moment());
+        alerting.change(change.dry_run, edit).await?;
+        alerting.view(id)
+    };
+    Answer(run.await)
+}
+
+async fn silence_alert(
+    Extension(alerting): The,
+    Extension(principal): Who,
+    Named(id): Named,
+    change: AlertChange,
+    Wanted(wanted): Wanted<WantedSilence>,
+) -> Answer<AlertView> {
+    let run = async {
+        let id = number("alert", &id)?;
+        let edit = |board: &mut alerts::Board| {
+            board.silence_alert(id, wanted.clone(), &principal.name, moment())
+        };
+        alerting.change(change.dry_run, edit).await?;
+        alerting.view(id)
+    };
+    Answer(run.await)
+}
+
+async fn unsilence_alert(
+    Extension(alerting): The,
+    Named(id): Named,
+    change: AlertChange,
+) -> Answer<AlertView> {
+    let run = async {
+        let id = number("alert", &id)?;
+        let edit = |board: &mut alerts::Board| board.unsilence_alert(id, moment());
+        alerting.change(change.dry_run, edit).await?;
+        alerting.view(id)
+    };
+    Answer(run.await)
+}
+
+async fn silences(Extension(alerting): The, listing: Listing<SilenceView>) -> Listed<SilenceView> {
+    let all = alerting.lock().board.silences(moment().wall);
+    listing.show(Ok(all))
+}
+
+async fn create_silence(
+    Extension(alerting): The,
+    Extension(principal): Who,
+    change: AlertChange,
+    Wanted(wanted): Wanted<WantedSilence>,
+) -> Answer<SilenceView> {
+    let run = async {
+        let edit = |board: &mut alerts::Board| {
+            let id = board.silence(wanted.clone(), &principal.name, moment())?;
+            let all = board.silences(moment().wall).into_iter();
+            Ok((id, all.into_iter().find(|silence| silence.id == id)))
+        };
+        let (id, made) = alerting.change(change.dry_run, edit).await?;
+        made.map_or_else(|| alerting.silence_view(id), Ok)
+    };
+    Answer(run.await)
+}
+
+async fn end_silence(
+    Extension(alerting): The,
+    Named(id): Named,
+    change: AlertChange,
+) -> Answer<()> {
+    let run = async {
+        let id = number("silence", &id)?;
+        let edit = |board: &mut alerts::Board| board.end_silence(id);
+        alerting.change(change.dry_run, edit).await
+    };
+    Answer(run.await)
+}
+
+async fn rules(Extension(alerting): The, listing: Listing<RuleView>) -> Listed<RuleView> {
+    let all = alerting.lock().board.rules();
+    listing.show(Ok(all))
+}
+
+async fn rule(Extension(alerting): The, Named(id): Named) -> Answer<RuleView> {
+    Answer(alerting.lock().board.rule(&id))
+}
+
+async fn set_rule(
+    Extension(alerting): The,
+    Named(id): Named,
+    change: AlertChange,
+    Wanted(wanted): Wanted<RuleSettings>,
+) -> Answer<RuleView> {
+    let run = async {
+        let edit = |board: &mut alerts::Board| {
+            board.set_rule(&id, wanted.clone())?;
+            board.rule(&id)
+        };
+        alerting.change(change.dry_run, edit).await
+    };
+    Answer(run.await)
+}
+
+async fn receivers(
+    Extension(alerting): The,
+    listing: Listing<ReceiverView>,
+) -> Listed<ReceiverView> {
+    listing.show(Ok(alerting.receivers()))
+}
+
+async fn receiver(Extension(alerting): The, Named(name): Named) -> Answer<ReceiverView> {
+    Answer(alerting.receiver(&name))
+}
+
+const MEMBERS: &str = "\"name\", exactly one of \"webhook\" (\"url\", may have \"token\", \"ca\"), \"mail\" (\"server\", \"from\", \"to\", may \
+                       have \"port\", \"encryption\", \"user\", \"password\", \"ca\") and \"command\" (\"name\"), and may have \
+                       \"enabled\", \"least\", \"rules\", \"group_seconds\", \"remind_hours\", \"resolved\"";
+
+async fn create_receiver(
+    Extension(alerting): The,
+    change: AlertChange,
+    body: SecretBody<WantedReceiver>,
+) -> Answer<ReceiverView> {
+    let run = async {
+        let wanted: WantedReceiver = body.read(MEMBERS)?;
+        alerting.create_receiver(wanted, change.dry_run).await
+    };
+    Answer(run.await)
+}
+
+/// Members of a receiver that change, as a merge patch (RFC 7396); what is `null` is taken away.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+struct ReceiverPatch(serde_json::Map<String, Value>);
+
+async fn set_receiver(
+    Extension(alerting): The,
+    Named(name): Named,
+    change: AlertChange,
+    body: SecretBody<ReceiverPatch>,
+) -> Answer<ReceiverView> {
+    let run = async {
+        let ReceiverPatch(patch) = body.read(MEMBERS)?;
+        let patch = Value::Object(patch);
+        alerting.set_receiver(&name, &patch, change.dry_run).await
+    };
+    Answer(run.await)
+}
+
+async fn delete_receiver(
+    Extension(alerting): The,
+    Named(name): Named,
+    change: AlertChange,
+) -> Answer<()> {
+    Answer(alerting.delete_receiver(&name, change.dry_run).await)
+}
+
+async fn test_receiver(
+    Extension(alerting): The,
+    Extension(principal): Who,
+    Named(name): Named,
+    change: AlertChange,
+) -> Answer<()> {
+    let by = &principal.name;
+    Answer(alerting.try_receiver(&name, by, change.dry_run).await)
+}

@@ -1,0 +1,158 @@
+//! What goes on by itself: asking the rules, sending, storing.
+
+use super::facts::facts;
+use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
+use alerts::{Change, Failure, Message};
+use controller::Handle;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// How long an answer of the node is waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// How often what the rules found is stored at most.
+const STORE_EVERY: Duration = Duration::from_secs(10);
+
+/// How often what was learned is stored.
+const LEARNED_EVERY: Duration = Duration::from_secs(600);
+
+impl Alerting {
+    /// Runs for as long as the server does; the rules are asked so often.
+    pub(crate) async fn run(self: &Arc<Self>, handle: &Handle, every: Duration) {
+        loop {
+            sleep(every).await;
+            self.evaluate(handle).await;
+            self.send_what_is_due();
+            self.store(false).await;
+        }
+    }
+
+    /// Asks the rules.
+    pub(super) async fn evaluate(&self, handle: &Handle) {
+        let ask = handle.call(|controller| {
+            Box::pin(async move {
+                let (sample, portals) = (controller.sample().await, controller.portals().await);
+                facts(sample, &portals, controller.damage())
+            })
+        });
+        // A node that does not answer is the watchdog's matter.
+        let Ok(Ok(mut facts)) = timeout(ANSWER_MAX, ask).await else {
+            return;
+        };
+        let at = moment();
+        let mut inner = self.lock();
+        facts.records.extend(inner.records.iter().cloned());
+        facts.disks.clone_from(&inner.disks);
+        facts.certificates = self.endings();
+        facts.scrub_every_days = self.scrub_every_days;
+        let settings = inner.board.settings().clone();
+        let readings = inner.watch.read(&facts, &settings, at);
+        let changes = inner.board.take(at, readings);
+        inner.is_dirty |= !changes.is_empty();
+        for change in &changes {
+            report(*change, &inner.board);
+        }
+    }
+
+    /// Sends each receiver what it is to be sent now.
+    pub(super) fn send_what_is_due(self: &Arc<Self>) {
+        let at = moment();
+        let mut inner = self.lock();
+        let super::keep::Inner {
+            board, receivers, ..
+        } = &mut *inner;
+        for kept in receivers.values_mut() {
+            let due = kept.outbox.poll((&self.node, &kept.receiver), board, at);
+            if let Some(message) = due {
+                let this = Arc::clone(self);
+                let (receiver, serial) = (kept.receiver.clone(), kept.serial);
+                tokio::spawn(async move {
+                    let sent = deliver::send(&receiver, &this.commands, &message).await;
+                    this.ended(&receiver.name, serial, &message, sent);
+                });
+            }
+        }
+    }
+
+    fn ended(&self, name: &str, serial: u64, message: &Message, sent: Result<(), Failure>) {
+        let mut inner = self.lock();
+        let kept = inner.receivers.get_mut(name);
+        // Another one may have its name by now.
+        let Some(Kept { outbox, .. }) = kept.filter(|kept| kept.serial == serial) else {
+            return;
+        };
+        match &sent {
+            Ok(()) => tracing::info!(receiver = name, "sent: {}", message.text),
+            Err(Failure(why)) if outbox.delivery().failing == 0 => {
+                tracing::warn!(
+                    receiver = name,
+                    "alerts cannot be sent, and are sent again later: {why}"
+                );
+            }
+            Err(Failure(why)) => tracing::debug!(receiver = name, "alerts cannot be sent: {why}"),
+        }
+        let is_other = outbox.ended(sent, moment());
+        inner.is_dirty |= is_other;
+    }
+
+    /// Stores what is not as it is stored; `all`: whatever the time.
+    pub(crate) async fn store(&self, all: bool) {
+        let at = moment();
+        let (document, learned) = {
+            let mut inner = self.lock();
+            let is_due = at.since(inner.stored) >= STORE_EVERY || all;
+            let document = (inner.is_dirty && is_due).then(|| inner.document_of(&inner.board));
+            if document.is_some() {
+                (inner.is_dirty, inner.stored) = (false, at.steady);
+            }
+            let is_due = at.since(inner.learned) >= LEARNED_EVERY || all;
+            let learned = is_due.then(|| inner.watch.learned());
+            if learned.is_some() {
+                inner.learned = at.steady;
+            }
+            (document, learned)
+        };
+        if let Some(document) = document
+            && !self.write(FILE, document.write()).await
+        {
+            self.lock().is_dirty = true;
+        }
+        if let Some(learned) = learned {
+            self.write(LEARNED_FILE, learned.write()).await;
+        }
+    }
+
+    async fn write(&self, name: &'static str, bytes: Vec<u8>) -> bool {
+        let _one_at_a_time = self.writing.lock().await;
+        if self.may_write(name).is_err() {
+            return true;
+        }
+        match self.files.write(name, bytes).await {
+            Ok(()) => true,
+            Err(problem) => {
+                tracing::warn!(code = %problem.code, "alerts are not stored: {problem}");
+                false
+            }
+        }
+    }
+}
+
+/// An alert that fires or is over is an event: whoever keeps events gets it here.
+fn report(change: Change, board: &alerts::Board) {
+    let (id, how) = match change {
+        Change::Fired(id) => (id, "fires"),
+        Change::Raised(id) => (id, "is worse"),
+        Change::Resolved(id) => (id, "is over"),
+    };
+    let Some(alert) = board.alert(id) else { return };
+    let (rule, severity) = (alert.rule.as_str(), alert.severity.name());
+    match change {
+        Change::Fired(_) | Change::Raised(_) => {
+            tracing::warn!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
+        }
+        Change::Resolved(_) => {
+            tracing::info!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
+        }
+    }
+}
