@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// How long clients may take.
+/// How long clients may take, and how often alerts are seen to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// For a handshake and the head of a request.
@@ -40,6 +40,8 @@ pub(crate) struct Times {
     pub(crate) idle: Duration,
     /// How often a stream says that it lives, and checks whether its client may still read.
     pub(crate) heartbeat: Duration,
+    /// How often the rules of alerts are asked.
+    pub(crate) alerts: Duration,
 }
 
 impl Default for Times {
@@ -50,6 +52,7 @@ impl Default for Times {
             read: Duration::from_secs(30),
             idle: Duration::from_secs(300),
             heartbeat: Duration::from_secs(10),
+            alerts: Duration::from_secs(5),
         }
     }
 }

@@ -38,6 +38,10 @@ const FREE: &[&str] = &[
 /// What only admins see and change.
 const OF_ADMINS: &[&str] = &["users", "tokens", "settings", "audit"];
 
+/// What only admins see and change, below something that others see: receivers of alerts say whom
+/// the node connects to, and have secrets.
+const BELOW_OF_ADMINS: &[&str] = &["alerts/receivers"];
+
 /// The description of the interface, which is the same at every node.
 const DESCRIPTION: &[&str] = &[
     "/api/v1/",
@@ -67,10 +71,15 @@ pub(crate) fn need(method: &Method, path: &str) -> Need {
     };
     let rest = rest.strip_prefix("v1/").unwrap_or_default();
     let first = rest.split('/').next().unwrap_or_default();
+    let is_below = |of: &str| {
+        let below = rest.strip_prefix(of);
+        below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+    };
     match (reads, first) {
         (false, "login") => Need::Nothing,
         (false, "logout") | (_, "me") => Need::Anybody,
         (_, first) if OF_ADMINS.contains(&first) => of_role(Role::Admin, false),
+        _ if BELOW_OF_ADMINS.iter().any(|of| is_below(of)) => of_role(Role::Admin, false),
         (true, first) => of_role(Role::Viewer, FREE.contains(&first)),
         (false, _) => of_role(Role::Operator, false),
     }
@@ -129,6 +138,13 @@ mod test {
             ("POST", "/api/v1/users", "admin"),
             ("DELETE", "/api/v1/tokens/1", "admin"),
             ("PUT", "/api/v1/settings/x", "admin"),
+            ("GET", "/api/v1/alerts", "viewer"),
+            ("GET", "/api/v1/alerts/rules", "viewer"),
+            ("PUT", "/api/v1/alerts/rules/lun_slow", "operator"),
+            ("POST", "/api/v1/alerts/7/acknowledge", "operator"),
+            ("GET", "/api/v1/alerts/receivers", "admin"),
+            ("POST", "/api/v1/alerts/receivers/r/test", "admin"),
+            ("GET", "/api/v1/alerts/receiversx", "viewer"),
         ] {
             assert_eq!(need(method, path), wanted, "{method} {path}");
         }

@@ -20,12 +20,14 @@
 mod accept;
 mod access;
 mod account_parts;
+mod alerts;
 mod answer;
 mod audit;
 mod auth;
 mod body;
 mod browser;
 mod certificate;
+mod certificate_end;
 mod connecting;
 #[cfg(test)]
 mod contract;
@@ -82,7 +84,13 @@ pub use store::FIRST_PASSWORD_FILE;
 pub use tls::CERTIFICATE_FILE;
 
 /// Files of the state directory that only its owner may read.
-pub const SECRET_FILES: [&str; 4] = [TOKEN_FILE, store::FILE, FIRST_PASSWORD_FILE, tls::KEY_FILE];
+pub const SECRET_FILES: [&str; 5] = [
+    TOKEN_FILE,
+    store::FILE,
+    FIRST_PASSWORD_FILE,
+    tls::KEY_FILE,
+    alerts::RECEIVERS_FILE,
+];
 
 #[cfg(test)]
 mod attack_test;

@@ -8,6 +8,7 @@
 //! Each family is declared where its series are made; the tables of `docs/metrics.md` are made from
 //! these declarations.
 
+mod alerts;
 mod cores;
 mod disks;
 mod family;
@@ -20,6 +21,8 @@ mod pools;
 mod scrubs;
 mod sessions;
 
+pub use self::alerts::AlertFigures;
+pub(crate) use self::alerts::Receiver;
 pub use family::SERIES_MAX;
 
 use controller::Sample;
@@ -46,7 +49,7 @@ const DROPPED: Family<0> = Family::gauge(
 
 /// The answer of `/metrics` for a sample.
 #[must_use]
-pub fn text(sample: &Sample) -> String {
+pub fn text(sample: &Sample, figures: &AlertFigures) -> String {
     let mut out = Text::default();
     out.family(&BUILD);
     out.series(&BUILD, [env!("CARGO_PKG_VERSION")], 1);
@@ -66,6 +69,7 @@ pub fn text(sample: &Sample) -> String {
     pools::memory(&mut out, &sample.memory);
     journals::journals(&mut out, &sample.pools);
     disks::disks(&mut out, &sample.disks);
+    alerts::alerts(&mut out, figures);
     let dropped = out.dropped();
     out.single(&DROPPED, dropped);
     out.into_text()

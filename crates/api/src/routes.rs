@@ -1,5 +1,6 @@
 //! The paths.
 
+use crate::alerts::Alerting;
 use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
 use crate::auth::{self, Gate};
@@ -34,7 +35,12 @@ use std::sync::{Arc, LazyLock};
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, behind `gate`.
-pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Router {
+pub(crate) fn router(
+    handle: Handle,
+    gate: Arc<Gate>,
+    records: Records,
+    alerting: Arc<Alerting>,
+) -> Router {
     let audit = Audit::new(records.clone(), Arc::clone(&gate), handle.clone());
     paths()
         .into_router()
@@ -44,6 +50,7 @@ pub(crate) fn router(handle: Handle, gate: Arc<Gate>, records: Records) -> Route
         .layer(Extension(Arc::clone(&gate)))
         .layer(Extension(records))
         .layer(Extension(Streams::default()))
+        .layer(Extension(alerting))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
         .layer(from_fn_with_state(audit.clone(), audit::check))
@@ -66,6 +73,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::disks::paths)
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)
+        .with(crate::alerts::paths)
         .with(crate::users::paths)
         .with(crate::tokens::paths)
         .with(crate::records::paths)
@@ -157,10 +165,15 @@ async fn ready(State(handle): State<Handle>) -> Text {
     Text { kind: PLAIN, text }
 }
 
-async fn prometheus(State(handle): State<Handle>) -> Text {
+async fn prometheus(
+    State(handle): State<Handle>,
+    Extension(alerting): Extension<Arc<Alerting>>,
+) -> Text {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
+    let figures = alerting.figures();
     let text = ask!(handle, |controller| metrics::text(
-        &controller.sample().await
+        &controller.sample().await,
+        &figures
     ));
     Text { kind, text }
 }
@@ -169,8 +182,15 @@ async fn openapi() -> Answer<&'static Value> {
     Answer(Ok(&*DOCUMENT))
 }
 
-async fn status(State(handle): State<Handle>) -> Answer<StatusView> {
-    Answer(ask!(handle, |controller| controller.status().await))
+async fn status(
+    State(handle): State<Handle>,
+    Extension(alerting): Extension<Arc<Alerting>>,
+) -> Answer<StatusView> {
+    let status = ask!(handle, |controller| controller.status().await);
+    Answer(status.map(|status| StatusView {
+        alerts: alerting.counts(),
+        ..status
+    }))
 }
 
 async fn activity(State(handle): State<Handle>) -> Answer<ActivityView> {

@@ -1,6 +1,7 @@
 //! The server's thread, from its start to its end.
 
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
+use crate::alerts::Alerting;
 use crate::auth::Gate;
 use crate::documents::{self, Documents};
 use crate::listen::{Bound, Socket, bind_one};
@@ -8,7 +9,7 @@ use crate::places::Places;
 use crate::records::Records;
 use crate::routes::router;
 use crate::state_files::StateFiles;
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::tls::{self, Certificate, Origin};
 use axum::Router;
 use controller::{Controller, Handle};
@@ -50,6 +51,7 @@ struct Service {
     tls: Option<TlsAcceptor>,
     certificate: Option<Arc<Certificate>>,
     gate: Option<Arc<Gate>>,
+    alerting: Option<(Arc<Alerting>, Handle)>,
 }
 
 /// What the thread has in common with the rest.
@@ -102,6 +104,7 @@ impl Server {
                 tls: None,
                 certificate: None,
                 gate: None,
+                alerting: None,
             })
         })
     }
@@ -216,6 +219,8 @@ async fn open(
         tracing::info!(fingerprint, "the API's certificate");
     }
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
+    let alerting = Alerting::open(files.clone(), config, certificate.clone()).await?;
+    let alerting = Arc::new(alerting);
     let gate = Arc::new(Gate {
         store: Store::open(files).await?,
         certificate: certificate.clone(),
@@ -225,11 +230,20 @@ async fn open(
         body_time: times.body,
         heartbeat: times.heartbeat,
     });
+    if let Err(problem) = gate.store.whole() {
+        alerting.add_record(store::FILE, &problem);
+    }
     Ok(Service {
-        app: router(handle, Arc::clone(&gate), records),
+        app: router(
+            handle.clone(),
+            Arc::clone(&gate),
+            records,
+            Arc::clone(&alerting),
+        ),
         tls: server.map(TlsAcceptor::from),
         certificate,
         gate: Some(gate),
+        alerting: Some((alerting, handle)),
     })
 }
 
@@ -307,7 +321,8 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     let upkeep = async {
         tokio::join!(
             follow_files(service.certificate.as_deref(), &shared.reload),
-            store_uses(service.gate.as_deref())
+            store_uses(service.gate.as_deref()),
+            keep_alerts(service.alerting.as_ref(), shared.times.alerts)
         )
     };
     let retry = async {
@@ -337,6 +352,10 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     if let Some(gate) = &service.gate {
         gate.store.store_uses().await;
     }
+    if let Some((alerting, _)) = &service.alerting {
+        // A disk that hangs does not keep the daemon from stopping.
+        let _ = timeout(STOP_GRACE, alerting.store(true)).await;
+    }
     let all_ended = async { while serving.join_next().await.is_some() {} };
     // A client that reads slowly for ever does not keep the daemon from stopping.
     let _ = timeout(STOP_GRACE, all_ended).await;
@@ -349,6 +368,13 @@ async fn follow_files(certificate: Option<&Certificate>, reload: &Notify) {
         if let Some(certificate) = certificate {
             certificate.refresh(said);
         }
+    }
+}
+
+async fn keep_alerts(alerting: Option<&(Arc<Alerting>, Handle)>, every: Duration) {
+    match alerting {
+        Some((alerting, handle)) => alerting.run(handle, every).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The largest of them, in bytes: a thousand users and a thousand tokens.
-const BYTES_MAX: u64 = 4 << 20;
+/// The largest of them, in bytes: 20,000 alerts, each with its history.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// The state directory, from another thread.
 #[derive(Clone)]

@@ -813,7 +813,10 @@ fn metrics_of(prepare: impl FnOnce(&FakeEngine) + 'static) -> String {
         let apply = Edit::Apply { set, prune: false };
         controller.edit(&apply, How::default()).await.unwrap();
         prepare(&engine);
-        metrics::text(&controller.sample().await)
+        metrics::text(
+            &controller.sample().await,
+            &metrics::AlertFigures::default(),
+        )
     };
     let minute = Duration::from_secs(60);
     world.block_on(&machine, minute, text).unwrap()

@@ -4,6 +4,7 @@
 //! **Failure model.** A certificate that cannot be used is an error at the start. Later the one
 //! before stays, and the log says why.
 
+use crate::certificate_end;
 use crate::outside::now;
 use crate::state_files::StateFiles;
 use crate::x509::{Facts, facts};
@@ -24,6 +25,7 @@ use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::WallClock;
 
 /// The certificate of our own, and its key, in the state directory.
 pub const CERTIFICATE_FILE: &str = "api-cert.pem";
@@ -147,6 +149,18 @@ impl Certificate {
         let digest = Sha256::digest(first.unwrap_or_default());
         let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02X}")).collect();
         pairs.join(":")
+    }
+
+    /// When the first of its certificates ends, where that can be read.
+    pub(crate) fn end(&self) -> Option<WallClock> {
+        let loaded = self.lock();
+        let ends = loaded.key.cert.iter();
+        ends.filter_map(|it| certificate_end::end(it)).min()
+    }
+
+    /// The file that it is in, for people.
+    pub(crate) fn place(&self) -> String {
+        self.files.cert.display().to_string()
     }
 
     /// Reads the files again, where they changed or `anyway`. What cannot be used changes nothing.

@@ -3,11 +3,13 @@
 
 mod schema;
 
+use crate::accept::Times;
 use crate::test::Daemon;
 use controller::test_support::lab;
 use hyper::Request;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What is asked: a path of the document with its method, what stands in its braces and behind it,
 /// and a body.
@@ -28,7 +30,11 @@ struct Contract {
 
 impl Contract {
     fn new(name: &str) -> Self {
-        let daemon = Daemon::start(name);
+        let times = Times {
+            alerts: Duration::from_millis(20),
+            ..Times::default()
+        };
+        let daemon = Daemon::start_with(name, |_| {}, times);
         let (_, document) = daemon.send("GET", "/api/v1/openapi.json", &json!(null));
         Self {
             daemon,
@@ -95,6 +101,46 @@ impl Contract {
     }
 }
 
+impl Contract {
+    /// What is asked of an alert that fires: its number, and those of silences, are known then.
+    fn alerts(&mut self) {
+        let null = || json!(null);
+        self.expect(200, ("POST", "/api/v1/apply", "", "", json!(lab())));
+        let rule = "/api/v1/alerts/rules/{id}";
+        let at_once = json!({ "hold_seconds": 0 });
+        self.expect(200, ("PUT", rule, "host_single_path", "", at_once));
+        let mut all = json!([]);
+        for _ in 0..500 {
+            all = self.expect(200, ("GET", "/api/v1/alerts", "", "", null()));
+            if all[0].is_object() {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        let id = all[0]["id"].to_string();
+        let of_one = "/api/v1/alerts/{id}";
+        self.expect(200, ("GET", of_one, &id, "", null()));
+        let path = "/api/v1/alerts/{id}/acknowledge";
+        let note = json!({ "note": "on it" });
+        let shown = self.expect(200, ("POST", path, &id, "", note));
+        assert_eq!(shown["state"], "acknowledged");
+        self.expect(200, ("DELETE", path, &id, "", null()));
+        let hour = json!({ "hours": 1, "note": "maintenance" });
+        let path = "/api/v1/alerts/{id}/silence";
+        let shown = self.expect(200, ("POST", path, &id, "", hour.clone()));
+        assert_eq!(shown["state"], "silenced");
+        let path = "/api/v1/alerts/{id}/unsilence";
+        let shown = self.expect(200, ("POST", path, &id, "", null()));
+        assert_eq!(shown["state"], "firing");
+        let made = self.expect(200, ("POST", "/api/v1/alerts/silences", "", "", hour));
+        self.expect(409, ("POST", path, &id, "", null()));
+        let silence = made["id"].to_string();
+        let path = "/api/v1/alerts/silences/{id}";
+        self.expect(200, ("DELETE", path, &silence, "", null()));
+        self.expect(404, ("DELETE", path, &silence, "", null()));
+    }
+}
+
 /// What is asked in this order, and the status that comes.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn script() -> Vec<(
@@ -115,7 +161,65 @@ fn script() -> Vec<(
     let (host_path, grant_path) = ("/api/v1/hosts/{name}", "/api/v1/grants/{name}");
     let user = json!({ "name": "u", "role": "viewer", "password": "twelve bytes are few" });
     let user_path = "/api/v1/users/{name}";
+    let hook = json!({ "name": "r", "webhook": { "url": "http://127.0.0.1:1/x", "token": "t" } });
+    let receiver_path = "/api/v1/alerts/receivers/{name}";
+    let rule_path = "/api/v1/alerts/rules/{id}";
+    let bounds = json!({ "enabled": true, "bounds": { "above_percent": 85 } });
     vec![
+        (
+            200,
+            "POST",
+            "/api/v1/alerts/receivers",
+            "",
+            "",
+            hook.clone(),
+        ),
+        (409, "POST", "/api/v1/alerts/receivers", "", "", hook),
+        (200, "GET", receiver_path, "r", "", null()),
+        (
+            200,
+            "PATCH",
+            receiver_path,
+            "r",
+            "",
+            json!({ "least": "critical" }),
+        ),
+        (
+            422,
+            "PATCH",
+            receiver_path,
+            "r",
+            "",
+            json!({ "webhook": { "url": "x" } }),
+        ),
+        (
+            502,
+            "POST",
+            "/api/v1/alerts/receivers/{name}/test",
+            "r",
+            "",
+            null(),
+        ),
+        (
+            200,
+            "POST",
+            "/api/v1/alerts/receivers/{name}/test",
+            "r",
+            "?dry_run=true",
+            null(),
+        ),
+        (200, "DELETE", receiver_path, "r", "", null()),
+        (200, "GET", rule_path, "pool_filling", "", null()),
+        (200, "PUT", rule_path, "pool_filling", "", bounds),
+        (
+            422,
+            "PUT",
+            rule_path,
+            "pool_filling",
+            "",
+            json!({ "bounds": { "x": 1 } }),
+        ),
+        (200, "PUT", rule_path, "pool_filling", "", json!({})),
         (200, "POST", "/api/v1/users", "", "", user),
         (200, "GET", user_path, "u", "", null()),
         (
@@ -327,6 +431,7 @@ fn methods_of(document: &Value) -> Vec<(String, String, Value)> {
 #[test]
 fn every_answer_is_what_the_document_says() {
     let mut contract = Contract::new("contract");
+    contract.alerts();
     for (status, method, path, name, query, body) in script() {
         contract.expect(status, (method, path, name, query, body));
     }

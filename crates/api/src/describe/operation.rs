@@ -184,6 +184,7 @@ impl Operation {
                 noun.unwrap_or_default()
             }
             Some("disks" | "bays" | "disk_report") => "disks",
+            Some("alerts") => "alerts",
             Some("orphans" | "generations") => "state",
             Some("login" | "logout" | "me" | "users" | "tokens") => "accounts",
             Some("apply" | "objects" | "export") => "all objects",

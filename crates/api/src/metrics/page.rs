@@ -51,7 +51,7 @@ fn layer_rows() -> Vec<Row> {
 }
 
 /// The tables by what they speak of, as the page has them.
-fn tables() -> [(&'static str, Vec<Row>); 9] {
+fn tables() -> [(&'static str, Vec<Row>); 10] {
     let luns = [row(&luns::OPS), row(&luns::BYTES), row(&luns::LATENCY)];
     let more = [row(&luns::STATUSES), row(&luns::VOLATILE)];
     let sessions = [row(&sessions::SESSIONS), row(&sessions::BYTES)];
@@ -103,6 +103,15 @@ fn tables() -> [(&'static str, Vec<Row>); 9] {
             .chain(rows(&disks::FAMILIES))
             .chain([row(&disks::BAY)])
             .collect(),
+        ),
+        (
+            "alerts",
+            vec![
+                row(&alerts::ALERTS),
+                row(&alerts::OF_RULE),
+                row(&alerts::DELIVERIES),
+                row(&alerts::WAITING),
+            ],
         ),
     ]
 }
@@ -186,7 +195,17 @@ fn labels_of(line: &str) -> (&str, Vec<&str>) {
 
 #[test]
 fn the_text_has_each_family_of_the_page_with_its_kind_its_labels_and_no_other() {
-    let text = text(&everything());
+    let receiver = Receiver {
+        delivered: 1,
+        failed: 0,
+        waiting: 0,
+    };
+    let figures = AlertFigures {
+        alerts: vec![("critical", "firing", 1)],
+        rules: vec![("lun_offline", 1)],
+        receivers: vec![("r".to_owned(), receiver)],
+    };
+    let text = text(&everything(), &figures);
     let all = tables().into_iter().flat_map(|(_, rows)| rows);
     let described: BTreeMap<&str, Row> = all.map(|row| (row.name, row)).collect();
     let mut shown = BTreeSet::new();
