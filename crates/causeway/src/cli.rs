@@ -2,6 +2,8 @@
 
 use crate::args::Common;
 use crate::attach::{self, AttachFlags};
+use crate::commands::alert::{self, AlertVerb};
+use crate::commands::alert_receiver;
 use crate::commands::api::{self, ApiFlags};
 use crate::commands::audit::{self, AuditVerb};
 use crate::commands::context::Context;
@@ -163,6 +165,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: TokenVerb,
     },
+    /// Alerts: what is wrong enough to be known, who takes care of it, who is sent it
+    Alert {
+        #[command(subcommand)]
+        verb: AlertVerb,
+    },
     /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
@@ -211,6 +218,8 @@ pub(crate) enum Command {
 
 /// What may stand where, of every command.
 pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
+    alert::COMPLETED,
+    alert_receiver::COMPLETED,
     api::COMPLETED,
     attach::COMPLETED,
     audit::COMPLETED,
@@ -270,6 +279,7 @@ impl Command {
             Self::Journal { verb } => journal::run(&context()?, verb),
             Self::User { verb } => user::run(&context()?, verb),
             Self::Token { verb } => token::run(&context()?, verb),
+            Self::Alert { verb } => alert::run(&context()?, verb),
             Self::Doctor(flags) => doctor::run(common, flags, output),
             Self::Lab { verb } => lab::run(verb, output),
             Self::Apply { file, prune } => apply::apply(&context()?, file, *prune),

@@ -83,6 +83,9 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Session => list("sessions", |it: SessionFacts| {
             (it.id.to_string(), Some(it.initiator))
         }),
+        Kind::Alert => list("alerts", |it: alerts::AlertView| {
+            (it.id.to_string(), Some(it.cause))
+        }),
         Kind::Orphan => list("orphans", |it: Orphan| (it.name.unwrap_or(it.naa), None)),
         Kind::Generation => list("generations", |it: Kept| {
             (it.generation.to_string(), Some(it.written))
@@ -246,9 +249,27 @@ mod test {
     /// Of what makes a LUN, beside its storage fields.
     const LUN: &[&str] = &["bytes_in_flight_max", "name", "size"];
 
+    /// Of a receiver of alerts: addresses, times, names in node.toml.
+    const RECEIVER: &[&str] = &[
+        "command",
+        "from",
+        "group_seconds",
+        "port",
+        "remind_hours",
+        "server",
+        "to",
+        "user",
+    ];
+
     /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a
     /// bed of namespaces is made of.
     const FREE: &[(&str, &[&[&str]])] = &[
+        ("alert ack", &[&["note"]]),
+        ("alert receiver create", &[RECEIVER, &["name"]]),
+        ("alert receiver set", &[RECEIVER]),
+        ("alert rule set", &[&["bounds", "clear", "hold"]]),
+        ("alert silence", &[&["hours", "note", "object", "until"]]),
+        ("alert unsilence", &[&["silence"]]),
         ("api", &[&["path"]]),
         ("attach", &[PATHS, &["export", "volume"]]),
         ("audit export", &[&["since"]]),

@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     Removed,
     /// A session's number.
     Session,
+    /// An alert's number.
+    Alert,
     /// An error's code.
     Code,
     /// One of these `KEY=VALUE`; a key that ends with = takes any.

@@ -1,6 +1,8 @@
 //! The commands, a file per noun: its arguments, what it does, and what may stand where.
 
 pub(crate) mod adopt;
+pub(crate) mod alert;
+pub(crate) mod alert_receiver;
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod audit;

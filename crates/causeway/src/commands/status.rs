@@ -6,7 +6,7 @@ use crate::args::Common;
 use crate::output::{Output, properties, table};
 use manifest::code::Code;
 use manifest::problem::Problem;
-use manifest::view::{Health, StatusView};
+use manifest::view::{AlertCounts, Health, StatusView};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -159,6 +159,7 @@ fn page(status: &StatusView) -> String {
             "version",
             format!("{}, up since {}", status.version, status.started),
         ),
+        ("alerts", alerts(&status.alerts)),
         ("api", status.api.join("\n")),
     ]);
     if !status.problems.is_empty() {
@@ -176,6 +177,25 @@ fn page(status: &StatusView) -> String {
     out.push_str(&portals(status));
     out.push_str(&pools(status));
     out
+}
+
+/// How many alerts fire, and what else is known of others.
+fn alerts(counts: &AlertCounts) -> String {
+    let firing = [
+        (counts.critical, "critical"),
+        (counts.warning, "warning"),
+        (counts.info, "info"),
+        (counts.acknowledged, "acknowledged"),
+        (counts.silenced, "silenced"),
+    ];
+    let some = firing.iter().filter(|(count, _)| *count > 0);
+    let some: Vec<String> = some
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    match some.as_slice() {
+        [] => "none".to_owned(),
+        some => format!("{} (causeway alert ls)", some.join(", ")),
+    }
 }
 
 fn portals(status: &StatusView) -> String {
