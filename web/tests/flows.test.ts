@@ -209,6 +209,8 @@ describe('the page', { skip }, () => {
 
   it('keeps filter and order in the address', async () => {
     await browser.go('/luns');
+    // A screen is loaded when it is gone to: before that there is nothing to filter.
+    await page().getByRole('searchbox').waitFor();
     await page().keyboard.press('/');
     await page().keyboard.type('secret');
     await page().waitForURL('**/luns?q=secret');

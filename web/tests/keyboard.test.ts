@@ -97,6 +97,8 @@ describe('the keyboard', { skip }, () => {
   it('makes a share without a pointer', async () => {
     await browser.go('/');
     await page().keyboard.press('Control+k');
+    // The palette is loaded when it is asked for first.
+    await page().getByRole('combobox').waitFor();
     await page().keyboard.type('create a share');
     await page().keyboard.press('Enter');
     await dialog('Create a share').waitFor();
