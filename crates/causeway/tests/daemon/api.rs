@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 fn any_path_of_the_api_is_asked_from_a_shell() {
     let place = Place::new("api");
     let daemon = place.start();
-    assert_eq!(place.json("api get status")["health"], "ok");
+    // Not what it is: a disk of this machine with little room makes it another one.
+    let status = place.json("status");
+    assert!(status["health"].is_string(), "{status}");
+    assert_eq!(place.json("api get status")["health"], status["health"]);
     assert_eq!(place.run(0, "api GET /healthz"), "ok\n");
     assert_eq!(place.json("api GET openapi.json")["openapi"], "3.1.1");
     place.write("lun.json", "{ \"name\": \"a\", \"size\": \"1G\" }");

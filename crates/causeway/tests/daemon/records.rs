@@ -69,9 +69,15 @@ fn events_and_figures_survive_stops_and_kills() {
     let rest: Vec<&Value> = after[before.len()..]
         .iter()
         .map(|event| &event["code"])
+        // Of this machine's disk, if that has little room.
+        .filter(|code| *code != "pool_low")
         .collect();
     assert_eq!(rest, ["node_stopping", "node_started"]);
-    assert!(after.last().unwrap()["fields"]["unclean"].is_null());
+    let started = |events: &[Value]| {
+        let mut last = events.iter().rev();
+        last.find(|event| event["code"] == "node_started").unwrap()["fields"]["unclean"].clone()
+    };
+    assert!(started(after).is_null());
     // Figures of before the stop: of the last seconds, too.
     let history = place.json("history node sessions --from 10m");
     let known = history["lines"][0]["max"].as_array().unwrap().iter();
@@ -86,7 +92,7 @@ fn events_and_figures_survive_stops_and_kills() {
         after[..],
         "what was listed was in the file"
     );
-    assert_eq!(killed.last().unwrap()["fields"]["unclean"], true);
+    assert_eq!(started(killed), true);
     let history = place.json("history node sessions --from 10m");
     let known = history["lines"][0]["max"].as_array().unwrap().iter();
     assert!(known.clone().any(|most| *most == json!(1.0)), "{history}");
