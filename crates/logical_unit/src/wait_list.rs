@@ -32,6 +32,14 @@ impl WaitList {
 
     /// Something changed.
     pub(crate) fn wake_all(&self) {
+        // Nearly always nobody waits, and every command comes by here twice.
+        if !self.0.borrow().is_empty() {
+            self.wake_those_who_wait();
+        }
+    }
+
+    #[cold]
+    fn wake_those_who_wait(&self) {
         // Taken out first: a waker may run code that registers again.
         let waiting = std::mem::take(&mut *self.0.borrow_mut());
         for waker in waiting {

@@ -5,7 +5,7 @@ use super::hold::HoldGuard;
 use crate::admission::{HoldKind, TaskId};
 use crate::in_flight::Held;
 use crate::times::Stopwatch;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 /// Who aborted a task.
@@ -45,12 +45,18 @@ pub(crate) struct TaskControl {
     /// Its session has taken what is to be said about it, and its future has nothing to say any
     /// more.
     answered: Cell<bool>,
+    stopwatch: Stopwatch,
+    held: Held,
+    rare: OnceCell<Box<Rare>>,
+}
+
+/// What few tasks have. Those that have none of it, which are nearly all, carry one pointer for it.
+#[derive(Default)]
+struct Rare {
     /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
     children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
     quarantine: RefCell<Option<HoldGuard>>,
-    stopwatch: Stopwatch,
-    held: Held,
 }
 
 impl TaskControl {
@@ -63,11 +69,22 @@ impl TaskControl {
             aborted: Cell::new(None),
             released: Cell::new(false),
             answered: Cell::new(false),
-            children: RefCell::default(),
-            quarantine: RefCell::new(None),
             stopwatch,
             held: Held::default(),
+            rare: OnceCell::new(),
         })
+    }
+
+    fn rare(&self) -> &Rare {
+        self.rare.get_or_init(Box::default)
+    }
+
+    fn for_each_child(&self, mut act: impl FnMut(&Rc<CoreUnit>, &Rc<Self>)) {
+        if let Some(rare) = self.rare.get() {
+            for (unit, child) in rare.children.borrow().iter() {
+                act(unit, child);
+            }
+        }
     }
 
     pub(crate) fn stopwatch(&self) -> &Stopwatch {
@@ -87,7 +104,7 @@ impl TaskControl {
 
     /// Another task was made by this one.
     pub(crate) fn add_child(&self, unit: &Rc<CoreUnit>, child: &Rc<Self>) {
-        let mut children = self.children.borrow_mut();
+        let mut children = self.rare().children.borrow_mut();
         children.retain(|(_, child)| !child.has_ended());
         children.push((Rc::clone(unit), Rc::clone(child)));
     }
@@ -126,12 +143,15 @@ impl TaskControl {
     /// It has ended, or all that the backend has of it is a read: nothing of it can reach the
     /// medium.
     pub(crate) fn is_harmless(&self) -> bool {
-        let children = self.children.borrow();
         let own = matches!(
             self.stage.get(),
             Stage::Ended | Stage::InBackend { writes: false }
         );
-        own && children.iter().all(|(_, child)| child.is_harmless())
+        let harmless = |rare: &Rare| {
+            let children = rare.children.borrow();
+            children.iter().all(|(_, child)| child.is_harmless())
+        };
+        own && self.rare.get().map(Box::as_ref).is_none_or(harmless)
     }
 
     /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
@@ -147,10 +167,10 @@ impl TaskControl {
         if self.aborted.get().is_none() {
             self.aborted.set(Some(by));
         }
-        for (unit, child) in self.children.borrow().iter() {
+        self.for_each_child(|unit, child| {
             child.abort(unit, by);
             unit.changed().wake_all();
-        }
+        });
         if self.stage.get() == Stage::WaitingForData {
             self.end(unit);
         }
@@ -168,7 +188,9 @@ impl TaskControl {
     pub(crate) fn end(&self, unit: &CoreUnit) {
         if self.stage.replace(Stage::Ended) != Stage::Ended {
             unit.leave(self.task_id);
-            drop(self.quarantine.borrow_mut().take());
+            if let Some(rare) = self.rare.get() {
+                drop(rare.quarantine.borrow_mut().take());
+            }
             unit.changed().wake_all();
         }
     }
@@ -179,9 +201,7 @@ impl TaskControl {
         unit: &Rc<CoreUnit>,
         found: &mut Vec<(Rc<CoreUnit>, Rc<Self>)>,
     ) {
-        for (unit, child) in self.children.borrow().iter() {
-            child.writes_in_backend(unit, found);
-        }
+        self.for_each_child(|unit, child| child.writes_in_backend(unit, found));
         if self.stage.get() == (Stage::InBackend { writes: true }) {
             found.push((Rc::clone(unit), Rc::clone(self)));
         }
@@ -197,16 +217,14 @@ impl TaskControl {
             .quarantine_hold(HoldKind::Range(range), self.task_id)
             .await;
         if !self.has_ended() {
-            *self.quarantine.borrow_mut() = Some(guard);
+            *self.rare().quarantine.borrow_mut() = Some(guard);
         }
     }
 
     /// The backend does not return in time: what waits for everything in flight no longer waits for
     /// this.
     pub(crate) fn quarantine(&self, unit: &CoreUnit) {
-        for (unit, child) in self.children.borrow().iter() {
-            child.quarantine(unit);
-        }
+        self.for_each_child(|unit, child| child.quarantine(unit));
         let Stage::InBackend { writes } = self.stage.get() else {
             return;
         };
