@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build deb image docs bench lab linux instructions fuzz sim soak tools clean
+.PHONY: help run test check build deb image docs bench lab linux instructions attacks fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -65,6 +65,10 @@ linux: ## as root: every scene with a real Linux host in a virtual machine (KERN
 instructions: ## what the hot paths cost in instructions, against bounds: does not depend on the machine's load
 	@scripts/install build test
 	@scripts/instructions
+
+attacks: ## takes away each defence of the API in turn: its test has to fail then (15 minutes; ATTACKS=begin of a name)
+	@scripts/install build
+	@scripts/attacks $(ATTACKS)
 
 fuzz: ## fuzz every parser for SECONDS (default 60) each
 	@scripts/fuzz $(or $(SECONDS_EACH),60)
