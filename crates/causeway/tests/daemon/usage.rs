@@ -167,6 +167,54 @@ fn completed(place: &Place, words: &[&str]) -> Vec<String> {
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
 
+/// What another shell offers behind `words`. zsh shows it by `_describe`, which prints it here.
+fn completed_by(shell: &str, place: &Place, words: &[&str]) -> Vec<String> {
+    let program = Path::new(CAUSEWAY).parent().unwrap();
+    let script = match shell {
+        "zsh" => format!(
+            "compdef() {{ }}; _describe() {{ print -rl -- \"${{(P@)@[-1]}}\" }}; \
+             source <(causeway completions zsh); \
+             words=(causeway {}); CURRENT=$#words; _clap_dynamic_completer_causeway",
+            words.join(" ")
+        ),
+        _ => format!(
+            "causeway completions fish | source; complete --do-complete 'causeway {}'",
+            words.join(" ")
+        ),
+    };
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let output = Command::new(shell)
+        .args(if shell == "zsh" {
+            &["-f", "-c"][..]
+        } else {
+            &["--no-config", "-c"]
+        })
+        .arg(&script)
+        .env("PATH", path)
+        .env("CAUSEWAY_API", place.api())
+        .output()
+        .unwrap_or_else(|error| panic!("{shell}: {error}: scripts/install test"));
+    let text = text_of(&output, 0, &script);
+    let names = text.lines().map(|line| line.split([':', '\t']).next());
+    names.map(|name| name.unwrap().to_owned()).collect()
+}
+
+#[test]
+fn completions_of_zsh_and_fish_know_the_names_of_objects() {
+    let place = Place::new("completions-others");
+    let daemon = place.start();
+    for name in ["vm01", "vm02", "other"] {
+        place.run(0, &format!("lun create {name} --size 8M"));
+    }
+    for shell in ["zsh", "fish"] {
+        let of = |words: &[&str]| completed_by(shell, &place, words);
+        assert_eq!(of(&["lun", "show", "vm"]), ["vm01", "vm02"], "{shell}");
+        assert_eq!(of(&["share", "sh"]), ["show"], "{shell}");
+    }
+    daemon.stop();
+    assert_eq!(completed_by("fish", &place, &["share", "sh"]), ["show"]);
+}
+
 #[test]
 fn completions_know_the_names_of_objects_and_do_without_a_daemon() {
     let place = Place::new("completions");
