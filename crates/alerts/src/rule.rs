@@ -366,7 +366,7 @@ pub(crate) const RECORDS_DAMAGED: Rule = Rule {
     id: "records_damaged",
     title: "What the node keeps of itself is damaged",
     severity: Severity::Warning,
-    condition: "a file of the state directory is damaged, or was set aside since the daemon started",
+    condition: "a file of the state directory is damaged, cannot be written, or was set aside since the daemon started",
     over: "it is whole again; at the latest when the daemon starts anew",
     bounds: &[],
     hold_seconds: 0,

@@ -219,8 +219,8 @@ async fn open(
         tracing::info!(fingerprint, "the API's certificate");
     }
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
-    let alerting = Alerting::open(files.clone(), config, certificate.clone()).await?;
-    let alerting = Arc::new(alerting);
+    let alerting = Alerting::open(files.clone(), config, certificate.clone(), records.clone());
+    let alerting = Arc::new(alerting.await?);
     let gate = Arc::new(Gate {
         store: Store::open(files).await?,
         certificate: certificate.clone(),

@@ -136,6 +136,10 @@ catalogue! {
         "the pool; `available_bytes`, `size_bytes`";
     RecordsDamaged = "records_damaged", Warning, "A file of what is recorded was damaged and set aside",
         "the node; `file` and `reason`";
+    AlertFired = "alert_fired", Warning, "An alert fires, or is worse",
+        "what it is of; `alert`, `rule` and `severity`";
+    AlertResolved = "alert_resolved", Info, "An alert is over",
+        "what it was of; `alert`, `rule` and `severity`";
 }
 
 impl Code {

@@ -4,12 +4,18 @@ use alerts::{
     Done, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity, TargetSeen,
 };
 use controller::Sample;
+use manifest::disks::{DiskAlert, DiskSeverity};
 use manifest::facts::{LunFacts, LunState, PortalFacts, SessionFacts};
 use manifest::problem::Problem;
 use std::collections::BTreeMap;
 
 /// The facts; what is known beside is not in them.
-pub(super) fn facts(sample: Sample, portals: &[PortalFacts], damage: Option<&Problem>) -> Facts {
+pub(super) fn facts(
+    sample: Sample,
+    portals: &[PortalFacts],
+    disks: Vec<DiskAlert>,
+    damage: Option<&Problem>,
+) -> Facts {
     let records = damage.map(|problem| Finding {
         object: Object::new("file", "objects"),
         severity: Severity::Critical,
@@ -47,6 +53,7 @@ pub(super) fn facts(sample: Sample, portals: &[PortalFacts], damage: Option<&Pro
         targets: targets.collect(),
         luns: luns.collect(),
         portals: portals.iter().map(of_portal).collect(),
+        disks: disks.into_iter().map(of_disk).collect(),
         records: records.into_iter().collect(),
         pools: sample.pools,
         ..Facts::default()
@@ -95,6 +102,23 @@ fn of_lun(name: &str, key: String, facts: &LunFacts) -> LunSeen {
     }
 }
 
+fn of_disk(alert: DiskAlert) -> Finding {
+    let (kind, name) = alert
+        .object
+        .split_once(' ')
+        .unwrap_or(("disk", &alert.object));
+    Finding {
+        object: Object::new(kind, name),
+        severity: match alert.severity {
+            DiskSeverity::Info => Severity::Info,
+            DiskSeverity::Warning => Severity::Warning,
+            DiskSeverity::Critical => Severity::Critical,
+        },
+        cause: format!("{}: {}", alert.called, alert.cause),
+        next_step: alert.next_step,
+    }
+}
+
 fn of_portal(portal: &PortalFacts) -> PortalSeen {
     PortalSeen {
         address: portal.address.clone(),
@@ -107,6 +131,20 @@ fn of_portal(portal: &PortalFacts) -> PortalSeen {
 mod test {
     use super::*;
     use controller::test_support::session;
+
+    #[test]
+    fn what_is_found_of_a_disk_is_of_that_disk_and_as_bad_as_that() {
+        let finding = of_disk(DiskAlert {
+            severity: DiskSeverity::Critical,
+            object: "bay 3".to_owned(),
+            called: "bay 3 of enclosure 0".to_owned(),
+            cause: "it holds no disk".to_owned(),
+            next_step: "see to it".to_owned(),
+        });
+        assert_eq!(finding.object, Object::new("bay", "3"));
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(finding.cause, "bay 3 of enclosure 0: it holds no disk");
+    }
 
     #[test]
     fn a_session_with_a_target_is_a_path_without_the_initiators_port() {

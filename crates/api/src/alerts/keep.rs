@@ -2,6 +2,7 @@
 
 use super::secrets;
 use crate::outside::now;
+use crate::records::Records;
 use crate::state_files::StateFiles;
 use crate::tls::Certificate;
 use alerts::{
@@ -37,8 +38,6 @@ pub(super) struct Inner {
     pub(super) board: Board,
     pub(super) watch: Watch,
     pub(super) receivers: BTreeMap<String, Kept>,
-    /// What is wrong with disks, by whoever knows them.
-    pub(super) disks: Vec<Finding>,
     /// What was wrong with files at the start, or since.
     pub(super) records: Vec<Finding>,
     /// The board, or what was sent, is not as it is stored.
@@ -57,6 +56,7 @@ pub(crate) struct Alerting {
     pub(super) commands: Vec<AlertCommand>,
     pub(super) scrub_every_days: Option<u32>,
     certificate: Option<Arc<Certificate>>,
+    pub(super) records: Records,
     /// Held by whoever writes files.
     pub(super) writing: tokio::sync::Mutex<()>,
     /// Files that a newer version wrote, by name.
@@ -130,6 +130,7 @@ impl Alerting {
         files: StateFiles,
         config: &Config,
         certificate: Option<Arc<Certificate>>,
+        records: Records,
     ) -> Result<Self, Problem> {
         let document = load(&files, FILE, Document::read).await?;
         let learned = load(&files, LEARNED_FILE, Learned::read).await?;
@@ -140,13 +141,12 @@ impl Alerting {
             (RECEIVERS_FILE, receivers.is_foreign),
         ];
         let foreign = all_foreign.iter().filter(|(_, is)| *is);
-        let records = [document.finding, learned.finding, receivers.finding];
+        let found = [document.finding, learned.finding, receivers.finding];
         let mut inner = Inner {
             board: Board::new(&document.value, now().wall),
             watch: Watch::new(learned.value),
             receivers: BTreeMap::new(),
-            disks: Vec::new(),
-            records: records.into_iter().flatten().collect(),
+            records: found.into_iter().flatten().collect(),
             is_dirty: false,
             stored: now().steady,
             learned: now().steady,
@@ -165,21 +165,13 @@ impl Alerting {
             foreign: foreign.map(|(name, _)| *name).collect(),
             files,
             certificate,
+            records,
         })
     }
 
     /// All of it, for a moment.
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is wrong with disks now, by whoever watches them; all of it each time.
-    #[expect(
-        dead_code,
-        reason = "nobody watches disks yet: the health of devices calls it"
-    )]
-    pub(crate) fn set_disks(&self, findings: Vec<Finding>) {
-        self.lock().disks = findings;
     }
 
     /// A file of what the node keeps of itself was found to be damaged.
@@ -193,6 +185,20 @@ impl Alerting {
         let mut inner = self.lock();
         inner.records.retain(|known| known.object != finding.object);
         inner.records.push(finding);
+    }
+
+    /// What is wrong with files of what the node records of itself.
+    pub(super) fn of_records(&self) -> Vec<Finding> {
+        let problems = self.records.problems().into_iter();
+        let finding = |(file, cause): (String, String)| Finding {
+            object: Object::new("file", &file),
+            severity: Severity::Warning,
+            cause,
+            next_step:
+                "check the disk of state_dir, and that it has room; LUNs are served all the same"
+                    .to_owned(),
+        };
+        problems.map(finding).collect()
     }
 
     /// How many alerts there are, for `status`.

@@ -4,6 +4,7 @@ use super::facts::facts;
 use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
 use alerts::{Change, Failure, Message};
 use controller::Handle;
+use events::{Code as EventCode, Happened, Object};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -33,7 +34,8 @@ impl Alerting {
         let ask = handle.call(|controller| {
             Box::pin(async move {
                 let (sample, portals) = (controller.sample().await, controller.portals().await);
-                facts(sample, &portals, controller.damage())
+                let disks = controller.disk_findings();
+                facts(sample, &portals, disks, controller.damage())
             })
         });
         // A node that does not answer is the watchdog's matter.
@@ -43,7 +45,7 @@ impl Alerting {
         let at = moment();
         let mut inner = self.lock();
         facts.records.extend(inner.records.iter().cloned());
-        facts.disks.clone_from(&inner.disks);
+        facts.records.extend(self.of_records());
         facts.certificates = self.endings();
         facts.scrub_every_days = self.scrub_every_days;
         let settings = inner.board.settings().clone();
@@ -51,7 +53,7 @@ impl Alerting {
         let changes = inner.board.take(at, readings);
         inner.is_dirty |= !changes.is_empty();
         for change in &changes {
-            report(*change, &inner.board);
+            self.report(*change, &inner.board);
         }
     }
 
@@ -136,23 +138,30 @@ impl Alerting {
             }
         }
     }
-}
 
-/// An alert that fires or is over is an event: whoever keeps events gets it here.
-fn report(change: Change, board: &alerts::Board) {
-    let (id, how) = match change {
-        Change::Fired(id) => (id, "fires"),
-        Change::Raised(id) => (id, "is worse"),
-        Change::Resolved(id) => (id, "is over"),
-    };
-    let Some(alert) = board.alert(id) else { return };
-    let (rule, severity) = (alert.rule.as_str(), alert.severity.name());
-    match change {
-        Change::Fired(_) | Change::Raised(_) => {
-            tracing::warn!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
+    /// An alert that fires or is over is an event.
+    fn report(&self, change: Change, board: &alerts::Board) {
+        let (id, code, how) = match change {
+            Change::Fired(id) => (id, EventCode::AlertFired, "fires"),
+            Change::Raised(id) => (id, EventCode::AlertFired, "is worse"),
+            Change::Resolved(id) => (id, EventCode::AlertResolved, "is over"),
+        };
+        let Some(alert) = board.alert(id) else { return };
+        let (rule, severity) = (alert.rule.as_str(), alert.severity.name());
+        match change {
+            Change::Resolved(_) => {
+                tracing::info!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
+            }
+            Change::Fired(_) | Change::Raised(_) => {
+                tracing::warn!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
+            }
         }
-        Change::Resolved(_) => {
-            tracing::info!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
-        }
+        let object = Object::new(&alert.object.kind, &alert.object.name);
+        let message = format!("alert {id} ({severity}) {how}: {}", alert.cause);
+        let happened = Happened::new(code, object, message)
+            .with("alert", id)
+            .with("rule", rule)
+            .with("severity", severity);
+        self.records.events().emit(happened);
     }
 }

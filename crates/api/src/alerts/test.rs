@@ -20,8 +20,15 @@ fn times() -> Times {
     }
 }
 
+/// A daemon; its machine has a disk that would be an alert.
 fn start(name: &str) -> Daemon {
-    Daemon::start_with(name, |_| {}, times())
+    let daemon = Daemon::start_with(name, |_| {}, times());
+    let rule = "/api/v1/alerts/rules/device_health";
+    let off = json!({ "enabled": false });
+    assert_eq!(daemon.send("PUT", rule, &off).0, 200);
+    let of_disks = "/api/v1/alerts?filter=rule:device_health";
+    until(&daemon, of_disks, |all| *all == json!([]));
+    daemon
 }
 
 /// Where a daemon of this name keeps its state.
@@ -166,6 +173,12 @@ fn an_alert_fires_is_sent_acknowledged_and_resolved_by_itself() {
     let steps = over[0]["steps"].as_array().unwrap().iter();
     let steps: Vec<&str> = steps.map(|step| step["what"].as_str().unwrap()).collect();
     assert_eq!(steps, ["fired", "acknowledged", "resolved"]);
+    let events = daemon.send("GET", "/api/v1/events/log", &json!(null)).1;
+    let events = events.as_array().unwrap().iter();
+    let of_alerts = events.filter(|it| it["fields"]["alert"] == alert["id"]);
+    let mut codes: Vec<&str> = of_alerts.map(|it| it["code"].as_str().unwrap()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, ["alert_fired", "alert_resolved"]);
     let shown = daemon
         .send("GET", "/api/v1/alerts/receivers/ops", &json!(null))
         .1;
@@ -306,6 +319,20 @@ fn a_file_that_cannot_be_read_is_kept_and_says_so_by_an_alert() {
     );
     let kept = std::fs::read_to_string(state_dir(name).join("alert-receivers.json")).unwrap();
     assert_eq!(kept, newer);
+}
+
+#[test]
+fn what_is_known_of_disks_is_an_alert_of_the_disk() {
+    let daemon = Daemon::start_with("alerts-disks", |_| {}, times());
+    let all = until(&daemon, "/api/v1/alerts", |all| all[0].is_object());
+    let report = daemon.send("GET", "/api/v1/disks", &json!(null)).1;
+    assert_eq!(all[0]["rule"], "device_health");
+    assert!(
+        report
+            .to_string()
+            .contains(all[0]["object"].as_str().unwrap()),
+        "{all}"
+    );
 }
 
 #[test]

@@ -178,6 +178,28 @@ impl Records {
         failing.collect()
     }
 
+    /// What is wrong with these files: of each its name, and what in a sentence.
+    pub(crate) fn problems(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for (file, health) in self.files() {
+            let path = self.0.dir.join(file);
+            all.extend(health.failing.map(|why| {
+                let cause = format!("{} cannot be written: {why}", path.display());
+                (file.to_owned(), cause)
+            }));
+            all.extend(health.set_aside.iter().map(|(aside, why)| {
+                let name = aside.file_name().unwrap_or_default();
+                let cause = format!(
+                    "{} was damaged ({why}); it is kept as {}, and a new one is begun",
+                    path.display(),
+                    aside.display()
+                );
+                (name.to_string_lossy().into_owned(), cause)
+            }));
+        }
+        all
+    }
+
     /// Files that were set aside since this was asked last are events.
     pub(crate) fn report_set_aside(&self) {
         let reported = &self.0.reported;
