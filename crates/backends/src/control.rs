@@ -1,9 +1,11 @@
 //! The control side: making, opening, resizing, measuring and removing what volumes live in.
 
+use crate::Progress;
 use crate::disk::{DiskVolume, FileSpec, Provisioning, how, open_error, shape_of};
 use env::file::length;
 use env::{CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +14,9 @@ use volume::{Epoch, Fences, OpenError, OpenErrorKind, Volume};
 
 /// Bytes of zeroes in one write, where space cannot be taken otherwise.
 const ZERO_CHUNK_BYTES: u64 = 1 << 20;
+
+/// Space that is taken at once: whoever watches sees it go on, and can stop it.
+const SPACE_CHUNK_BYTES: u64 = 1 << 30;
 
 /// The smallest sector that there is.
 const SECTOR_BYTES_MIN: u32 = 512;
@@ -35,6 +40,20 @@ pub async fn create_file(
     size: ByteCount,
     provisioning: Provisioning,
 ) -> io::Result<()> {
+    create_file_watched(core, path, size, provisioning, &Progress::default()).await
+}
+
+/// The same, for whoever watches how far it is.
+///
+/// # Errors
+/// As [`create_file`]; and `Interrupted` where it was stopped.
+pub async fn create_file_watched(
+    core: &CoreHandle,
+    path: &Path,
+    size: ByteCount,
+    provisioning: Provisioning,
+    progress: &Progress,
+) -> io::Result<()> {
     let made = OpenHow {
         create: Create::New,
         ..how(false)
@@ -43,7 +62,7 @@ pub async fn create_file(
     let filled = async {
         file.submit(FileOp::SetLen { len: size.0 }).await?;
         if provisioning == Provisioning::Thick {
-            take_space(&file, 0, size.0).await?;
+            take_space(&file, 0..size.0, progress).await?;
         }
         file.submit(FileOp::Sync).await?;
         core.files().sync_dir(directory_of(path)).await
@@ -191,6 +210,19 @@ impl DiskVolume {
     /// `StorageFull` (nothing has changed then for a thick file), `InvalidInput` where `size` is
     /// smaller than now, and whatever else the file system says.
     pub async fn grow(&self, core: &CoreHandle, size: ByteCount) -> io::Result<Epoch> {
+        self.grow_watched(core, size, &Progress::default()).await
+    }
+
+    /// The same, for whoever watches how far it is.
+    ///
+    /// # Errors
+    /// As [`DiskVolume::grow`]; and `Interrupted` where it was stopped: nothing has changed then.
+    pub async fn grow_watched(
+        &self,
+        core: &CoreHandle,
+        size: ByteCount,
+        progress: &Progress,
+    ) -> io::Result<Epoch> {
         let now = self.shape().byte_count();
         if size < now {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -198,7 +230,13 @@ impl DiskVolume {
         let file = self.control_file(core).await?;
         if file.facts().kind == FileKind::Regular {
             if self.provisioning == Provisioning::Thick {
-                take_space(&file, now.0, size.0 - now.0).await?;
+                let taken = take_space(&file, now.0..size.0, progress).await;
+                if taken.is_err() {
+                    // What was taken behind the end is given back; the first error is the one to
+                    // report.
+                    drop(file.submit(FileOp::SetLen { len: now.0 }).await);
+                }
+                taken?;
             }
             file.submit(FileOp::SetLen { len: size.0 }).await?;
             self.sync(core, &file).await?;
@@ -250,21 +288,49 @@ impl DiskVolume {
 }
 
 /// Takes space for a range without changing what is read.
-async fn take_space(file: &Rc<dyn File>, offset: u64, len: u64) -> io::Result<()> {
-    match file.submit(FileOp::Allocate { offset, len }).await {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
-        other => return other.map(|_| ()),
+async fn take_space(file: &Rc<dyn File>, range: Range<u64>, progress: &Progress) -> io::Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        go_on(progress)?;
+        let len = SPACE_CHUNK_BYTES.min(range.end - at);
+        match file.submit(FileOp::Allocate { offset: at, len }).await {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                return write_zeroes(file, at..range.end, progress).await;
+            }
+            other => other.map(|_| ())?,
+        }
+        progress.add(len);
+        at += len;
     }
-    let mut at = offset;
-    while at < offset + len {
-        let bytes = ZERO_CHUNK_BYTES.min(offset + len - at);
+    Ok(())
+}
+
+/// Takes space where that cannot be asked for.
+async fn write_zeroes(
+    file: &Rc<dyn File>,
+    range: Range<u64>,
+    progress: &Progress,
+) -> io::Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        go_on(progress)?;
+        let bytes = ZERO_CHUNK_BYTES.min(range.end - at);
         let op = FileOp::Write {
             offset: at,
             data: Buf::zeroes(usize::try_from(bytes).expect("at most 1 MiB")),
             durable: Durable::No,
         };
         file.submit(op).await?;
+        progress.add(bytes);
         at += bytes;
+    }
+    Ok(())
+}
+
+/// Nobody has stopped it.
+fn go_on(progress: &Progress) -> io::Result<()> {
+    if progress.is_stopped() {
+        return Err(io::Error::new(io::ErrorKind::Interrupted, "it was stopped"));
     }
     Ok(())
 }

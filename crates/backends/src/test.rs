@@ -569,3 +569,48 @@ fn one_operation_on_memory_is_bounded_however_large_the_volume_is() {
         })
     });
 }
+
+#[test]
+fn work_that_is_stopped_says_how_far_it_was_and_leaves_nothing() {
+    simulate(|core, disk| {
+        Box::pin(async move {
+            core.files().create_dir(Path::new("/pool")).await.unwrap();
+            disk.set_capacity(1 << 40);
+            let path = Path::new(PATH);
+            let size = ByteCount(8 << 30);
+            let whole = Rc::new(Progress::of(size.0));
+            let watched = Rc::clone(&whole);
+            let other = Rc::clone(&core);
+            core.spawn(Box::pin(async move {
+                while watched.now().0 == 0 {
+                    let soon = other.now().after(Duration::from_micros(1));
+                    other.sleep_until(soon).await;
+                }
+                watched.stop();
+            }));
+            let thick = Provisioning::Thick;
+            let stopped = create_file_watched(&core, path, size, thick, &whole).await;
+            assert_eq!(stopped.unwrap_err().kind(), std::io::ErrorKind::Interrupted);
+            let (done, total) = whole.now();
+            assert!(done > 0 && done < total, "{done} of {total}");
+            assert_eq!(core.files().list(Path::new("/pool")).await.unwrap(), []);
+            let volume = file(&core, thick, Fences::new(1)).await;
+            let (before, shape) = (disk.used_bytes(), volume.shape());
+            let progress = Progress::of(size.0);
+            progress.stop();
+            let stopped = volume.grow_watched(&core, size, &progress).await;
+            assert_eq!(stopped.unwrap_err().kind(), std::io::ErrorKind::Interrupted);
+            // A disk that becomes full half-way: nothing of it stays.
+            disk.set_capacity(before + (2 << 30));
+            let full = volume.grow(&core, size).await;
+            assert_eq!(full.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+            assert_eq!(disk.used_bytes(), before);
+            assert_eq!(volume.shape().block_count, shape.block_count);
+            disk.set_capacity(1 << 40);
+            let progress = Progress::of(size.0 - (1 << 20));
+            volume.grow_watched(&core, size, &progress).await.unwrap();
+            let (done, total) = progress.now();
+            assert_eq!(done, total);
+        })
+    });
+}

@@ -119,9 +119,10 @@ impl Content {
         }
     }
 
-    /// Sets the length; what is cut off is gone, what is added reads as zeroes.
+    /// Sets the length; what is cut off is gone, what is added reads as zeroes. Space that was
+    /// taken behind the end goes as well, also where the length stays: so do ext4, XFS and btrfs.
     pub(super) fn set_len(&mut self, len: u64) {
-        if len < self.len {
+        if len <= self.len {
             let page_end = len.div_ceil(PAGE).saturating_mul(PAGE);
             self.zero(len..page_end, true);
             drop(self.pages.split_off(&len.div_ceil(PAGE)));
