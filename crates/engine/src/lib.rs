@@ -73,6 +73,24 @@ pub trait Engine {
     /// The LUN is offline, or was never scrubbed.
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>>;
 
+    /// The scrub of each LUN in service that has one, by NAA identifier: it runs, or was the last.
+    fn scrubs(&self) -> BTreeMap<String, ScrubFacts> {
+        BTreeMap::new()
+    }
+
+    /// Storage that is being made for a LUN, by its NAA identifier: bytes that are done, and bytes
+    /// that there are to do.
+    fn progress(&self, naa: &str) -> Option<(u64, u64)> {
+        let _ = naa;
+        None
+    }
+
+    /// Has that stop, so that its change fails and is undone; `false` where nothing is made.
+    fn stop_work(&self, naa: &str) -> bool {
+        let _ = naa;
+        false
+    }
+
     /// The sessions that are logged in.
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>>;
 

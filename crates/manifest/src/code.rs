@@ -281,6 +281,9 @@ catalogue! {
     AlertNotDelivered = 5034, 502, Failed, "A message to a receiver of alerts did not arrive",
         "The receiver cannot be reached, does not take the message, or its program failed. Alerts themselves are sent again until they arrive.",
         "The message says what happened: check address, certificate and password of the receiver, or the program's own output, then `causeway alert receiver test NAME`.";
+    JobCancelled = 5035, 409, Failed, "The work was cancelled",
+        "Somebody cancelled the job of this change before it came to its end. What was made of it was undone.",
+        "Ask for the change again where it is wanted after all; `causeway job show` says who cancelled it.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

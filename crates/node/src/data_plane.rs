@@ -20,7 +20,7 @@ use crate::lun::failed::of_pool;
 use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{self, Unit};
-use crate::lun::{changing, export, facts, layers, pulse, reopening, resizing, stalls};
+use crate::lun::{changing, export, facts, layers, pulse, reopening, resizing, stalls, works};
 use crate::pool::facts as pool_facts;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -101,6 +101,7 @@ impl Node {
             finishing: Cell::default(),
             changing: changing::Changing::default(),
             resizing: sizes::Resizing::default(),
+            works: works::Works::default(),
             asks: questions::Asks::default(),
             shrunk: RefCell::default(),
             returned: Rc::default(),
@@ -160,7 +161,10 @@ impl Inner {
     /// Makes what a new LUN needs.
     pub(crate) async fn make(&self, lun: &Lun) -> Result<(), Problem> {
         let pools = self.pools();
-        unit::create(&self.core, (&self.config, &pools), lun).await
+        let work = self.works.begin(lun, lun.size.bytes());
+        let ground = (&self.config, &*pools);
+        let made = unit::create(&self.core, ground, lun, work.progress()).await;
+        made.map_err(|problem| work.failed(problem))
     }
 
     /// What a pool holds becomes this LUN.
@@ -337,8 +341,10 @@ impl Inner {
                 let ground = (&self.config, &*pools);
                 let sidecar = layers::sidecars::grow(&self.core, ground, lun, &journal).await;
                 sidecar.map_err(|problem| of_lun(&problem, lun, "size"))?;
-                let grown = unit.grow(&self.core, lun.size).await;
-                grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
+                let more = lun.size.bytes().saturating_sub(unit.bytes());
+                let work = self.works.begin(lun, more);
+                let grown = unit.grow(&self.core, lun.size, work.progress()).await;
+                grown.map_err(|problem| of_lun(&work.failed(problem), lun, "size"))?;
             }
         }
         for (switched, lun) in &changes.switched_on {
@@ -581,6 +587,23 @@ impl Engine for Node {
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {
         let naa = naa.to_owned();
         shared(self, |node| async move { node.scrub(&naa, op).await })
+    }
+
+    fn scrubs(&self) -> BTreeMap<String, ScrubFacts> {
+        let units = self.0.units.borrow();
+        let known = units.keys().filter_map(|naa| {
+            let facts = self.0.scrubs.facts(naa)?;
+            Some((naa.clone(), facts))
+        });
+        known.collect()
+    }
+
+    fn progress(&self, naa: &str) -> Option<(u64, u64)> {
+        self.0.works.progress(naa)
+    }
+
+    fn stop_work(&self, naa: &str) -> bool {
+        self.0.works.stop(naa)
     }
 
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {

@@ -6,6 +6,7 @@ use crate::lun::changing;
 use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{Kept, Unit};
+use crate::lun::works;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
 use crate::pool::late;
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) finishing: Cell<Finishing>,
     pub(crate) changing: changing::Changing,
     pub(crate) resizing: sizes::Resizing,
+    pub(crate) works: works::Works,
     pub(crate) asks: questions::Asks,
     /// LUNs that were made smaller in this life, by NAA identifier.
     pub(crate) shrunk: RefCell<BTreeSet<String>>,

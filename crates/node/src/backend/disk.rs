@@ -3,7 +3,7 @@
 use super::door::{Backend, Leaf, Work, done};
 use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::block_size;
-use backends::DiskVolume;
+use backends::{DiskVolume, Progress};
 use env::{CoreHandle, in_time};
 use logical_unit::LogicalUnit;
 use manifest::code::Code;
@@ -78,13 +78,14 @@ impl Leaf for DiskLeaf {
         core: &'a CoreHandle,
         _: u64,
         bytes: u64,
+        progress: &'a Progress,
     ) -> Work<'a, Result<(), Problem>> {
         let (volume, wanted) = (&self.0, ByteCount(bytes));
         Box::pin(async move {
             if wanted <= volume.shape().byte_count() {
                 return Ok(());
             }
-            let grown = volume.grow(core, wanted).await;
+            let grown = volume.grow_watched(core, wanted, progress).await;
             grown.map_err(|error| failed(&error, volume.path(), "grow"))?;
             let has = volume.shape().byte_count();
             if has >= wanted {
@@ -136,7 +137,12 @@ pub(crate) fn lacked_space(parts: &[Arc<DiskVolume>]) -> Option<Vec<PathBuf>> {
 }
 
 impl Backend for Device {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             // Opened now, so that a mistake in the path is reported before anything is stored.
             let fences = LogicalUnit::fences_for();

@@ -2,6 +2,7 @@
 
 use crate::pool::late;
 use ::sidecar::{Sidecar, SidecarKind};
+use backends::Progress;
 use env::CoreHandle;
 use manifest::facts::PoolFacts;
 use manifest::objects::Lun;
@@ -36,6 +37,7 @@ pub(crate) trait Leaf {
         core: &'a CoreHandle,
         now: u64,
         bytes: u64,
+        progress: &'a Progress,
     ) -> Work<'a, Result<(), Problem>>;
 
     /// The volume shows so many blocks at least, for which room was made.
@@ -85,7 +87,12 @@ pub(crate) trait Leaf {
 /// A kind of backend: makes, opens and destroys what LUNs stand on.
 pub(crate) trait Backend {
     /// Makes what a new LUN needs before it can be opened.
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>>;
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        progress: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>>;
 
     /// Opens the blocks of a LUN.
     fn open<'a>(

@@ -2,7 +2,7 @@
 
 use super::door::{Backend, Leaf, Work, done};
 use crate::lun::geometry::{block_count, block_size, exponent};
-use backends::MemoryVolume;
+use backends::{MemoryVolume, Progress};
 use env::CoreHandle;
 use manifest::objects::Lun;
 use manifest::problem::Problem;
@@ -17,7 +17,12 @@ pub(crate) struct Memory;
 struct MemoryLeaf(Arc<MemoryVolume>);
 
 impl Backend for Memory {
-    fn create<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
+    fn create<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: &'a Lun,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 
@@ -43,7 +48,13 @@ impl Leaf for MemoryLeaf {
         Arc::<MemoryVolume>::clone(&self.0)
     }
 
-    fn grow<'a>(&'a self, _: &'a CoreHandle, _: u64, _: u64) -> Work<'a, Result<(), Problem>> {
+    fn grow<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: u64,
+        _: u64,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         done(Ok(()))
     }
 

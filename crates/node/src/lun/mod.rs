@@ -15,6 +15,7 @@ pub(crate) mod stalled;
 pub(crate) mod stalls;
 pub(crate) mod switching;
 pub(crate) mod unit;
+pub(crate) mod works;
 
 #[cfg(test)]
 mod reopening_test;

@@ -12,6 +12,7 @@ use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
 use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
 use crate::lun::sidecar;
+use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
 use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
@@ -507,10 +508,11 @@ pub(crate) async fn create(
     core: &CoreHandle,
     ground: Ground<'_>,
     lun: &Lun,
+    progress: &Progress,
 ) -> Result<(), Problem> {
     let backend = pools::of(ground.1, &lun.backing);
     let backend = backend.map_err(|error| backing_failed(&error))?;
-    backend.create(core, lun).await?;
+    backend.create(core, lun, progress).await?;
     sidecars::create(core, ground, lun).await
 }
 

@@ -18,7 +18,7 @@ use crate::pool::orphan_record::{NoRecord, is_naa, orphan_of};
 use crate::pool::questions;
 use crate::pool::space::{self, Probed};
 use ::sidecar::{Sidecar, SidecarKind};
-use backends::FileSpec;
+use backends::{FileSpec, Progress};
 use env::durable::{self, read_file, replace_file};
 use env::file::is_there;
 use env::{CoreHandle, Files};
@@ -277,10 +277,17 @@ impl Directory {
 }
 
 impl Backend for Directory {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        progress: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let (path, size) = (self.file_of(lun), ByteCount(lun.size.bytes()));
-            let made = backends::create_file(core, &path, size, provisioning(lun)).await;
+            let made =
+                backends::create_file_watched(core, &path, size, provisioning(lun), progress);
+            let made = made.await;
             made.map_err(|error| failed(&error, &path, "make"))
         })
     }

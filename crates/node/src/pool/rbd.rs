@@ -15,6 +15,7 @@ use ::rbd::{
     ClusterSpec, Fullness, Health, Image, ImagePool, ImageShape, PoolImage, PoolSpec, PoolStatus,
     Severity, Turn,
 };
+use backends::Progress;
 use env::CoreHandle;
 use manifest::code::Code;
 use manifest::config::{self, RbdPlace};
@@ -147,6 +148,7 @@ impl Leaf for RbdLeaf {
         core: &'a CoreHandle,
         _: u64,
         bytes: u64,
+        _: &'a Progress,
     ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let grown = self.0.grow_in_time(core, ByteCount(bytes), OPEN_TIME_MAX);
@@ -168,7 +170,12 @@ impl Leaf for RbdLeaf {
 }
 
 impl Backend for Rbd {
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             if !lun.thin {
                 let detail = format!("pool {} has thin images only", self.config.name);

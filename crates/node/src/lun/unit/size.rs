@@ -3,6 +3,7 @@
 use super::Unit;
 use crate::lun::failed::backing_failed;
 use crate::lun::geometry::blocks;
+use backends::Progress;
 use env::CoreHandle;
 use manifest::problem::Problem;
 use manifest::size::Size;
@@ -16,16 +17,26 @@ impl Unit {
         self.stack.leaf.as_ref()?.own_bytes()
     }
 
+    /// Bytes that hosts see now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.blocks.load(Ordering::Acquire) * self.block_bytes
+    }
+
     /// Makes room for a larger size. Hosts see nothing of it yet.
-    pub(crate) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
+    pub(crate) async fn grow(
+        &self,
+        core: &CoreHandle,
+        size: Size,
+        progress: &Progress,
+    ) -> Result<(), Problem> {
         let blocks = BlockCount(size.bytes() / self.block_bytes);
         let reaches = self.stack.layers.reaches(blocks);
         reaches.map_err(|error| backing_failed(&error))?;
         let Some(leaf) = &self.stack.leaf else {
             return Ok(());
         };
-        let now = self.parts.blocks.load(Ordering::Acquire) * self.block_bytes;
-        leaf.grow(core, now, size.bytes()).await
+        let now = self.bytes();
+        leaf.grow(core, now, size.bytes(), progress).await
     }
 
     /// Brings the new size into force on every core, and cuts off what is too much; of storage that

@@ -13,6 +13,7 @@ use crate::pool::orphan_record::{NoRecord, orphan_of};
 use crate::pool::space::state_of;
 use ::members::{LunId, SidecarKind};
 use ::sidecar::{self, Sidecar};
+use backends::Progress;
 use env::CoreHandle;
 use env::file::{OpenHow, is_there};
 use logical_unit::LogicalUnit;
@@ -178,7 +179,12 @@ impl Members {
 
 impl Backend for Members {
     /// Gives it its part of the pool, which reads as zeroes.
-    fn create<'a>(&'a self, core: &'a CoreHandle, lun: &'a Lun) -> Work<'a, Result<(), Problem>> {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        progress: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             let size = lun.size.bytes();
             let made = async {
@@ -186,7 +192,7 @@ impl Backend for Members {
                 let how = (block_size(lun), provisioning(lun));
                 let fences = LogicalUnit::fences_for();
                 let leaf = MemberLeaf::open(core, &self.pool, lun_id(lun), how, fences).await?;
-                leaf.make_room(core, 0, size).await
+                leaf.make_room(core, 0..size, progress).await
             };
             made.await.map_err(|error| of_pool(&error))
         })

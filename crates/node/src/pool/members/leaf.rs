@@ -4,7 +4,7 @@ use super::{MemberPool, Placed};
 use crate::backend::disk::lacked_space;
 use crate::backend::door::{Leaf, Work};
 use crate::lun::failed::of_pool;
-use backends::{DiskVolume, FileSpec, Provisioning};
+use backends::{DiskVolume, FileSpec, Progress, Provisioning};
 use env::{CoreHandle, FileKind};
 use layers::Stripe;
 use layers::stripe::{Column, Map, Row};
@@ -120,14 +120,15 @@ impl MemberLeaf {
     pub(crate) async fn make_room(
         &self,
         core: &CoreHandle,
-        from: u64,
-        bytes: u64,
+        bytes: Range<u64>,
+        progress: &Progress,
     ) -> Result<(), OpenError> {
-        self.pool.resize(core, self.lun, bytes).await?;
+        self.pool.resize(core, self.lun, bytes.end).await?;
         self.adopt_map()?;
         let block = u64::from(self.block_size.bytes());
-        let range = from / block..bytes / block;
-        self.make_zeroes(core, range, Zeroing::MayUnmap).await
+        let range = bytes.start / block..bytes.end / block;
+        let how = (Zeroing::MayUnmap, progress);
+        self.make_zeroes(core, range, how).await
     }
 
     /// It as a volume.
@@ -141,7 +142,9 @@ impl MemberLeaf {
     /// They could not be written.
     pub(crate) async fn zero(&self, core: &CoreHandle) -> Result<(), OpenError> {
         let range = 0..self.whole().shape().block_count.0;
-        self.make_zeroes(core, range, Zeroing::KeepAllocated).await
+        let progress = Progress::default();
+        let how = (Zeroing::KeepAllocated, &progress);
+        self.make_zeroes(core, range, how).await
     }
 
     fn adopt_map(&self) -> Result<(), OpenError> {
@@ -159,7 +162,7 @@ impl MemberLeaf {
         &self,
         core: &CoreHandle,
         range: Range<u64>,
-        zeroing: Zeroing,
+        (zeroing, progress): (Zeroing, &Progress),
     ) -> Result<(), OpenError> {
         let Range {
             start: from,
@@ -176,6 +179,9 @@ impl MemberLeaf {
         let most = shape.limits.write_zeroes_blocks_max.0.max(1);
         let mut at = from;
         while at < to {
+            if progress.is_stopped() {
+                return Err(failed(IoError::Aborted));
+            }
             let blocks = most.min(to - at);
             let range = LbaRange::new(Lba(at), BlockCount(blocks)).expect("inside the volume");
             let op = Op::WriteZeroes {
@@ -185,6 +191,7 @@ impl MemberLeaf {
             };
             let done = lane.submit(Io::new(op, Origin::default())).await;
             done.map_err(failed)?;
+            progress.add(blocks * u64::from(self.block_size.bytes()));
             at += blocks;
         }
         let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
@@ -202,12 +209,13 @@ impl Leaf for MemberLeaf {
         core: &'a CoreHandle,
         now: u64,
         bytes: u64,
+        progress: &'a Progress,
     ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
             if bytes <= now {
                 return Ok(());
             }
-            let grown = self.make_room(core, now, bytes).await;
+            let grown = self.make_room(core, now..bytes, progress).await;
             grown.map_err(|error| of_pool(&error))
         })
     }
