@@ -156,6 +156,9 @@ catalogue! {
     WouldLoseWrites = 3011, 409, Refused, "Refused: acknowledged writes would be lost",
         "A journal may hold writes that were acknowledged and are nowhere else. Giving it up loses them, and file systems of hosts may be damaged.",
         "Bring the journal's file or device back, if that can be done in any way. Else repeat with --confirm and the pool's name.";
+    JobOver = 3012, 409, Refused, "The job cannot be cancelled any more",
+        "It has ended, or all that takes long of it is done and it ends at once.",
+        "See what became of it: `causeway job show`; `causeway job wait` waits for its end.";
 
     StateDamaged = 4001, 503, Failed, "The stored objects cannot be loaded",
         "The newest generation in the state directory is unreadable. Causeway exports nothing and saves nothing until this is resolved, because guessing would expose or lose LUNs.",

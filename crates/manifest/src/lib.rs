@@ -21,6 +21,7 @@ pub mod fuzz;
 pub mod golden;
 #[cfg(test)]
 mod interface;
+pub mod job;
 pub mod journal;
 pub mod latency;
 pub mod name;
