@@ -161,6 +161,15 @@ impl Job {
         self.note(at, "interrupted: the daemon ended");
     }
 
+    /// It runs again, from where it was.
+    pub(crate) fn go_on(&mut self, at: WallClock, by: Option<&str>) {
+        self.state = JobState::Running;
+        self.ended = None;
+        self.reason = None;
+        let by = by.map_or_else(String::new, |by| format!(", by {by}"));
+        self.note(at, &format!("goes on where it was{by}"));
+    }
+
     /// It has not ended.
     #[must_use]
     pub fn runs(&self) -> bool {

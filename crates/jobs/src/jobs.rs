@@ -3,6 +3,7 @@
 use crate::change::{Change, Changes};
 use crate::document::Document;
 use crate::job::{Ending, Job, NewJob};
+use crate::memory::Seen;
 use manifest::code::Code;
 use manifest::job::JobView;
 use manifest::problem::Problem;
@@ -19,6 +20,7 @@ pub struct Jobs {
     next_id: u64,
     pub(crate) all: BTreeMap<u64, Job>,
     pub(crate) changes: Changes,
+    pub(crate) seen: Seen,
 }
 
 impl Jobs {
@@ -28,6 +30,7 @@ impl Jobs {
     pub fn new(document: Document, by_itself: &[&str], now: WallClock) -> Self {
         let mut jobs = Self {
             next_id: document.next_id.max(1),
+            seen: Seen::since(now),
             ..Self::default()
         };
         for mut job in document.jobs {

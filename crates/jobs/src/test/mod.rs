@@ -4,6 +4,8 @@ use crate::{Ending, Jobs, NewJob, Rate};
 use manifest::job::JobState;
 use units::{Now, WallClock};
 
+mod seen;
+
 fn wall(seconds: u64) -> WallClock {
     WallClock((1_800_000_000 + seconds) * 1_000_000_000)
 }
