@@ -65,11 +65,14 @@ fn body_of(set: &ObjectSet, one: impl Fn(Section, &str) -> Tagged) -> Tagged {
 
 /// Runs a change; `body`: what it was made of.
 pub(crate) async fn edit(handle: &Handle, change: Change, edit: Edit, body: Body) -> Outcome {
-    let Change { how, tags } = change;
+    let Change { how, tags, by } = change;
     let of = tagged(&edit, &body);
     let expected = tags.map(|tags| Expected { of, tags });
     let work = move |controller: Rc<Controller>| -> LocalFuture<_> {
-        Box::pin(async move { controller.edit_if(&edit, how, expected.as_ref()).await })
+        Box::pin(async move {
+            let asked = (expected.as_ref(), &*by);
+            controller.edit_if(&edit, how, asked).await
+        })
     };
     let done = handle.call(work).await.and_then(|done| done);
     Answer(done.map_err(|problem| body.locate(problem)))

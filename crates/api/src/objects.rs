@@ -6,7 +6,8 @@ use crate::edit::{Outcome, ask, edit};
 use crate::fields::Body;
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, DryRun, Named, Wanted};
-use axum::extract::State;
+use accounts::Principal;
+use axum::extract::{Extension, State};
 use controller::Handle;
 use manifest::code::Code;
 use manifest::objects::{
@@ -169,6 +170,7 @@ struct ScrubRequest {
 
 async fn set_scrub(
     State(handle): State<Handle>,
+    Extension(principal): Extension<Principal>,
     Named(name): Named,
     DryRun(dry_run): DryRun,
     Wanted(ScrubRequest { operation }): Wanted<ScrubRequest>,
@@ -177,7 +179,8 @@ async fn set_scrub(
         if dry_run {
             controller.scrub_later(&name, operation).await
         } else {
-            controller.scrub(&name, Some(operation)).await
+            let asked = Some((operation, &*principal.name));
+            controller.scrub(&name, asked).await
         }
     });
     Answer(facts.and_then(|facts| facts))

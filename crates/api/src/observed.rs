@@ -4,7 +4,7 @@
 //! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
 //! shorter are reported all the same, because their sources list them.
 
-use controller::{Condition, Moment};
+use controller::{Condition, JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
 use manifest::activity::SessionActivity;
 use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts};
@@ -53,6 +53,7 @@ impl Observed {
         // Those of before the start are none of this daemon's.
         let refused = now.refusals.iter().rev();
         happened.extend(refused.filter_map(|refusal| of_refusal(refusal, known)));
+        happened.extend(now.jobs.iter().map(of_job));
         self.sessions(now, &mut happened);
         happened
     }
@@ -416,6 +417,31 @@ fn of_refusal(refusal: &RefusalFacts, known: &[RefusalFacts]) -> Option<Happened
     })
 }
 
+fn of_job(change: &JobChange) -> Happened {
+    let JobChange {
+        id, kind, object, ..
+    } = change;
+    let (code, what) = match change.what {
+        JobWhat::Began => (Code::JobBegan, "begins"),
+        JobWhat::Finished => (Code::JobFinished, "is done"),
+        JobWhat::Cancelled => (Code::JobCancelled, "was cancelled"),
+        JobWhat::Failed => (Code::JobFailed, "failed"),
+    };
+    let why = change.reason.as_deref().map(|why| format!(": {why}"));
+    let message = format!(
+        "job {id} ({kind} of {object}) {what}{}",
+        why.unwrap_or_default()
+    );
+    let happened = Happened::new(code, Object::new("job", &id.to_string()), message)
+        .with("kind", kind.as_str())
+        .with("of", object.as_str())
+        .with("by", change.by.as_str());
+    match &change.reason {
+        Some(reason) => happened.with("reason", reason.as_str()),
+        None => happened,
+    }
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
@@ -469,6 +495,7 @@ mod test {
             portals: Vec::new(),
             refusals: Vec::new(),
             ended: Ended::default(),
+            jobs: Vec::new(),
         }
     }
 
@@ -579,6 +606,35 @@ mod test {
         assert_eq!(now("ok", None), ["pool_has_room"]);
         assert_eq!(now("unusable", None), ["pool_away"]);
         assert_eq!(now("ok", None), ["pool_back"]);
+    }
+
+    #[test]
+    fn jobs_that_begin_and_end_are_reported_with_their_reasons() {
+        let change = |what, reason: Option<&str>| JobChange {
+            what,
+            id: 7,
+            kind: "lun_grow".to_owned(),
+            object: "vm01".to_owned(),
+            by: "eve".to_owned(),
+            reason: reason.map(str::to_owned),
+        };
+        let jobs = vec![
+            change(JobWhat::Began, None),
+            change(JobWhat::Failed, Some("no space")),
+            change(JobWhat::Cancelled, None),
+            change(JobWhat::Finished, None),
+        ];
+        let happened = Run::default().take(Moment {
+            jobs,
+            ..moment(&[], Vec::new())
+        });
+        let expected = ["job_began", "job_failed", "job_cancelled", "job_finished"];
+        assert_eq!(codes(&happened), expected);
+        let failed = &happened[1];
+        assert_eq!(failed.object, Object::new("job", "7"));
+        assert_eq!(failed.message, "job 7 (lun_grow of vm01) failed: no space");
+        let fields = json!({ "kind": "lun_grow", "of": "vm01", "by": "eve", "reason": "no space" });
+        assert_eq!(Value::from(failed.fields.clone()), fields);
     }
 
     #[test]

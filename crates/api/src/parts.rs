@@ -2,6 +2,7 @@
 
 use crate::answer::{Switches, problem_response, read};
 use crate::describe::{Operation, Parameter, Part, Schemas};
+use accounts::Principal;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header;
 use axum::http::request::Parts;
@@ -29,7 +30,8 @@ impl IntoResponse for Refused {
 }
 
 /// What any change of objects may answer.
-const CHANGE_CODES: [Code; 21] = [
+const CHANGE_CODES: [Code; 22] = [
+    Code::JobCancelled,
     Code::ChangedMeanwhile,
     Code::BadRequest,
     Code::NotFound,
@@ -102,6 +104,8 @@ pub(super) struct Change {
     pub(super) how: How,
     /// The tags of `If-Match`, where there is one.
     pub(super) tags: Option<Vec<String>>,
+    /// Who asks.
+    pub(super) by: String,
 }
 
 /// The tags of an `If-Match`, without quotes.
@@ -131,7 +135,9 @@ impl Change {
             dry_run: switches.on("dry_run"),
         };
         let tags = tags(parts)?;
-        Ok((Self { how, tags }, switches))
+        let principal = parts.extensions.get::<Principal>();
+        let by = principal.map_or_else(String::new, |it| it.name.clone());
+        Ok((Self { how, tags, by }, switches))
     }
 }
 

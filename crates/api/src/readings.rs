@@ -338,6 +338,7 @@ mod test {
             portals: Vec::new(),
             refusals: Vec::new(),
             ended: Ended::default(),
+            jobs: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the node does, for whoever samples it again and again.
 
 use super::Controller;
+use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::facts::{LunState, PoolFacts, PortalFacts, RefusalFacts};
 use manifest::objects::ReadCacheFacts;
@@ -36,6 +37,8 @@ pub struct Moment {
     pub refusals: Vec<RefusalFacts>,
     /// Sessions that ended since the place that was named.
     pub ended: Ended,
+    /// Jobs that began and ended since somebody asked for a moment.
+    pub jobs: Vec<JobChange>,
 }
 
 impl Controller {
@@ -90,6 +93,7 @@ impl Controller {
             portals: self.engine.portals().await,
             refusals: self.engine.refusals().await,
             ended: pulse.ended,
+            jobs: self.registry.jobs.borrow_mut().take_changes(),
         }
     }
 }

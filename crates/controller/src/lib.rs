@@ -72,6 +72,7 @@ pub struct Controller {
     no_spares: RefCell<Option<String>>,
     /// What tags of objects are made with, from the first one on.
     tag_key: OnceCell<[u8; 32]>,
+    pub(crate) registry: jobs::Registry,
 }
 
 impl Controller {
@@ -116,6 +117,7 @@ impl Controller {
             older: RefCell::default(),
             no_spares: RefCell::default(),
             tag_key: OnceCell::new(),
+            registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
             engine,
             config,
@@ -125,6 +127,8 @@ impl Controller {
             let follow = Self::follow_pools(Rc::downgrade(&this));
             this.core.spawn(Box::pin(follow));
             this.keep_spares(&*this.store.lock().await).await;
+            let follow = Self::follow_jobs(Rc::downgrade(&this));
+            this.core.spawn(Box::pin(follow));
             let keep = Self::follow_spares(Rc::downgrade(&this));
             this.core.spawn(Box::pin(keep));
         }
@@ -188,10 +192,10 @@ impl Controller {
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
     pub async fn edit(&self, edit: &Edit, how: How) -> Result<Outcome, Problem> {
-        self.edit_if(edit, how, None).await
+        self.edit_if(edit, how, (None, "the node")).await
     }
 
-    /// As [`Controller::edit`], where what there is is what whoever asks has seen.
+    /// As [`Controller::edit`], where what there is is what `by` has seen, who asks.
     ///
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
@@ -199,7 +203,7 @@ impl Controller {
         &self,
         edit: &Edit,
         how: How,
-        expected: Option<&Expected>,
+        (expected, by): (Option<&Expected>, &str),
     ) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         if self.stopping.get() {
@@ -255,7 +259,9 @@ impl Controller {
         }
         self.half_done.set(true);
         let changed = (plan.after, changes);
+        let begun = self.begin_jobs(&changed.1, &changed.0, by).await;
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
+        self.end_jobs(begun, &done).await;
         self.half_done.set(false);
         self.keep_spares(&store).await;
         done.map(|()| outcome)
@@ -441,6 +447,7 @@ impl Handle {
 mod activity;
 mod disks;
 mod generations;
+mod jobs;
 mod orphans;
 mod reached;
 mod read;
@@ -452,6 +459,7 @@ mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
 
+pub use ::jobs::{Change as JobChange, Ending, NewJob, What as JobWhat};
 pub use activity::{Condition, Moment};
 pub use disks::Forget;
 pub use reached::Reached;

@@ -166,19 +166,19 @@ impl Controller {
         found.ok_or_else(|| Problem::not_found(SECTION_LUN, name))
     }
 
-    /// The scrub of a LUN: the one that runs, or the last one; what is wished, first.
+    /// The scrub of a LUN: the one that runs, or the last one; what somebody wishes, first.
     ///
     /// # Errors
     /// There is no such LUN, it is offline, or it was never scrubbed.
     pub async fn scrub(
         &self,
         name: &str,
-        operation: Option<ScrubOp>,
+        operation: Option<(ScrubOp, &str)>,
     ) -> Result<ScrubFacts, Problem> {
         let naa = self.objects().luns.get(name).map(|lun| lun.naa.clone());
         let naa = naa.ok_or_else(|| Problem::not_found(SECTION_LUN, name))?;
-        if let Some(operation) = operation {
-            return self.engine.scrub(&naa, operation).await;
+        if let Some((operation, by)) = operation {
+            return self.scrub_for(&naa, operation, by).await;
         }
         let facts = self
             .engine

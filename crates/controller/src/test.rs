@@ -284,3 +284,65 @@ fn after_a_change_that_was_cut_off_no_other_is_taken_until_a_restart() {
     );
     bench.edit(resize(3), How::default()).unwrap();
 }
+
+#[test]
+fn what_takes_long_is_a_job_that_outlives_the_daemon_as_interrupted() {
+    use manifest::job::JobState;
+    let bench = Bench::new();
+    let mut thick = lab();
+    thick.lun[0].thin = Some(false);
+    bench.engine.refuse_prepare.set(true);
+    let edit = Edit::Apply {
+        set: thick.clone(),
+        prune: false,
+    };
+    assert!(bench.edit(edit.clone(), How::default()).is_err());
+    bench.engine.refuse_prepare.set(false);
+    assert!(bench.edit(edit.clone(), How::default()).is_ok());
+    let states = |bench: &Bench| -> Vec<(u64, JobState)> {
+        let jobs = bench.controller.jobs();
+        jobs.iter().rev().map(|job| (job.id, job.state)).collect()
+    };
+    assert_eq!(
+        states(&bench),
+        [(1, JobState::Failed), (2, JobState::Finished)]
+    );
+    assert_eq!(
+        bench.controller.job(1).unwrap().reason.as_deref(),
+        Some("no")
+    );
+    let problem = bench.ask({
+        let controller = Rc::clone(&bench.controller);
+        async move { controller.cancel_job(2, "eve").await }
+    });
+    assert_eq!(problem.unwrap_err().code, Code::JobOver);
+    // One that goes on for ever, and a power cut.
+    bench.engine.hang_adopt.set(true);
+    thick.lun[0].size = Size::from_bytes(5 << 30).unwrap();
+    let (controller, set) = (Rc::clone(&bench.controller), thick);
+    bench.node.core(0).spawn(Box::pin(async move {
+        let edit = Edit::Apply { set, prune: false };
+        drop(controller.edit(&edit, How::default()).await);
+    }));
+    let core = bench.node.core(0);
+    bench.ask(async move {
+        let later = core.now().after(Duration::from_secs(20));
+        core.sleep_until(later).await;
+    });
+    assert_eq!(states(&bench)[2], (3, JobState::Running));
+    let problem = bench.ask({
+        let controller = Rc::clone(&bench.controller);
+        async move { controller.cancel_job(3, "eve").await }
+    });
+    assert_eq!(
+        problem.unwrap_err().code,
+        Code::JobOver,
+        "the engine makes nothing now"
+    );
+    let bench = bench.reboot();
+    assert_eq!(states(&bench)[2], (3, JobState::Interrupted));
+    let log = bench.controller.job(3).unwrap().log;
+    let log: Vec<&str> = log.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(log[0], "begun by the node");
+    assert_eq!(log.last(), Some(&"interrupted: the daemon ended"));
+}

@@ -136,6 +136,14 @@ catalogue! {
         "the pool; `available_bytes`, `size_bytes`";
     RecordsDamaged = "records_damaged", Warning, "A file of what is recorded was damaged and set aside",
         "the node; `file` and `reason`";
+    JobBegan = "job_began", Info, "A job began, or goes on where it was",
+        "the job; `kind`, what it is done to as `of`, and who began it as `by`";
+    JobFinished = "job_finished", Info, "A job is done",
+        "the job; `kind`, `of`, `by`";
+    JobCancelled = "job_cancelled", Info, "A job was cancelled",
+        "the job; `kind`, `of`, `by`";
+    JobFailed = "job_failed", Warning, "A job failed, or the daemon ended before it",
+        "the job; `kind`, `of`, `by`, and `reason`";
     AlertFired = "alert_fired", Warning, "An alert fires, or is worse",
         "what it is of; `alert`, `rule` and `severity`";
     AlertResolved = "alert_resolved", Info, "An alert is over",

@@ -128,6 +128,12 @@ impl Place {
         }
     }
 
+    /// LUNs have parts of files or devices, and all of their space from the beginning.
+    #[must_use]
+    pub fn is_members(&self) -> bool {
+        matches!(self, Self::Members { .. })
+    }
+
     /// The field that says it.
     pub(crate) fn key(&self) -> &'static str {
         self.kind().field.name()

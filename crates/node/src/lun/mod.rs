@@ -21,3 +21,5 @@ pub(crate) mod works;
 mod reopening_test;
 #[cfg(test)]
 mod resizing_test;
+#[cfg(test)]
+mod works_test;
