@@ -41,6 +41,7 @@ mod fields;
 mod generations;
 mod headers;
 mod idempotency;
+mod jobs;
 mod list;
 mod listen;
 mod listing;

@@ -74,6 +74,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)
         .with(crate::alerts::paths)
+        .with(crate::jobs::paths)
         .with(crate::users::paths)
         .with(crate::tokens::paths)
         .with(crate::records::paths)

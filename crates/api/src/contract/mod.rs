@@ -209,6 +209,17 @@ fn script() -> Vec<(
             null(),
         ),
         (200, "DELETE", receiver_path, "r", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/luns",
+            "",
+            "",
+            json!({ "name": "thick", "size": "1G", "thin": false }),
+        ),
+        (200, "GET", "/api/v1/jobs/{id}", "1", "", null()),
+        (409, "POST", "/api/v1/jobs/{id}/cancel", "1", "", null()),
+        (200, "DELETE", lun_path, "thick", "", null()),
         (200, "GET", rule_path, "pool_filling", "", null()),
         (200, "PUT", rule_path, "pool_filling", "", bounds),
         (
@@ -410,7 +421,8 @@ fn script() -> Vec<(
 }
 
 /// Methods of paths that the engine of these tests refuses.
-const ONLY_REFUSED: [(&str, &str); 5] = [
+const ONLY_REFUSED: [(&str, &str); 6] = [
+    ("POST", "/api/v1/jobs/{id}/cancel"),
     ("POST", "/api/v1/login"),
     ("PUT", "/api/v1/me/password"),
     ("GET", "/api/v1/luns/{name}/scrub"),
