@@ -13,6 +13,7 @@ use crate::commands::event::{self, EventVerb};
 use crate::commands::grant::{self, GrantVerb};
 use crate::commands::history::{self, HistoryFlags};
 use crate::commands::host::{self, HostVerb};
+use crate::commands::job::{self, JobVerb};
 use crate::commands::journal::{self, JournalVerb};
 use crate::commands::lab::{self, LabVerb};
 use crate::commands::lun::{self, LunVerb};
@@ -170,6 +171,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: AlertVerb,
     },
+    /// Jobs: work that takes long, such as scrubs and making LUNs of fixed size
+    Job {
+        #[command(subcommand)]
+        verb: JobVerb,
+    },
     /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
@@ -230,6 +236,7 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     grant::COMPLETED,
     history::COMPLETED,
     host::COMPLETED,
+    job::COMPLETED,
     journal::COMPLETED,
     lun::MADE,
     lun::COMPLETED,
@@ -280,6 +287,7 @@ impl Command {
             Self::User { verb } => user::run(&context()?, verb),
             Self::Token { verb } => token::run(&context()?, verb),
             Self::Alert { verb } => alert::run(&context()?, verb),
+            Self::Job { verb } => job::run(&context()?, verb),
             Self::Doctor(flags) => doctor::run(common, flags, output),
             Self::Lab { verb } => lab::run(verb, output),
             Self::Apply { file, prune } => apply::apply(&context()?, file, *prune),

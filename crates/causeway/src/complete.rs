@@ -86,6 +86,9 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Alert => list("alerts", |it: alerts::AlertView| {
             (it.id.to_string(), Some(it.cause))
         }),
+        Kind::Job => list("jobs", |it: manifest::job::JobView| {
+            (it.id.to_string(), Some(it.object))
+        }),
         Kind::Orphan => list("orphans", |it: Orphan| (it.name.unwrap_or(it.naa), None)),
         Kind::Generation => list("generations", |it: Kept| {
             (it.generation.to_string(), Some(it.written))

@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Session,
     /// An alert's number.
     Alert,
+    /// A job's number.
+    Job,
     /// An error's code.
     Code,
     /// One of these `KEY=VALUE`; a key that ends with = takes any.

@@ -16,6 +16,7 @@ pub(crate) mod explain;
 pub(crate) mod grant;
 pub(crate) mod history;
 pub(crate) mod host;
+pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod lab;
 pub(crate) mod lun;

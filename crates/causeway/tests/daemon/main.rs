@@ -12,6 +12,7 @@ mod disks;
 mod gone;
 mod integrity;
 mod interface;
+mod jobs;
 mod journal;
 mod log;
 mod login;
