@@ -3,9 +3,9 @@
 use super::Controller;
 use manifest::code::Code;
 use manifest::facts::{
-    HealthSeverity, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
+    HealthSeverity, LunCondition, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
 };
-use manifest::journal::{JournalOutcome, JournalRequest, LunJournal};
+use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest, LunJournal};
 use manifest::objects::{
     GrantKey, Lun, Objects, Risk, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
@@ -44,7 +44,7 @@ impl Controller {
     /// How the node is.
     pub async fn status(&self) -> StatusView {
         let objects = self.objects();
-        let facts = self.engine.luns().await;
+        let conditions = self.engine.conditions();
         let portals = self.engine.portals().await;
         let pools = self.pools().await;
         let memory = self.memory(&objects).await;
@@ -53,12 +53,12 @@ impl Controller {
             self.damage().map(ToString::to_string).into_iter().collect();
         let mut offline = 0;
         for (name, lun) in &objects.luns {
-            if let Some(LunState::Offline(reason)) = facts.get(&lun.naa).map(|facts| &facts.state) {
+            if let Some(LunState::Offline(reason)) = conditions.get(&lun.naa).map(|it| &it.state) {
                 offline += 1;
                 problems.push(format!("LUN {name} is offline: {reason}"));
             }
         }
-        problems.extend(damaged(&objects, &facts));
+        problems.extend(damaged(&objects, &conditions));
         for portal in &portals {
             if let Some(problem) = &portal.problem {
                 problems.push(format!(
@@ -146,13 +146,23 @@ impl Controller {
         let journals = self.engine.journals().await;
         let luns = objects.luns.iter();
         let view = |(name, lun): (&String, &Lun)| {
-            let mut view = lun_view(&objects, name, lun, facts.get(&lun.naa));
-            view.notices = self.engine.lun_notices(&lun.naa);
-            let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
-            view.journal = journal.map(|journal| LunJournal::of(journal, name));
-            view
+            self.lun_in_service(&objects, (name, lun), facts.get(&lun.naa), &journals)
         };
         luns.map(view).collect()
+    }
+
+    fn lun_in_service(
+        &self,
+        objects: &Objects,
+        (name, lun): (&String, &Lun),
+        facts: Option<&LunFacts>,
+        journals: &BTreeMap<String, JournalFacts>,
+    ) -> LunView {
+        let mut view = lun_view(objects, name, lun, facts);
+        view.notices = self.engine.lun_notices(&lun.naa);
+        let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
+        view.journal = journal.map(|journal| LunJournal::of(journal, name));
+        view
     }
 
     /// One LUN, in service or removed.
@@ -160,10 +170,16 @@ impl Controller {
     /// # Errors
     /// There is none of this name.
     pub async fn lun(&self, name: &str) -> Result<LunView, Problem> {
-        let mut all = self.luns(false).await;
-        all.extend(self.luns(true).await);
-        let found = all.into_iter().find(|lun| lun.name == name);
-        found.ok_or_else(|| Problem::not_found(SECTION_LUN, name))
+        let objects = self.objects();
+        if let Some((name, lun)) = objects.luns.get_key_value(name) {
+            let facts = self.engine.lun(&lun.naa).await;
+            let journals = self.engine.journals().await;
+            return Ok(self.lun_in_service(&objects, (name, lun), facts.as_ref(), &journals));
+        }
+        match objects.removed.get_key_value(name) {
+            Some((name, lun)) => Ok(lun_view(&objects, name, lun, None)),
+            None => Err(Problem::not_found(SECTION_LUN, name)),
+        }
     }
 
     /// The scrub of a LUN: the one that runs, or the last one; what somebody wishes, first.
@@ -180,12 +196,8 @@ impl Controller {
         if let Some((operation, by)) = operation {
             return self.scrub_for(&naa, operation, by).await;
         }
-        let facts = self
-            .engine
-            .luns()
-            .await
-            .remove(&naa)
-            .and_then(|facts| facts.scrub);
+        let facts = self.engine.conditions().remove(&naa);
+        let facts = facts.and_then(|condition| condition.scrub);
         facts.ok_or_else(|| {
             Problem::new(
                 Code::NotFound,
@@ -434,12 +446,12 @@ fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<Str
 }
 
 /// What the last scrubs have found.
-fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
+fn damaged(objects: &Objects, conditions: &BTreeMap<String, LunCondition>) -> Vec<String> {
     let luns = objects.luns.iter();
     let problems = |(name, lun): (&String, &Lun)| {
-        let facts = facts.get(&lun.naa);
-        let checked = facts.and_then(|it| it.layers.checksums.as_ref()?.problem());
-        let all = match facts.and_then(|it| it.scrub.as_ref()) {
+        let condition = conditions.get(&lun.naa);
+        let checked = condition.and_then(|it| it.checksums.clone());
+        let all = match condition.and_then(|it| it.scrub.as_ref()) {
             Some(scrub) => scrub.problems(checked),
             None => checked.into_iter().collect(),
         };

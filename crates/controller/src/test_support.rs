@@ -9,8 +9,8 @@ use manifest::disks::{
     BayState, BayView, DiskFacts, DiskFinding, DiskReport, DiskVerdict, DiskView, SmartState,
 };
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts,
-    RefusalFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, PoolFacts,
+    PortalFacts, RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
@@ -153,6 +153,25 @@ impl Engine for FakeEngine {
             (naa.clone(), facts)
         };
         done(self.open.borrow().iter().map(facts).collect())
+    }
+
+    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>> {
+        let (luns, naa) = (self.luns(), naa.to_owned());
+        Box::pin(async move { luns.await.remove(&naa) })
+    }
+
+    fn conditions(&self) -> BTreeMap<String, LunCondition> {
+        let of = |naa: &String| {
+            let gone = self.offline.borrow().contains(naa);
+            let reason = LunState::Offline("device missing".to_owned());
+            let condition = LunCondition {
+                state: if gone { reason } else { LunState::Online },
+                checksums: None,
+                scrub: None,
+            };
+            (naa.clone(), condition)
+        };
+        self.open.borrow().iter().map(of).collect()
     }
 
     fn pulse(&self, _: u64) -> LocalFuture<Pulse> {

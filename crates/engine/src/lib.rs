@@ -7,8 +7,8 @@
 
 use env::LocalFuture;
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
-    SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::objects::Objects;
@@ -61,6 +61,13 @@ pub trait Engine {
 
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
+
+    /// The same of one LUN, by its NAA identifier.
+    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>>;
+
+    /// Whether the LUNs in service are well, by NAA identifier. Nothing is counted for it, so it is
+    /// a small part of the work of [`Engine::luns`].
+    fn conditions(&self) -> BTreeMap<String, LunCondition>;
 
     /// What somebody needs who samples every second; of the sessions that ended those from a place
     /// on: 0, or what the last pulse named.

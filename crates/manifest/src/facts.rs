@@ -34,6 +34,17 @@ pub struct OpFacts {
     pub latency: Stages,
 }
 
+/// Whether a LUN in service is well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LunCondition {
+    /// Whether it serves.
+    pub state: LunState,
+    /// What its checksums know to be bad now.
+    pub checksums: Option<String>,
+    /// The scrub that runs, or the last one.
+    pub scrub: Option<ScrubFacts>,
+}
+
 /// What is known of a LUN in service.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LunFacts {

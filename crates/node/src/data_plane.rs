@@ -37,8 +37,8 @@ use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
 use manifest::config::{Config, Listen};
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
-    SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::objects::{Lun, Objects, SECTION_LUN};
@@ -575,7 +575,18 @@ impl Engine for Node {
     }
 
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>> {
-        shared(self, |node| async move { facts::luns(&node).await })
+        shared(self, |node| async move { facts::luns(&node, None).await })
+    }
+
+    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>> {
+        let naa = naa.to_owned();
+        shared(self, |node| async move {
+            facts::luns(&node, Some(&naa)).await.remove(&naa)
+        })
+    }
+
+    fn conditions(&self) -> BTreeMap<String, LunCondition> {
+        facts::conditions(&self.0)
     }
 
     fn pulse(&self, ended_since: u64) -> LocalFuture<Pulse> {

@@ -8,8 +8,8 @@ use layers::{Counters, Meter};
 use logical_unit::{Ending, Figures, Times};
 use manifest::code::Code;
 use manifest::facts::{
-    CoreFacts, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts, SessionFacts,
-    SessionLun,
+    CoreFacts, LoginFacts, LunCondition, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts,
+    SessionFacts, SessionLun,
 };
 use manifest::latency::Latency;
 use manifest::objects::{LayerFacts, Objects};
@@ -19,12 +19,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use volume::OpKind;
 
-pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
+/// All of them, or the one of this identifier.
+pub(crate) async fn luns(node: &Rc<Inner>, only: Option<&str>) -> BTreeMap<String, LunFacts> {
     crate::pool::usage::refresh(node).await;
     let units: Vec<(String, Rc<Unit>)> = {
         let units = node.units.borrow();
         units
             .iter()
+            .filter(|(naa, _)| only.is_none_or(|only| only == *naa))
             .map(|(naa, unit)| (naa.clone(), Rc::clone(unit)))
             .collect()
     };
@@ -45,6 +47,22 @@ pub(crate) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
         out.insert(naa, facts);
     }
     out
+}
+
+/// Whether they are well.
+pub(crate) fn conditions(node: &Inner) -> BTreeMap<String, LunCondition> {
+    let units = node.units.borrow();
+    let of = |(naa, unit): (&String, &Rc<Unit>)| {
+        let mut layers = LayerFacts::default();
+        unit.report(&mut layers);
+        let condition = LunCondition {
+            state: state(unit),
+            checksums: layers.checksums.and_then(|it| it.problem()),
+            scrub: node.scrubs.facts(naa),
+        };
+        (naa.clone(), condition)
+    };
+    units.iter().map(of).collect()
 }
 
 /// Whether it serves, and why not.
