@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   accept (places, TLS, times) -> headers -> auth (Host, Origin, who, role, CSRF, body)
-//!     -> audit (of what changes something) -> routes
+//!     -> audit (of what changes something) -> answers that pages share -> routes
 //! ```
 //!
 //! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. The
@@ -66,6 +66,7 @@ mod repeated;
 mod routes;
 mod sampler;
 mod server;
+mod shared_answers;
 mod stall;
 mod state_files;
 mod store;

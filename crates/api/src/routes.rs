@@ -14,6 +14,7 @@ use crate::metrics;
 use crate::nowhere::{not_so, nowhere};
 use crate::parts::{Change, DryRun, Named, Wanted, Whole};
 use crate::records::{Records, Streams};
+use crate::shared_answers::{self, SharedAnswers};
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -51,6 +52,10 @@ pub(crate) fn router(
         .layer(Extension(records))
         .layer(Extension(Streams::default()))
         .layer(Extension(alerting))
+        .layer(from_fn_with_state(
+            SharedAnswers::default(),
+            shared_answers::share,
+        ))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
         .layer(from_fn_with_state(audit.clone(), audit::check))
