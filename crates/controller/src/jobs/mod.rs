@@ -122,7 +122,11 @@ impl Controller {
         self.registry.change.replace(luns);
         let mut begun = Vec::new();
         for new in work {
-            begun.push(self.registry.jobs.borrow_mut().begin(new, now));
+            let total = new.total;
+            let mut jobs = self.registry.jobs.borrow_mut();
+            let id = jobs.begin(new, now);
+            jobs.progress(id, 0, total, self.core.now());
+            begun.push(id);
         }
         self.registry.store(&self.core).await;
         Begun(begun)
@@ -182,13 +186,19 @@ impl Controller {
         let seen: Vec<Sighting> = luns
             .filter_map(|(name, lun)| Some(sighting(name, &lun.naa, scrubs.get(&lun.naa)?)))
             .collect();
+        self.registry.jobs.borrow_mut().observe(&seen, &[SCRUB], at);
+        self.see_changes();
+    }
+
+    /// Sees how far the change under way is.
+    fn see_changes(&self) {
+        let now = self.core.now();
         let mut jobs = self.registry.jobs.borrow_mut();
-        jobs.observe(&seen, &[SCRUB], at);
         let made = jobs.running().filter(|job| job.kind != SCRUB);
         let made: Vec<(u64, String)> = made.map(|job| (job.id, job.key.clone())).collect();
         for (id, naa) in made {
             if let Some((done, total)) = self.engine.progress(&naa) {
-                jobs.progress(id, done, total, at.0);
+                jobs.progress(id, done, total, now);
             }
         }
     }
@@ -302,6 +312,8 @@ impl Controller {
             let core = CoreHandle::clone(&controller.core);
             if round.is_multiple_of(SEE_EVERY) {
                 controller.see_jobs();
+            } else {
+                controller.see_changes();
             }
             round = round.wrapping_add(1);
             controller.registry.store(&core).await;
