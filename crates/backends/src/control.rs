@@ -84,6 +84,20 @@ pub async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
     core.files().sync_dir(directory_of(path)).await
 }
 
+/// Gives back space that a file has behind its end, where no data is; what is read stays.
+///
+/// # Errors
+/// What the file system says.
+pub async fn give_back_behind_end(core: &CoreHandle, path: &Path) -> Result<(), OpenError> {
+    let given = async {
+        let file = core.files().open(path, how(false)).await?;
+        let len = length(&file).await?;
+        file.submit(FileOp::SetLen { len }).await
+    };
+    let given = given.await;
+    given.map(drop).map_err(|error| open_error(path, &error))
+}
+
 /// How much space a volume's file has taken.
 ///
 /// # Errors

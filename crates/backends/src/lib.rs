@@ -11,7 +11,10 @@ mod memory;
 mod progress;
 mod syncs;
 
-pub use control::{Usage, create_file, create_file_watched, open_block, open_file, remove, usage};
+pub use control::{
+    Usage, create_file, create_file_watched, give_back_behind_end, open_block, open_file, remove,
+    usage,
+};
 pub use disk::{DiskVolume, FileSpec, Provisioning, TOO_MANY_FILES, end_is_missing};
 pub use memory::MemoryVolume;
 pub use progress::Progress;

@@ -763,7 +763,11 @@ impl Engine for Node {
 
 /// The problem as that of one LUN, which the engine knows by its NAA identifier only.
 fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
-    let detail = "the storage of a LUN cannot be had; nothing was changed";
+    let detail = if problem.code == Code::JobCancelled {
+        "the change was cancelled; nothing was changed"
+    } else {
+        "the storage of a LUN cannot be had; nothing was changed"
+    };
     Problem::new(problem.code, detail)
         .hint(problem.hint.clone())
         .faults(vec![Fault::new(

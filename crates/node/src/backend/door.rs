@@ -208,8 +208,9 @@ pub(crate) trait Pool: Backend {
     /// Writes down what was stored last, unless it says that or something newer.
     fn write_saved(&self, saved: SavedText) -> Work<'_, Result<(), OpenError>>;
 
-    /// Gives back what a crash left a LUN too much; `true`: there was something.
-    fn trim<'a>(&'a self, _: &'a Lun) -> Work<'a, Result<bool, OpenError>> {
+    /// Gives back what a crash left a LUN too much, which takes so much space where its pool knows
+    /// that; `true`: there was something.
+    fn trim<'a>(&'a self, _: &'a Lun, _: Option<u64>) -> Work<'a, Result<bool, OpenError>> {
         done(Ok(false))
     }
 

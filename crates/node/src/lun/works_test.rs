@@ -7,7 +7,7 @@ use controller::{Controller, How};
 use engine::Engine;
 use env::sim::{World, WorldConfig};
 use manifest::code::Code;
-use manifest::job::JobState;
+use manifest::job::{JobState, JobView};
 use manifest::objects::ObjectSet;
 use manifest::size::Size;
 use std::cell::RefCell;
@@ -83,6 +83,38 @@ impl Bench {
         let luns = self.world.block_on(&self.machine, LIMIT, luns).unwrap();
         luns.first().map(|lun| lun.size.bytes())
     }
+}
+
+/// Where nothing was given back the disk would be fuller by what was made.
+#[test]
+fn a_power_cut_in_the_middle_leaves_the_old_size_and_the_space_of_it() {
+    let bench = Bench::new();
+    let grow = apply(thick(2 << 30));
+    edit(&bench.world, &bench.machine, &bench.controller, grow).unwrap();
+    let before = bench.machine.disk().used_bytes();
+    let running = Rc::clone(&bench.controller);
+    bench.machine.core(0).spawn(Box::pin(async move {
+        drop(running.edit(&apply(thick(16 << 30)), How::default()).await);
+    }));
+    let is_half = |jobs: Vec<JobView>| jobs[0].done > 0 && jobs[0].done < jobs[0].total;
+    while !is_half(bench.controller.jobs()) {
+        assert!(bench.world.step(), "it goes on");
+    }
+    let Bench { world, machine, .. } = bench;
+    assert!(machine.disk().used_bytes() > before + (1 << 29));
+    machine.crash();
+    machine.restart();
+    let (controller, engine) = begin_with(&world, &machine, config);
+    let bench = Bench {
+        world,
+        machine,
+        controller,
+        engine,
+    };
+    wait(&bench.world, &bench.machine, Duration::from_secs(20));
+    assert_eq!(bench.size(), Some(2 << 30));
+    assert!(bench.machine.disk().used_bytes() < before + (1 << 20));
+    assert_eq!(bench.controller.jobs()[0].state, JobState::Interrupted);
 }
 
 #[test]

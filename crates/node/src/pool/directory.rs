@@ -42,6 +42,9 @@ use volume::{Fences, OpenError, OpenErrorKind};
 /// How many LUNs a message names.
 const NAMED_MAX: usize = 3;
 
+/// What a file system may take of a file besides its data, which is no reason to give back any.
+const METADATA_BYTES_MAX: u64 = 1 << 20;
+
 /// A pool that is a directory: a file for each LUN.
 pub(crate) struct Directory {
     node: Weak<Inner>,
@@ -407,6 +410,23 @@ impl Pool for Directory {
             );
             let full_in = self.room.borrow().full_in(node.core.now(), &facts);
             (space::with_forecast(facts, full_in), file_system)
+        })
+    }
+
+    /// A file keeps its length: only what is behind its end, where no data is, is given back.
+    fn trim<'a>(
+        &'a self,
+        lun: &'a Lun,
+        allocated: Option<u64>,
+    ) -> Work<'a, Result<bool, OpenError>> {
+        let most = lun.size.bytes().saturating_add(METADATA_BYTES_MAX);
+        if lun.thin || allocated.is_none_or(|bytes| bytes <= most) {
+            return done(Ok(false));
+        }
+        Box::pin(async move {
+            let (core, path) = (&self.node().core, self.file_of(lun));
+            backends::give_back_behind_end(core, &path).await?;
+            Ok(true)
         })
     }
 

@@ -21,7 +21,7 @@ use manifest::problem::Problem;
 use serde::{Deserialize, Serialize};
 use state::record::{self, Matters};
 use state::spare;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
@@ -222,8 +222,7 @@ impl Inner {
         }
     }
 
-    /// Gives back what is written down and belongs to no LUN, and what LUNs in pools of members
-    /// have too much.
+    /// Gives back what is written down and belongs to no LUN, and what LUNs have too much.
     async fn finish(&self, objects: &Objects) {
         let luns = self.intent_log.luns.borrow().clone();
         if !luns.is_empty() {
@@ -273,14 +272,18 @@ impl Inner {
         }
     }
 
-    /// A crash while a LUN grew or shrank may leave it more of its members than it has.
+    /// A crash while a LUN grew or shrank may leave it more of its pool than it has.
     async fn trim(&self, objects: &Objects) {
         let pools = self.pools();
+        let mut allocated = BTreeMap::new();
+        for (_, pool) in pools.iter() {
+            allocated.extend(pool.usage().await);
+        }
         for (name, lun) in objects.luns.iter().chain(&objects.removed) {
             let Some(pool) = lun.backing.pool().and_then(|pool| pools.get(pool)) else {
                 continue;
             };
-            let trimmed = pool.trim(lun);
+            let trimmed = pool.trim(lun, allocated.get(&lun.naa).copied());
             match trimmed.await {
                 Ok(false) => {}
                 Ok(true) => {

@@ -307,7 +307,7 @@ impl Pool for Members {
         })
     }
 
-    fn trim<'a>(&'a self, lun: &'a Lun) -> Work<'a, Result<bool, OpenError>> {
+    fn trim<'a>(&'a self, lun: &'a Lun, _: Option<u64>) -> Work<'a, Result<bool, OpenError>> {
         Box::pin(async move {
             let (node, bytes) = (self.node(), self.known_bytes(lun));
             self.pool.trim(&node.core, lun_id(lun), bytes).await
