@@ -171,6 +171,10 @@ impl Audit {
             entry.object = target.object();
             let seen = target.see(&self.handle, &self.gate).await;
             entry.after = result(seen, target.is_many().then_some(&answer));
+            if parts.status == StatusCode::ACCEPTED {
+                // Nothing has changed yet: the job's end is an event.
+                entry.after = json!({ "job": answer["id"] });
+            }
         } else {
             entry.code = error_code(&answer);
             entry.object = target.object();
@@ -228,4 +232,4 @@ fn is_dry(request: &Parts, document: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod test;
+pub(crate) mod test;

@@ -1,18 +1,62 @@
 //! Changes of objects, as all their paths ask for them.
 
 use crate::answer::Answer;
+use crate::describe::{Operation, Reply, Schemas};
 use crate::fields::Body;
-use crate::parts::Change;
-use controller::{Controller, Handle};
+use crate::parts::{ASYNC, Change};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use controller::{Asked, Controller, Handle, How};
 use env::LocalFuture;
+use manifest::job::JobView;
 use manifest::objects::{ObjectSet, PatchOf};
 use manifest::plan::{Edit, Section, Subject};
+use manifest::problem::Problem;
 use manifest::tag::{Expected, Tagged};
 use manifest::view;
+use serde_json::json;
 use std::rc::Rc;
+use tokio::sync::oneshot;
+
+/// Which wish was granted (RFC 7240).
+const APPLIED: &str = "preference-applied";
 
 /// What a change of objects answers.
-pub(crate) type Outcome = Answer<view::Outcome>;
+pub(crate) enum Outcome {
+    /// It was made, or not.
+    Done(Result<view::Outcome, Problem>),
+    /// It takes long, and whoever asks did not want to wait: its first job.
+    Begun(JobView),
+}
+
+impl IntoResponse for Outcome {
+    fn into_response(self) -> Response {
+        let job = match self {
+            Self::Done(done) => return Answer(done).into_response(),
+            Self::Begun(job) => job,
+        };
+        let place = format!("/api/v1/jobs/{}", job.id);
+        let mut response = Answer(Ok(job)).into_response();
+        *response.status_mut() = StatusCode::ACCEPTED;
+        let headers = response.headers_mut();
+        if let Ok(place) = HeaderValue::from_str(&place) {
+            headers.insert(header::LOCATION, place);
+        }
+        headers.insert(APPLIED, HeaderValue::from_static(ASYNC));
+        response
+    }
+}
+
+impl Reply for Outcome {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<view::Outcome>::describe(operation, schemas);
+        let content = json!({ "application/json": { "schema": schemas.answered::<JobView>() } });
+        let meaning =
+            "With `Prefer: respond-async`, where storage of a LUN is made: this job has begun.";
+        operation.answers(202, meaning, content);
+        operation.heads(202, "Location", "The address of the job.");
+    }
+}
 
 /// What a change is of, for its `If-Match`.
 fn tagged(edit: &Edit, body: &Body) -> Tagged {
@@ -65,17 +109,37 @@ fn body_of(set: &ObjectSet, one: impl Fn(Section, &str) -> Tagged) -> Tagged {
 
 /// Runs a change; `body`: what it was made of.
 pub(crate) async fn edit(handle: &Handle, change: Change, edit: Edit, body: Body) -> Outcome {
-    let Change { how, tags, by } = change;
     let of = tagged(&edit, &body);
-    let expected = tags.map(|tags| Expected { of, tags });
-    let work = move |controller: Rc<Controller>| -> LocalFuture<_> {
-        Box::pin(async move {
-            let asked = (expected.as_ref(), &*by);
-            controller.edit_if(&edit, how, asked).await
-        })
+    let done = carry_out(handle, change, of, |controller, how, asked| {
+        Box::pin(async move { controller.edit_if(&edit, how, asked).await })
+    });
+    match done.await {
+        Outcome::Done(done) => Outcome::Done(done.map_err(|problem| body.locate(problem))),
+        begun @ Outcome::Begun(_) => begun,
+    }
+}
+
+/// Runs work that changes something `of` these; it goes on where nobody waits for its end.
+pub(crate) async fn carry_out<W>(handle: &Handle, change: Change, of: Tagged, work: W) -> Outcome
+where
+    W: FnOnce(Rc<Controller>, How, Asked) -> LocalFuture<Result<view::Outcome, Problem>>,
+    W: Send + 'static,
+{
+    let (begun, begins) = oneshot::channel();
+    let asked = Asked {
+        expected: change.tags.map(|tags| Expected { of, tags }),
+        by: change.by,
+        begun: change.is_async.then_some(begun),
     };
-    let done = handle.call(work).await.and_then(|done| done);
-    Answer(done.map_err(|problem| body.locate(problem)))
+    let how = change.how;
+    tokio::select! {
+        biased;
+        done = handle.call(move |controller| work(controller, how, asked)) => {
+            Outcome::Done(done.and_then(|done| done))
+        }
+        // Where none takes long the channel ends without, and it is waited for.
+        Ok(job) = begins => Outcome::Begun(job),
+    }
 }
 
 /// Asks the controller on its core.

@@ -2,16 +2,16 @@
 
 use crate::answer::Answer;
 use crate::describe::Paths;
-use crate::edit::{Outcome, ask};
+use crate::edit::{Outcome, ask, carry_out};
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, Named, Wanted};
 use axum::extract::State;
-use controller::{Controller, Handle};
+use controller::Handle;
 use manifest::code::Code;
 use manifest::objects::ObjectSet;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
-use manifest::tag::{Expected, Tagged};
+use manifest::tag::Tagged;
 use manifest::view::Kept;
 
 pub(super) fn paths(paths: Paths) -> Paths {
@@ -50,12 +50,6 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
 }
 
-/// All objects are what whoever asks has seen.
-fn expected(controller: &Controller, tags: Option<Vec<String>>) -> Result<(), Problem> {
-    let of = Tagged::All;
-    tags.map_or(Ok(()), |tags| controller.expect(&Expected { of, tags }))
-}
-
 async fn orphans(State(handle): State<Handle>, listing: Listing<Orphan>) -> Listed<Orphan> {
     listing.show(ask!(handle, |controller| controller.orphans().await))
 }
@@ -65,11 +59,10 @@ async fn adopt(
     change: Change,
     Wanted(request): Wanted<AdoptRequest>,
 ) -> Outcome {
-    let done = ask!(handle, |controller| {
-        expected(&controller, change.tags)?;
-        controller.adopt(&request, change.how).await
-    });
-    Answer(done.and_then(|done| done))
+    carry_out(&handle, change, Tagged::All, |controller, how, asked| {
+        Box::pin(async move { controller.adopt(&request, how, asked).await })
+    })
+    .await
 }
 
 async fn generations(State(handle): State<Handle>, listing: Listing<Kept>) -> Listed<Kept> {
@@ -92,20 +85,24 @@ async fn generation(State(handle): State<Handle>, Named(number): Named) -> Answe
 }
 
 async fn accept(State(handle): State<Handle>, change: Change) -> Outcome {
-    let done = ask!(handle, |controller| {
-        expected(&controller, change.tags)?;
-        controller.accept(change.how).await
-    });
-    Answer(done.and_then(|done| done))
+    carry_out(&handle, change, Tagged::All, |controller, how, asked| {
+        Box::pin(async move { controller.accept(how, asked).await })
+    })
+    .await
 }
 
 async fn roll_back(State(handle): State<Handle>, Named(number): Named, change: Change) -> Outcome {
-    let run = async {
-        let number = numbered(&number)?;
-        ask!(handle, |controller| {
-            expected(&controller, change.tags)?;
-            controller.roll_back(number, change.how).await
-        })?
+    let number = match numbered(&number) {
+        Ok(number) => number,
+        Err(problem) => return Outcome::Done(Err(problem)),
     };
-    Answer(run.await)
+    carry_out(
+        &handle,
+        change,
+        Tagged::All,
+        move |controller, how, asked| {
+            Box::pin(async move { controller.roll_back(number, how, asked).await })
+        },
+    )
+    .await
 }

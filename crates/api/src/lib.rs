@@ -97,6 +97,8 @@ pub const SECRET_FILES: [&str; 5] = [
 #[cfg(test)]
 mod attack_test;
 #[cfg(test)]
+mod edit_test;
+#[cfg(test)]
 mod login_test;
 #[cfg(test)]
 mod test;

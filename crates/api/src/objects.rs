@@ -294,7 +294,7 @@ async fn set(handle: &Handle, change: Change, name: &str, wanted: impl Alone) ->
         let message = format!("write \"{name}\", or name another object in the path");
         let field = "name".to_owned();
         let fields = vec![FieldFault { field, message }];
-        return Answer(Err(Problem::new(Code::BadRequest, detail).fields(fields)));
+        return Outcome::Done(Err(Problem::new(Code::BadRequest, detail).fields(fields)));
     }
     edit(handle, change, Edit::Set(wanted.alone()), Body::One).await
 }

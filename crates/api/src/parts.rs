@@ -106,6 +106,21 @@ pub(super) struct Change {
     pub(super) tags: Option<Vec<String>>,
     /// Who asks.
     pub(super) by: String,
+    /// They do not want to wait for what takes long.
+    pub(super) is_async: bool,
+}
+
+/// What `Prefer` says then (RFC 7240).
+pub(super) const ASYNC: &str = "respond-async";
+
+/// Whether one of the wishes of `Prefer` is that.
+fn is_async(parts: &Parts) -> bool {
+    let values = parts.headers.get_all("prefer").iter();
+    let mut wishes = values.flat_map(|value| value.to_str().unwrap_or_default().split(','));
+    wishes.any(|wish| {
+        let wish = wish.split(';').next().unwrap_or_default();
+        wish.trim().eq_ignore_ascii_case(ASYNC)
+    })
 }
 
 /// The tags of an `If-Match`, without quotes.
@@ -137,7 +152,13 @@ impl Change {
         let tags = tags(parts)?;
         let principal = parts.extensions.get::<Principal>();
         let by = principal.map_or_else(String::new, |it| it.name.clone());
-        Ok((Self { how, tags, by }, switches))
+        let change = Self {
+            how,
+            tags,
+            by,
+            is_async: is_async(parts),
+        };
+        Ok((change, switches))
     }
 }
 
@@ -159,6 +180,13 @@ impl Part for Change {
             meaning:
                 "The ETag of what was read: the change is refused where it is another one now."
                     .to_owned(),
+            schema: json!({ "type": "string" }),
+        });
+        operation.takes(Parameter {
+            name: "Prefer",
+            place: "header",
+            meaning: "`respond-async`: where storage of a LUN is made, answer 202 with the job as soon as that has begun."
+                .to_owned(),
             schema: json!({ "type": "string" }),
         });
         operation.fails(&CHANGE_CODES);

@@ -25,7 +25,7 @@ pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) struct Daemon {
     pub(crate) addresses: Vec<String>,
     pub(crate) dir: PathBuf,
-    hold: Arc<Hold>,
+    pub(crate) hold: Arc<Hold>,
     server: Server,
     _sampler: Sampler,
     pub(crate) records: Records,
@@ -98,7 +98,7 @@ impl Daemon {
     }
 
     /// The ETag of a document.
-    fn tag_of(&self, path: &str) -> String {
+    pub(crate) fn tag_of(&self, path: &str) -> String {
         let request = Request::get(path).header("host", "localhost");
         let (head, _) = self.exchange(false, request.body(String::new()).unwrap());
         head.headers["etag"].to_str().unwrap().to_owned()

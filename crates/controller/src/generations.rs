@@ -1,6 +1,6 @@
 //! The kept generations of the objects: shown, gone back to, and compared with what pools saw.
 
-use super::{Controller, How};
+use super::{Asked, Controller, How};
 use manifest::code::Code;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::orphan::LunRecord;
@@ -54,9 +54,17 @@ impl Controller {
     ///
     /// # Errors
     /// It is not kept, cannot be read, or what the change says.
-    pub async fn roll_back(&self, generation: u64, how: How) -> Result<Outcome, Problem> {
+    pub async fn roll_back(
+        &self,
+        generation: u64,
+        how: How,
+        asked: Asked,
+    ) -> Result<Outcome, Problem> {
+        // Once more when it is this change's turn; here so that the reason is the right one.
+        self.expect(asked.expected.as_ref())?;
         let then = self.store.lock().await.objects_of(generation).await?;
-        self.edit(&Edit::RollBack(Box::new(then)), how).await
+        let edit = Edit::RollBack(Box::new(then));
+        self.edit_if(&edit, how, asked).await
     }
 
     /// Whether the pools have seen newer objects than these; if not, they record these.
@@ -117,8 +125,9 @@ impl Controller {
     /// # Errors
     /// It is refused unless it is forced, because what is newer is given up; or they cannot be
     /// stored.
-    pub async fn accept(&self, how: How) -> Result<Outcome, Problem> {
+    pub async fn accept(&self, how: How, asked: Asked) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
+        self.expect(asked.expected.as_ref())?;
         let mut outcome = Outcome {
             generation: self.generation.get(),
             ..Outcome::default()

@@ -24,6 +24,7 @@ use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
 use manifest::config::{Config, Listen, Pool};
 use manifest::facts::PortalFacts;
+use manifest::job::JobView;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use manifest::problem::Problem;
@@ -47,6 +48,28 @@ pub struct How {
     pub force: bool,
     /// Only report what would be done.
     pub dry_run: bool,
+}
+
+/// Who asks for a change, and what they know.
+pub struct Asked {
+    /// What there has to be: else it is another change than they meant.
+    pub expected: Option<Expected>,
+    /// A user, a token, or the node itself.
+    pub by: String,
+    /// Has the first job of the change as soon as it has begun, where it takes long.
+    pub begun: Option<oneshot::Sender<JobView>>,
+}
+
+impl Asked {
+    /// Whatever there is, and until its end.
+    #[must_use]
+    pub fn by(by: &str) -> Self {
+        Self {
+            expected: None,
+            by: by.to_owned(),
+            begun: None,
+        }
+    }
 }
 
 /// The controller of a node.
@@ -192,19 +215,14 @@ impl Controller {
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
     pub async fn edit(&self, edit: &Edit, how: How) -> Result<Outcome, Problem> {
-        self.edit_if(edit, how, (None, "the node")).await
+        self.edit_if(edit, how, Asked::by("the node")).await
     }
 
-    /// As [`Controller::edit`], where what there is is what `by` has seen, who asks.
+    /// As [`Controller::edit`], where what there is is what whoever asks has seen.
     ///
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
-    pub async fn edit_if(
-        &self,
-        edit: &Edit,
-        how: How,
-        (expected, by): (Option<&Expected>, &str),
-    ) -> Result<Outcome, Problem> {
+    pub async fn edit_if(&self, edit: &Edit, how: How, asked: Asked) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         if self.stopping.get() {
             return Err(Problem::new(Code::Stopping, "the daemon is stopping"));
@@ -221,7 +239,7 @@ impl Controller {
             return Err(problem);
         }
         // No other change comes between this and its own.
-        expected.map_or(Ok(()), |expected| self.expect(expected))?;
+        self.expect(asked.expected.as_ref())?;
         let current = self.objects();
         let around = self.surroundings().await;
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
@@ -259,7 +277,7 @@ impl Controller {
         }
         self.half_done.set(true);
         let changed = (plan.after, changes);
-        let begun = self.begin_jobs(&changed.1, &changed.0, by).await;
+        let begun = self.begin_jobs(&changed.1, &changed.0, asked).await;
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.end_jobs(begun, &done).await;
         self.half_done.set(false);

@@ -1,6 +1,6 @@
 //! LUNs that no object names: reported, and adopted.
 
-use super::{Controller, How};
+use super::{Asked, Controller, How};
 use manifest::code::Code;
 use manifest::objects::{Adoption, Backing, Lun, Objects, PoolBrief, Storage};
 use manifest::orphan::{AdoptRequest, Orphan};
@@ -41,7 +41,14 @@ impl Controller {
     /// # Errors
     /// There is no such one, it cannot be known what it is, or its storage cannot be opened;
     /// nothing has changed then.
-    pub async fn adopt(&self, request: &AdoptRequest, how: How) -> Result<Outcome, Problem> {
+    pub async fn adopt(
+        &self,
+        request: &AdoptRequest,
+        how: How,
+        asked: Asked,
+    ) -> Result<Outcome, Problem> {
+        // Once more when it is this change's turn; here so that the reason is the right one.
+        self.expect(asked.expected.as_ref())?;
         let objects = self.objects();
         let mut all = self.orphans().await;
         all.retain(|orphan| {
@@ -64,7 +71,7 @@ impl Controller {
             }
         }
         let edit = Edit::Adopt { adopted, notices };
-        self.edit(&edit, how).await
+        self.edit_if(&edit, how, asked).await
     }
 
     fn adopted(

@@ -19,7 +19,7 @@ fn entries(daemon: &Daemon) -> Vec<Audited> {
     runtime.unwrap().block_on(read).unwrap()
 }
 
-fn last(daemon: &Daemon) -> Entry {
+pub(crate) fn last(daemon: &Daemon) -> Entry {
     entries(daemon).pop().expect("there is an entry").entry
 }
 

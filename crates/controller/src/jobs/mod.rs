@@ -5,7 +5,7 @@
 //! by themselves, and are seen each few seconds and whenever somebody asks. Work of others begins
 //! and ends when they say so.
 
-use crate::Controller;
+use crate::{Asked, Controller};
 use ::jobs::{Ending, NewJob, Sighting};
 use env::CoreHandle;
 use manifest::code::Code;
@@ -111,9 +111,9 @@ impl Controller {
         &self,
         changes: &LunChanges,
         after: &Objects,
-        by: &str,
+        asked: Asked,
     ) -> Begun {
-        let work = self.long_work(changes, after, by);
+        let work = self.long_work(changes, after, &asked.by);
         if work.is_empty() {
             return Begun::default();
         }
@@ -129,6 +129,11 @@ impl Controller {
             begun.push(id);
         }
         self.registry.store(&self.core).await;
+        let first = begun.first().map(|id| self.job(*id));
+        if let (Some(waiting), Some(Ok(job))) = (asked.begun, first) {
+            // Whoever asked may have gone.
+            let _ = waiting.send(job);
+        }
         Begun(begun)
     }
 

@@ -3,7 +3,7 @@
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
 use controller::test_support::{config, lab};
-use controller::{Controller, How};
+use controller::{Asked, Controller, How};
 use engine::Engine;
 use env::sim::{World, WorldConfig};
 use manifest::code::Code;
@@ -50,7 +50,7 @@ impl Bench {
         let (reported, running) = (Rc::clone(&ended), Rc::clone(&self.controller));
         self.machine.core(0).spawn(Box::pin(async move {
             let change = apply(set);
-            let asked = running.edit_if(&change, How::default(), (None, "eve"));
+            let asked = running.edit_if(&change, How::default(), Asked::by("eve"));
             *reported.borrow_mut() = Some(asked.await);
         }));
         let mut cancelled = false;

@@ -3,7 +3,7 @@
 //! and what must be reported.
 
 use crate::data_plane::Node;
-use controller::{Controller, How};
+use controller::{Asked, Controller, How};
 use engine::Engine;
 use env::durable::{read_file, remove_file, replace_file};
 use env::sim::{World, WorldConfig};
@@ -271,7 +271,8 @@ impl Bench {
             all: true,
             ..AdoptRequest::default()
         };
-        let done = self.run(async move { asked.adopt(&all, How::default()).await });
+        let done =
+            self.run(async move { asked.adopt(&all, How::default(), Asked::by("eve")).await });
         if orphans.is_empty() && self.older.is_none() {
             assert!(!done.unwrap().changed);
         } else if self.changed(done.map(|_| ()), true) {
@@ -317,7 +318,7 @@ impl Bench {
             }
             Event::Accept => {
                 let asked = Rc::clone(&self.controller);
-                self.run(async move { asked.accept(FORCED).await.map(|_| ()) })
+                self.run(async move { asked.accept(FORCED, Asked::by("eve")).await.map(|_| ()) })
                     .unwrap();
                 if self.older.take().is_some() {
                     self.known.generation = self.controller.generation();
