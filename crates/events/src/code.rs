@@ -146,6 +146,10 @@ catalogue! {
         "the job; `kind`, `of`, `by`, and `reason`";
     AlertFired = "alert_fired", Warning, "An alert fires, or is worse",
         "what it is of; `alert`, `rule` and `severity`";
+    AlertAcknowledged = "alert_acknowledged", Info, "Somebody takes care of an alert",
+        "what it is of; `alert`, `rule`, `severity`, `by`, and `note`";
+    AlertUnacknowledged = "alert_unacknowledged", Info, "Nobody takes care of an alert any more",
+        "what it is of; `alert`, `rule`, `severity`, `by`";
     AlertResolved = "alert_resolved", Info, "An alert is over",
         "what it was of; `alert`, `rule` and `severity`";
 }

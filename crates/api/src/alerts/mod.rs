@@ -10,6 +10,8 @@
 mod facts;
 mod figures;
 mod keep;
+#[cfg(test)]
+mod reach_test;
 mod receivers;
 mod routes;
 mod run;

@@ -225,6 +225,9 @@ async fn acknowledge(
         let edit =
             |board: &mut alerts::Board| board.acknowledge(id, &principal.name, &note, moment());
         alerting.change(change.dry_run, edit).await?;
+        if !change.dry_run {
+            alerting.report_care(id, true, &principal.name);
+        }
         alerting.view(id)
     };
     Answer(run.await)
@@ -240,6 +243,9 @@ async fn unacknowledge(
         let id = number("alert", &id)?;
         let edit = |board: &mut alerts::Board| board.unacknowledge(id, &principal.name, moment());
         alerting.change(change.dry_run, edit).await?;
+        if !change.dry_run {
+            alerting.report_care(id, false, &principal.name);
+        }
         alerting.view(id)
     };
     Answer(run.await)

@@ -2,7 +2,7 @@
 
 use super::facts::facts;
 use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
-use alerts::{Change, Failure, Message};
+use alerts::{Alert, Change, Failure, Message};
 use controller::Handle;
 use events::{Code as EventCode, Happened, Object};
 use std::sync::Arc;
@@ -156,12 +156,36 @@ impl Alerting {
                 tracing::warn!(alert = id, rule, severity, "alert {how}: {}", alert.cause);
             }
         }
-        let object = Object::new(&alert.object.kind, &alert.object.name);
-        let message = format!("alert {id} ({severity}) {how}: {}", alert.cause);
-        let happened = Happened::new(code, object, message)
-            .with("alert", id)
-            .with("rule", rule)
-            .with("severity", severity);
+        self.records.events().emit(event(alert, code, how));
+    }
+
+    /// Somebody takes care of an alert, or no longer: that is an event.
+    pub(super) fn report_care(&self, id: u64, is_taken: bool, by: &str) {
+        let inner = self.lock();
+        let Some(alert) = inner.board.alert(id) else {
+            return;
+        };
+        let (code, how) = if is_taken {
+            (EventCode::AlertAcknowledged, "is taken care of by")
+        } else {
+            (EventCode::AlertUnacknowledged, "is left to others by")
+        };
+        let happened = event(alert, code, &format!("{how} {by}")).with("by", by);
+        let note = alert.acknowledged.as_ref().map(|it| it.note.as_str());
+        let happened = match note.filter(|note| !note.is_empty()) {
+            Some(note) => happened.with("note", note),
+            None => happened,
+        };
         self.records.events().emit(happened);
     }
+}
+
+fn event(alert: &Alert, code: EventCode, how: &str) -> Happened {
+    let (id, severity) = (alert.id, alert.severity.name());
+    let object = Object::new(&alert.object.kind, &alert.object.name);
+    let message = format!("alert {id} ({severity}) {how}: {}", alert.cause);
+    Happened::new(code, object, message)
+        .with("alert", id)
+        .with("rule", alert.rule.as_str())
+        .with("severity", severity)
 }

@@ -178,7 +178,10 @@ fn an_alert_fires_is_sent_acknowledged_and_resolved_by_itself() {
     let of_alerts = events.filter(|it| it["fields"]["alert"] == alert["id"]);
     let mut codes: Vec<&str> = of_alerts.map(|it| it["code"].as_str().unwrap()).collect();
     codes.sort_unstable();
-    assert_eq!(codes, ["alert_fired", "alert_resolved"]);
+    assert_eq!(
+        codes,
+        ["alert_acknowledged", "alert_fired", "alert_resolved"]
+    );
     let shown = daemon
         .send("GET", "/api/v1/alerts/receivers/ops", &json!(null))
         .1;
