@@ -342,7 +342,7 @@ pub(crate) const CERTIFICATE_ENDING: Rule = Rule {
     severity: Severity::Warning,
     condition: "a certificate ends within {days} days",
     over: "another one is in force, which lasts longer",
-    bounds: &[number("days", 21, 3_650, "days before its end")],
+    bounds: &[number("days", 21, 36_500, "days before its end")],
     hold_seconds: 0,
     clear_seconds: 0,
     next_step: "renew the certificate; it is read again by itself when its files change",

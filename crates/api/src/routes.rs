@@ -28,7 +28,7 @@ use manifest::objects::ObjectSet;
 use manifest::plan::Edit;
 use manifest::problem::Problem;
 use manifest::tag::Tagged;
-use manifest::view::StatusView;
+use manifest::view::{Health, StatusView};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -191,11 +191,20 @@ async fn openapi() -> Answer<&'static Value> {
 async fn status(
     State(handle): State<Handle>,
     Extension(alerting): Extension<Arc<Alerting>>,
+    Extension(gate): Extension<Arc<Gate>>,
 ) -> Answer<StatusView> {
     let status = ask!(handle, |controller| controller.status().await);
-    Answer(status.map(|status| StatusView {
-        alerts: alerting.counts(),
-        ..status
+    Answer(status.map(|mut status| {
+        status.alerts = alerting.counts();
+        let certificate = gate.certificate.as_ref();
+        if let Some(why) = certificate.and_then(|it| it.problem()) {
+            let problem = format!("https goes on with the certificate that it had: {why}");
+            status.problems.push(problem);
+            if status.health == Health::Ok {
+                status.health = Health::Degraded;
+            }
+        }
+        status
     }))
 }
 

@@ -189,6 +189,10 @@ fn a_new_certificate_is_in_force_without_a_restart_and_a_broken_one_is_not() {
     daemon.reload();
     let said = (0..500).any(|_| shown(&first)["problem"].is_string());
     assert!(said, "why the new one is not used");
+    let (_, status) = daemon.send("GET", "/api/v1/status", &Value::Null);
+    let problems = status["problems"].to_string();
+    assert!(problems.contains("api-cert.pem"), "{status}");
+    assert_eq!(status["health"], "degraded");
     // It is read again in that moment, or within a second.
     for _ in 0..20 {
         assert!(
@@ -205,6 +209,8 @@ fn a_new_certificate_is_in_force_without_a_restart_and_a_broken_one_is_not() {
     let renewed = shown(&cert);
     assert_ne!(renewed["fingerprint"], served["fingerprint"]);
     assert_eq!(renewed["problem"], Value::Null);
+    let (_, status) = daemon.send("GET", "/api/v1/status", &Value::Null);
+    assert!(!status.to_string().contains("api-cert.pem"), "{status}");
     assert!(
         ask(&daemon, &first, b"h2", asked).is_err(),
         "and the old one is not"
