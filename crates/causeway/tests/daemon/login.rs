@@ -51,12 +51,19 @@ pub(crate) fn number_at(header: &[u8; 48], at: usize) -> u32 {
 ///
 /// spec: RFC 7143 11.12 "Login Request", 11.13 "Login Response".
 pub(crate) fn login(address: &str) -> Answer {
+    login_by(address, 1)
+}
+
+/// The same by one of the initiator's ports.
+///
+/// spec: RFC 7143 11.12.5 "ISID"
+pub(crate) fn login_by(address: &str, port: u8) -> Answer {
     let text = format!("InitiatorName={HOST}\0SessionType=Normal\0TargetName={TARGET}\0");
     let mut pdu = vec![0; 48];
     pdu[0] = 0x43; // immediate Login Request
     pdu[1] = 0x87; // T, CSG = operational negotiation, NSG = full feature phase
     pdu[7] = u8::try_from(text.len()).unwrap();
-    pdu[8..14].copy_from_slice(&[0x80, 0, 0, 1, 0, 1]); // ISID
+    pdu[8..14].copy_from_slice(&[0x80, 0, 0, 1, 0, port]); // ISID
     pdu.extend(text.as_bytes());
     pdu.resize(pdu.len().next_multiple_of(4), 0);
     let mut stream = TcpStream::connect(address).unwrap();

@@ -5,6 +5,7 @@
 mod accounts;
 mod adoption;
 mod adoption_unverified;
+mod alerts;
 mod api;
 mod away;
 mod confirm;
