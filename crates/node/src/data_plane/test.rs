@@ -579,6 +579,9 @@ fn a_pool_whose_directory_hangs_at_the_start_holds_up_no_other_and_comes_back() 
     let node = world.node("a");
     let (controller, engine) = begin_with(&world, &node, two_pools);
     let mut set = lab();
+    // Of fixed size: what it takes is asked at the start.
+    set.lun[0].thin = Some(false);
+    set.lun[0].size = Size::from_bytes(1 << 20).unwrap();
     set.lun[0].pool = Some("default".to_owned());
     let size = Size::from_bytes(1 << 20).unwrap();
     let mut other = manifest::objects::LunSpec::new("m", size);

@@ -13,6 +13,7 @@
 use crate::inner::Inner;
 use crate::pool::intents::Finishing;
 use env::durable::{make_dir, remove_file};
+use env::in_time;
 use manifest::code::Code;
 use manifest::document::{self, DocumentError};
 use manifest::objects::{Lun, Objects};
@@ -24,9 +25,13 @@ use state::spare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The file in the state directory.
 const FILE: &str = "intent_log.json";
+
+/// How long a start waits to hear what LUNs take of a pool.
+const USAGE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The longest that is read back.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -276,8 +281,15 @@ impl Inner {
     async fn trim(&self, objects: &Objects) {
         let pools = self.pools();
         let mut allocated = BTreeMap::new();
-        for (_, pool) in pools.iter() {
-            allocated.extend(pool.usage().await);
+        for (name, pool) in pools.iter() {
+            if !has_thick_ones(objects, name) {
+                continue;
+            }
+            // One that hangs holds up no start: what it has too much is given back at another one.
+            match in_time(&self.core, USAGE_WAIT_MAX, pool.usage()).await {
+                Some(usage) => allocated.extend(usage),
+                None => tracing::warn!(pool = name, "what its LUNs take is not known: it hangs"),
+            }
         }
         for (name, lun) in objects.luns.iter().chain(&objects.removed) {
             let Some(pool) = lun.backing.pool().and_then(|pool| pools.get(pool)) else {
@@ -293,6 +305,12 @@ impl Inner {
             }
         }
     }
+}
+
+/// LUNs of fixed size lie in the pool: of others nothing is reserved.
+fn has_thick_ones(objects: &Objects, pool: &str) -> bool {
+    let mut all = objects.luns.values().chain(objects.removed.values());
+    all.any(|lun| !lun.thin && lun.backing.pool() == Some(pool))
 }
 
 #[cfg(test)]
