@@ -39,3 +39,9 @@ function inOrder(name: string, wanted: string): boolean {
   }
   return true;
 }
+
+/** A filter that somebody typed is in one of the texts; an empty one fits all. */
+export function matches(filter: string, ...texts: string[]): boolean {
+  const wanted = filter.trim().toLowerCase();
+  return !wanted || texts.some((text) => text.toLowerCase().includes(wanted));
+}

@@ -1,6 +1,7 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
-import type { Session, Status } from '../api/types.ts';
+import type { Alert, Session, Status } from '../api/types.ts';
+import { sentence, toDo, total } from './alerts.ts';
 import { plural } from './format.ts';
 import { grouped } from './grouped.ts';
 
@@ -10,7 +11,7 @@ export interface Verdict {
   state: State;
   sentence: string;
   /** What to do, the most urgent first. */
-  todo: { text: string; href?: string }[];
+  todo: { text: string; next?: string; href?: string }[];
 }
 
 /** The node's sessions by host, without those that only ask for targets. */
@@ -58,20 +59,49 @@ export function pathsShown(paths: Paths, several: boolean): { state: State; word
   return { state: 'good', word: paths.count === 1 ? 'one path' : plural(paths.count, 'path') };
 }
 
-export function verdict(status: Status, sessions: Session[]): Verdict {
-  const single = singlePath(status, sessions);
-  const todo: Verdict['todo'] = status.problems.map((text) => ({ text }));
-  for (const host of single) {
-    todo.push({ text: `Host ${host} has a single path: log it in to a second portal.`, href: `/hosts/${encodeURIComponent(host)}` });
-  }
+/** What to do about an alert. */
+function fromAlert(alert: Alert): Verdict['todo'][number] {
+  return { text: sentence(alert.cause), next: sentence(alert.next_step), href: `/alerts/${alert.id}` };
+}
+
+/** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
+function whatToDo(status: Status, sessions: Session[], alerts: Alert[]): Verdict['todo'] {
+  const urgent = toDo(alerts);
+  const covered = (text: string) => alerts.some((alert) => alert.state !== 'resolved' && text.split(/[^\w.-]+/).includes(alert.object));
+  const of = (bad: boolean) => urgent.filter((alert) => (alert.severity === 'critical') === bad).map(fromAlert);
+  const known = new Set(alerts.filter((alert) => alert.rule === 'host_single_path' && alert.state !== 'resolved').map((alert) => alert.object));
+  const single = singlePath(status, sessions).filter((host) => !known.has(host));
+  return [
+    ...of(true),
+    ...status.problems.filter((text) => !covered(text)).map((text) => ({ text })),
+    ...of(false),
+    ...single.map((host) => ({ text: `Host ${host} has a single path: log it in to a second portal.`, href: `/hosts/${encodeURIComponent(host)}` })),
+  ];
+}
+
+export function verdict(status: Status, sessions: Session[], known?: Alert[]): Verdict {
+  const alerts = known ?? [];
+  const todo = whatToDo(status, sessions, alerts);
+  const unseen = known ? 0 : total(status.alerts);
+  if (unseen) todo.unshift({ text: `${plural(unseen, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
   if (status.health === 'damaged') {
     return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo };
   }
+  const urgent = toDo(alerts);
   if (todo.length) {
-    const what = status.problems.length ? 'Not everything serves' : 'Everything serves, with less redundancy than there could be';
-    return { state: 'warn', sentence: `${what}. ${plural(todo.length, 'thing')} to do.`, todo };
+    const is = urgent.some((alert) => alert.severity === 'critical') ? 'bad' : 'warn';
+    return { state: is, sentence: `${summary(status, urgent)}. ${plural(todo.length, 'thing')} to do.`, todo };
   }
-  return { state: 'good', sentence: `Everything serves. ${connected(status, sessions)}`, todo: first(status, sessions) };
+  const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
+  const also = handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '';
+  return { state: 'good', sentence: `Everything serves. ${connected(status, sessions)}${also}`, todo: first(status, sessions) };
+}
+
+function summary(status: Status, urgent: Alert[]): string {
+  if (status.problems.length) return 'Not everything serves';
+  if (urgent.some((alert) => alert.severity === 'critical')) return 'Hosts are hit or data is at risk';
+  if (urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
+  return 'Everything serves';
 }
 
 function connected(status: Status, sessions: Session[]): string {

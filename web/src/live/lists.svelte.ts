@@ -2,7 +2,7 @@
 
 import { get } from '../api/client.ts';
 import { Refused } from '../api/problem.ts';
-import type { Grant, Host, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
+import type { Alert, Grant, Host, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
 
 interface Known {
   status: Status;
@@ -14,6 +14,7 @@ interface Known {
   pools: Pool[];
   refusals: Refusal[];
   events: NodeEvent[];
+  alerts: Alert[];
 }
 
 export type ListName = keyof Known;
@@ -24,6 +25,7 @@ const AGE: Record<ListName, number> = {
   sessions: 2_000,
   pools: 3_000,
   refusals: 4_000,
+  alerts: 4_000,
   events: 10_000,
   hosts: 10_000,
   luns: 15_000,
@@ -45,6 +47,7 @@ class Lists {
   pools = $state.raw<Pool[]>();
   refusals = $state.raw<Refusal[]>();
   events = $state.raw<NodeEvent[]>();
+  alerts = $state.raw<Alert[]>();
 
   /** Lists that this daemon does not have. */
   private readonly absent = new Set<ListName>();
@@ -99,8 +102,8 @@ class Lists {
       this.take(name, answer);
     } catch (error) {
       const status = error instanceof Refused ? error.problem.status : 0;
-      // Events are for whoever has logged in.
-      if (status === 404 || (status === 401 && name === 'events')) this.absent.add(name);
+      // Events and alerts are for whoever has logged in.
+      if (status === 404 || (status === 401 && (name === 'events' || name === 'alerts'))) this.absent.add(name);
     }
   }
 
