@@ -155,6 +155,9 @@ journal = "journal"
 journal_size = "64MiB"
 [api]
 listen = ["unix:api.sock", "127.0.0.1:${this.api}"]
+[[alert_command]]
+name = "pager"
+argv = ["/bin/true"]
 `;
   }
 }

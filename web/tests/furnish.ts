@@ -23,6 +23,14 @@ export function furnish(daemon: Daemon): void {
   daemon.load(INITIATORS.web, 21, 1, 'vms', 0, '-o1', '-w10', '-g800');
   refuse(daemon, 'iqn.2026-01.org.debian:unknown');
   daemon.run('scrub', 'start', 'vm01');
+  alarm(daemon);
+}
+
+/** Two alerts, one of which somebody takes care of. */
+function alarm(daemon: Daemon): void {
+  daemon.run('alert', 'rule', 'set', 'host_single_path', '--hold', '0');
+  daemon.run('alert', 'rule', 'set', 'pool_filling', 'above_percent=2', 'below_percent=1', '--hold', '0');
+  daemon.run('alert', 'receiver', 'create', 'pager', '--command', 'pager', '--least', 'critical');
 }
 
 /** Somebody whom nobody has allowed. */
