@@ -25,6 +25,11 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return request<T>('GET', path, undefined, { signal });
 }
 
+/** A text as it is: not a document. */
+export async function text(path: string): Promise<string> {
+  return (await ask('GET', path)).text;
+}
+
 /** What was read, and its tag: a change that is meant for it and nothing newer names it. */
 export interface Seen<T> {
   path: string;

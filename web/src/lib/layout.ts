@@ -28,12 +28,17 @@ const LEAST_HEIGHT = 340;
 /** Boxes of a column are no further apart, in pixels. */
 const WIDEST_PITCH = 110;
 
+/** Disks have a column where some are known. */
+export function columnsOf(points: Point[]): Kind[] {
+  return COLUMNS.filter((kind) => kind !== 'disk' || points.some((point) => point.kind === 'disk'));
+}
+
 export function place(points: Point[], available: number): Layout {
   const width = Math.max(LEAST_WIDTH, Math.floor(available));
-  const columns = new Map<Kind, Point[]>(COLUMNS.map((kind) => [kind, points.filter((point) => point.kind === kind)]));
+  const columns = new Map<Kind, Point[]>(columnsOf(points).map((kind) => [kind, points.filter((point) => point.kind === kind)]));
   const most = Math.max(...[...columns.values()].map((column) => column.length), 1);
   const height = Math.max(LEAST_HEIGHT, TOP + most * PITCH);
-  const others = COLUMNS.length - 1;
+  const others = columns.size - 1;
   // Most of what is left goes to boxes, the rest to the lines between them.
   const box = Math.min(230, Math.floor(((width - NODE_WIDTH) * 0.72) / others));
   const gap = (width - NODE_WIDTH - box * others) / others;

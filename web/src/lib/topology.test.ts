@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
+import type { Disk, Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
 import { address, DRAWN, topology, type Facts } from './topology.ts';
 import { singlePath, verdict } from './verdict.ts';
 import { whatIf } from './whatif.ts';
@@ -74,6 +74,27 @@ describe('what if', () => {
   });
   it('a pool is lost: its LUNs, for all who have them, connected or not', () => {
     expect(whatIf(facts, point('pool:slow')).hosts.map((host) => [host.name, host.luns])).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+  });
+});
+
+describe('disks below pools', () => {
+  const disk = (id: string, ...used_by: string[]) => ({ id, names: [id], health: 'well', smart: 'read', facts: {}, used_by }) as Disk;
+  const [first = ''] = facts.pools.map((pool) => pool.name);
+  const lostWith = (disks: Disk[]) => {
+    const some = { ...facts, disks };
+    return whatIf(some, topology(some).points.find((one) => one.id === 'disk:sda')!);
+  };
+
+  it('take with them what lies on them alone', () => {
+    const loss = lostWith([disk('sda', `pool ${first}`), disk('sdb', 'state directory')]);
+    expect(loss.lost).toContain(`pool:${first}`);
+    expect(loss.hosts).toEqual(whatIf(facts, point(`pool:${first}`)).hosts);
+    expect(topology({ ...facts, disks: [disk('sdb', 'state directory')] }).points.some((one) => one.kind === 'disk')).toBe(false);
+  });
+  it('of several below a pool promise nothing', () => {
+    const loss = lostWith([disk('sda', `pool ${first}`), disk('sdb', `pool ${first}`)]);
+    expect(loss.harmless).toBe(false);
+    expect(loss.verdict).toContain('one of several disks');
   });
 });
 

@@ -1,14 +1,15 @@
-// What hangs together: hosts, their ports, portals, the node, LUNs and pools, in columns that keep their order. Pure.
+// What hangs together: hosts, their ports, portals, the node, LUNs, pools and disks, in columns that keep their order. Pure.
 
-import type { Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
+import type { Disk, Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
+import { diskName, diskState } from './disks.ts';
 import { poolState, poolWord } from './pools.ts';
 import { hasSeveralPortals, pathsByHost, pathsOf, pathsShown, type State } from './verdict.ts';
 
-export type Kind = 'host' | 'port' | 'portal' | 'node' | 'lun' | 'pool';
-export const COLUMNS: Kind[] = ['host', 'port', 'portal', 'node', 'lun', 'pool'];
+export type Kind = 'host' | 'port' | 'portal' | 'node' | 'lun' | 'pool' | 'disk';
+export const COLUMNS: Kind[] = ['host', 'port', 'portal', 'node', 'lun', 'pool', 'disk'];
 export const TITLES: Record<Kind, string> = {
-  host: 'Hosts', port: 'Their ports', portal: 'Portals', node: 'Node', lun: 'LUNs', pool: 'Pools',
+  host: 'Hosts', port: 'Their ports', portal: 'Portals', node: 'Node', lun: 'LUNs', pool: 'Pools', disk: 'Disks',
 };
 
 export interface Point {
@@ -44,6 +45,7 @@ export interface Facts {
   luns: Lun[];
   pools: Pool[];
   grants: Grant[];
+  disks?: Disk[] | undefined;
   moment?: Moment | undefined;
 }
 
@@ -89,6 +91,7 @@ export function topology(facts: Facts, filter = ''): Topology {
     node(facts.status),
     ...luns.map(lunPoint),
     ...poolPoints(facts, luns),
+    ...diskPoints(facts),
   ];
   return { points, edges: edges(facts, paths, luns), hidden: some.length - luns.length };
 }
@@ -155,6 +158,22 @@ function poolPoints(facts: Facts, luns: Lun[]): Point[] {
   return points.sort(byName);
 }
 
+/** Disks on which a pool or its journal lies. */
+function diskPoints(facts: Facts): Point[] {
+  const used = (facts.disks ?? []).filter((disk) => facts.pools.some((pool) => liesOn(pool.name, disk)));
+  return used.map((disk): Point => ({ id: diskId(disk), kind: 'disk', name: diskName(disk), ...diskState(disk) })).sort(byName);
+}
+
+export const diskId = (disk: Disk) => idOf('disk', disk.id);
+
+export function liesOn(pool: string, disk: Disk): boolean {
+  return disk.used_by?.some((one) => one === `pool ${pool}` || one === `journal of pool ${pool}`) ?? false;
+}
+
+export function disksOf(facts: Facts, pool: string): Disk[] {
+  return (facts.disks ?? []).filter((disk) => liesOn(pool, disk));
+}
+
 export function backingId(lun: Lun): string {
   return idOf('pool', lun.pool ?? lun.backing);
 }
@@ -189,6 +208,14 @@ function edges(facts: Facts, sessions: Session[], luns: Lun[]): Edge[] {
     const state: State = lun.state === 'online' ? 'good' : 'bad';
     add(center, idOf('lun', lun.name), bytes, state, lun.reason ?? lun.state);
     add(idOf('lun', lun.name), backingId(lun), bytes, state, lun.backing);
+  }
+  for (const pool of facts.pools) {
+    const disks = disksOf(facts, pool.name);
+    const into = [...all.values()].filter((edge) => edge.to === idOf('pool', pool.name)).reduce((sum, edge) => sum + edge.bytes, 0);
+    // Which part each of several has is not known.
+    for (const disk of disks) {
+      add(idOf('pool', pool.name), diskId(disk), disks.length === 1 ? into : 0, diskState(disk).state === 'bad' ? 'bad' : 'good', disk.used_by?.join(', ') ?? '');
+    }
   }
   return [...all.values()];
 }

@@ -1,6 +1,6 @@
 // What if a part were lost: who loses what, before it happens. Pure.
 
-import { address, backingId, idOf, portId, type Facts, type Point } from './topology.ts';
+import { address, backingId, diskId, disksOf, idOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
   /** In one sentence. */
@@ -15,8 +15,9 @@ export interface Loss {
 export function whatIf(facts: Facts, point: Point): Loss {
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
   const dies = sessions.filter((session) => uses(session, point));
-  const goneLuns = new Set(facts.luns.filter((lun) => lun.state !== 'removed' && lunGoes(lun, point)).map((lun) => lun.name));
-  const lost = new Set<string>([point.id]);
+  const { alone, shared } = poolsOn(facts, point);
+  const goneLuns = new Set(facts.luns.filter((lun) => lun.state !== 'removed' && lunGoes(lun, point, alone)).map((lun) => lun.name));
+  const lost = new Set<string>([point.id, ...[...alone].map((pool) => idOf('pool', pool))]);
   for (const name of goneLuns) lost.add(idOf('lun', name));
   const hosts: Loss['hosts'] = [];
   for (const host of new Set([...sessions.map((session) => session.host), ...facts.grants.map((grant) => grant.host)])) {
@@ -30,7 +31,7 @@ export function whatIf(facts: Facts, point: Point): Loss {
     if (luns.length || pathsLost) hosts.push({ name: host, luns, pathsLeft, pathsLost });
   }
   for (const session of dies) if (!sessions.some((one) => !dies.includes(one) && portId(one) === portId(session))) lost.add(portId(session));
-  return { ...say(point, hosts), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
+  return { ...say(point, hosts, shared), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
 }
 
 function uses(session: Facts['sessions'][number], point: Point): boolean {
@@ -40,23 +41,36 @@ function uses(session: Facts['sessions'][number], point: Point): boolean {
     case 'portal': return session.portal === point.name;
     case 'node': return true;
     case 'lun':
-    case 'pool': return false;
+    case 'pool':
+    case 'disk': return false;
   }
 }
 
-function lunGoes(lun: Facts['luns'][number], point: Point): boolean {
+/** Pools that lie on a disk alone, and those that lie on others as well. */
+function poolsOn(facts: Facts, point: Point): { alone: Set<string>; shared: string[] } {
+  const on = (pool: string) => disksOf(facts, pool).map(diskId);
+  const here = point.kind === 'disk' ? facts.pools.map((pool) => pool.name).filter((pool) => on(pool).includes(point.id)) : [];
+  return { alone: new Set(here.filter((pool) => on(pool).length === 1)), shared: here.filter((pool) => on(pool).length > 1) };
+}
+
+function lunGoes(lun: Facts['luns'][number], point: Point, pools: Set<string>): boolean {
   if (point.kind === 'node') return true;
+  if (point.kind === 'disk') return lun.pool !== undefined && pools.has(lun.pool);
   if (point.kind === 'lun') return lun.name === point.name;
   return point.kind === 'pool' && backingId(lun) === point.id;
 }
 
-function say(point: Point, hosts: Loss['hosts']): { verdict: string; harmless: boolean } {
+function say(point: Point, hosts: Loss['hosts'], shared: string[]): { verdict: string; harmless: boolean } {
   const losers = hosts.filter((host) => host.luns.length);
   const luns = new Set(losers.flatMap((host) => host.luns)).size;
   const what = `${point.kind === 'lun' ? 'LUN' : point.kind} ${point.kind === 'port' ? address(point.name) : point.name}`;
   if (losers.length) {
     const many = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
     return { verdict: `Without ${what}, ${many(losers.length, 'host')} would lose ${many(luns, 'LUN')}.`, harmless: false };
+  }
+  if (shared.length) {
+    const pools = shared.length === 1 ? `pool ${shared[0]}` : `pools ${shared.join(', ')}`;
+    return { verdict: `Without ${what}, ${pools} would lack one of several disks: how they are joined decides what is lost.`, harmless: false };
   }
   const fewer = hosts.some((host) => host.pathsLost);
   return { verdict: `Without ${what}, no host would lose a LUN${fewer ? ': other paths remain' : ''}.`, harmless: true };

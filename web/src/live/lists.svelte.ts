@@ -2,7 +2,7 @@
 
 import { get } from '../api/client.ts';
 import { Refused } from '../api/problem.ts';
-import type { Alert, Grant, Host, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
+import type { Alert, Disk, Grant, Host, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
 
 interface Known {
   status: Status;
@@ -15,6 +15,7 @@ interface Known {
   refusals: Refusal[];
   events: NodeEvent[];
   alerts: Alert[];
+  disks: Disk[];
 }
 
 export type ListName = keyof Known;
@@ -31,6 +32,7 @@ const AGE: Record<ListName, number> = {
   luns: 15_000,
   targets: 15_000,
   grants: 15_000,
+  disks: 30_000,
 };
 const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200' };
 /** What a new generation of the objects changes. */
@@ -48,6 +50,7 @@ class Lists {
   refusals = $state.raw<Refusal[]>();
   events = $state.raw<NodeEvent[]>();
   alerts = $state.raw<Alert[]>();
+  disks = $state.raw<Disk[]>();
 
   /** Lists that this daemon does not have. */
   private readonly absent = new Set<ListName>();
