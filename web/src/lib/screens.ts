@@ -22,9 +22,11 @@ export const SCREENS: Screen[] = [
   { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte') },
   { path: '/targets', name: 'Targets', key: 'a', icon: 'targets', load: () => import('../screens/Targets.svelte') },
   { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte') },
+  { path: '/disks', name: 'Disks', key: 'd', icon: 'disks', load: () => import('../screens/Disks.svelte') },
   { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
   { path: '/alerts', name: 'Alerts', key: 'w', icon: 'alerts', load: () => import('../screens/Alerts.svelte') },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
+  { path: '/audit', name: 'Audit', key: 'u', icon: 'audit', load: () => import('../screens/Audit.svelte') },
   { path: '/settings', name: 'Settings', key: 's', icon: 'settings', load: () => import('../screens/Settings.svelte') },
   { path: '/first-run', name: 'First steps', key: 'f', icon: 'plus', load: () => import('../screens/FirstRun.svelte'), hidden: true },
 ];
