@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
+import { withDisks } from './made_up.ts';
 import { enter } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -52,6 +53,7 @@ describe('every screen', { skip }, () => {
 
   test('is accessible (WCAG 2.2 AA) in both themes', {}, async (browser) => {
     const found: string[] = [];
+    await withDisks(browser.page);
     await enter(browser, daemon.token);
     const look = async (what: string) => {
       found.push(...(await browser.axe(`${what}, dark`)));
@@ -72,6 +74,7 @@ describe('every screen', { skip }, () => {
   });
 
   test('fits a phone', { width: 390, height: 844 }, async (browser) => {
+    await withDisks(browser.page);
     await enter(browser, daemon.token);
     for (const path of SCREENS) {
       await browser.go(path);

@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { withDisks } from './made_up.ts';
 import { furnish } from './furnish.ts';
 import { enter } from './steps.ts';
 
@@ -27,6 +28,10 @@ const SCREENS: [string, string][] = [
   ['portals', '/targets?view=portals'],
   ['pools', '/pools'],
   ['integrity', '/integrity'],
+  ['disks', '/disks'],
+  ['disk', '/disks/ZC10003'],
+  ['audit', '/audit'],
+  ['audit-entry', '/audit?kind=lun&result=done&entry=ENTRY'],
   ['alerts', '/alerts'],
   ['alert', '/alerts/1'],
   ['alert-rules', '/alerts?show=rules'],
@@ -52,11 +57,14 @@ const wanted = (list: string[] | undefined, one: string) => list === undefined |
 async function take(daemon: Daemon, dir: string): Promise<void> {
   mkdirSync(dir, { recursive: true });
   const browser = await Browser.open(daemon.url);
+  await withDisks(browser.page);
   await enter(browser, daemon.token);
+  const entries = JSON.parse(daemon.run('audit', 'ls', '--object', 'lun:vm02', '-o', 'json')) as { id: number }[];
+  const entry = String(entries.at(-1)?.id ?? 1);
   await browser.page.waitForTimeout(Number(process.env['WAIT'] ?? A_MINUTE));
   for (const [name, path] of SCREENS) {
     if (!wanted(listed('ONLY'), name)) continue;
-    await browser.go(path.replace('PORT', String(daemon.port)));
+    await browser.go(path.replace('PORT', String(daemon.port)).replace('ENTRY', entry));
     await browser.page.waitForTimeout(1_500);
     for (const [width, height] of WIDTHS) {
       if (!wanted(listed('WIDTHS'), String(width))) continue;
@@ -78,6 +86,7 @@ const daemon = new Daemon();
 await daemon.start();
 try {
   furnish(daemon);
+  daemon.run('lun', 'set', 'vm02', 'limit.iops=9000', 'shares=20');
   daemon.run('token', 'create', 'prometheus', '--role', 'viewer', '--days', '365');
   await take(daemon, dir);
 } finally {

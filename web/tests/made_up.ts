@@ -1,0 +1,50 @@
+// A report of disks and bays that this machine does not have: an enclosure in which four bays went dark after a reboot.
+
+import type { Page } from 'playwright-core';
+import type { Bay, Disk, DiskReport } from '../src/api/types.ts';
+
+const BAYS = 12;
+const DARK = new Set([2, 5, 8, 11]);
+
+const facts = (at: number): Disk['facts'] => ({ protocol: 'ATA', passed: true, reallocated_sectors: 0, pending_sectors: 0, temperature_celsius: 31 + (at % 5), power_on_hours: 21_000 + at });
+const platters = (at: number): Disk => ({
+  id: `ZC1000${at}`, names: [`sd${String.fromCharCode(97 + at)}`], model: 'SEAGATE ST12000NM0008', serial: `ZC1000${at}`, firmware: 'SN03', wwn: `naa.5000c500a1b2c3${at}0`,
+  capacity_bytes: 12_000_138_625_024, rotation_rpm: 7200, health: 'well', smart: 'read', read_at: new Date().toISOString(), facts: facts(at), used_by: ['pool tank'], bay: String(at),
+  no_forecast: 'nothing changes: 40 samples of 180 days',
+});
+
+const failing: Partial<Disk> = {
+  health: 'failing', facts: { ...facts(3), reallocated_sectors: 1264, pending_sectors: 24, temperature_celsius: 47 },
+  findings: [{ verdict: 'failing', cause: '1264 sectors are reallocated and 24 cannot be read', next_step: 'replace the disk before it fails; scrub its LUNs now' }],
+  forecasts: [{ of: 'reallocated_sectors', text: 'reallocated sectors at 1264 and growing 210 a week', per_week_thousandths: 210_000, samples: 14, days: 90 }],
+};
+const flash: Disk = {
+  id: 'BTLJ8401', names: ['nvme0n1'], model: 'INTEL SSDPE2KX010T8', serial: 'BTLJ8401', firmware: 'VDV10131', wwn: 'eui.0025388b71b4f1a2', capacity_bytes: 1_000_204_886_016,
+  rotation_rpm: 0, health: 'replace_soon', smart: 'read', read_at: new Date().toISOString(), used_by: ['journal of pool tank'],
+  facts: { protocol: 'NVMe', passed: true, wear_percent: 88, spare_percent: 12, spare_threshold_percent: 10, media_errors: 0, temperature_celsius: 43, temperature_warning_celsius: 75, power_on_hours: 31_020, unsafe_shutdowns: 14 },
+  findings: [{ verdict: 'replace_soon', cause: 'spare blocks at 12 % and falling 2 % a week: replace before 2027-02-10', next_step: 'order another one now' }],
+  forecasts: [{ of: 'spare_percent', text: 'spare blocks at 12 % and falling 2 % a week: replace before 2027-02-10', before: '2027-02-10', per_week_thousandths: -2000, samples: 26, days: 120 }],
+};
+
+function bay(at: number): Bay {
+  const common = { name: String(at), enclosure: '500304801f1e2a3f', slot: String(at) };
+  if (!DARK.has(at)) return { ...common, state: 'disk', status: 'OK', disk: `ZC1000${at}` };
+  return {
+    ...common, state: at === 8 ? 'no_start' : 'dark', status: 'not installed',
+    held: { serial: `ZC1000${at}`, model: 'SEAGATE ST12000NM0008', last_seen: '2026-11-26T04:10:00.000Z' },
+    finding: { verdict: 'failing', cause: `it holds no disk that the system sees; ZC1000${at} (SEAGATE ST12000NM0008) was in it on 2026-11-26`, next_step: 'push the disk in again; where bays stay dark after a warm start, switch the machine off and on' },
+  };
+}
+
+const gone: Disk = { id: 'ZC10002', names: [], model: 'SEAGATE ST12000NM0008', serial: 'ZC10002', health: 'failing', smart: 'missing', facts: {}, used_by: ['pool tank'], missing_since: '2026-11-26T04:10:00.000Z', findings: [{ verdict: 'failing', cause: 'it is not there any more, and pool tank lay on it', next_step: 'push it in again' }] };
+
+export function report(): DiskReport {
+  const all = Array.from({ length: BAYS }, (_, at) => at).filter((at) => !DARK.has(at)).map(platters);
+  const disks = all.map((disk) => (disk.id === 'ZC10003' ? { ...disk, ...failing } : disk));
+  return { at: new Date().toISOString(), disks: [flash, ...disks, gone], bays: Array.from({ length: BAYS }, (_, at) => bay(at)), notes: [] };
+}
+
+/** The page is told of these disks instead of the machine's. */
+export async function withDisks(page: Page): Promise<void> {
+  await page.route('**/api/v1/disk_report', (route) => route.fulfill({ json: report() }));
+}
