@@ -27,6 +27,7 @@ export const SCREENS: Screen[] = [
   { path: '/alerts', name: 'Alerts', key: 'w', icon: 'alerts', load: () => import('../screens/Alerts.svelte') },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
   { path: '/audit', name: 'Audit', key: 'u', icon: 'audit', load: () => import('../screens/Audit.svelte') },
+  { path: '/jobs', name: 'Jobs', key: 'j', icon: 'jobs', load: () => import('../screens/Jobs.svelte') },
   { path: '/settings', name: 'Settings', key: 's', icon: 'settings', load: () => import('../screens/Settings.svelte') },
   { path: '/first-run', name: 'First steps', key: 'f', icon: 'plus', load: () => import('../screens/FirstRun.svelte'), hidden: true },
 ];

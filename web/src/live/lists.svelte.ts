@@ -2,7 +2,7 @@
 
 import { get } from '../api/client.ts';
 import { Refused } from '../api/problem.ts';
-import type { Alert, Disk, Grant, Host, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
+import type { Alert, Disk, Grant, Host, Job, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
 
 interface Known {
   status: Status;
@@ -16,6 +16,7 @@ interface Known {
   events: NodeEvent[];
   alerts: Alert[];
   disks: Disk[];
+  jobs: Job[];
 }
 
 export type ListName = keyof Known;
@@ -33,7 +34,12 @@ const AGE: Record<ListName, number> = {
   targets: 15_000,
   grants: 15_000,
   disks: 30_000,
+  jobs: 3_000,
 };
+/** While a job runs its figures change. */
+const RUNNING_MS = 1_500;
+/** Lists that are for whoever has logged in. */
+const FOR_USERS: ListName[] = ['events', 'alerts', 'jobs'];
 const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200' };
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
@@ -51,6 +57,7 @@ class Lists {
   events = $state.raw<NodeEvent[]>();
   alerts = $state.raw<Alert[]>();
   disks = $state.raw<Disk[]>();
+  jobs = $state.raw<Job[]>();
 
   /** Lists that this daemon does not have. */
   private readonly absent = new Set<ListName>();
@@ -69,7 +76,7 @@ class Lists {
   turn(now: number): void {
     for (const [name, shown] of this.shown) {
       if (shown < 1 || this.absent.has(name) || this.asking.has(name) || now < (this.due.get(name) ?? 0)) continue;
-      this.due.set(name, now + AGE[name]);
+      this.due.set(name, now + (name === 'jobs' && this.jobs?.some((job) => job.state === 'running') ? RUNNING_MS : AGE[name]));
       this.asking.add(name);
       void this.ask(name).finally(() => this.asking.delete(name));
     }
@@ -105,8 +112,7 @@ class Lists {
       this.take(name, answer);
     } catch (error) {
       const status = error instanceof Refused ? error.problem.status : 0;
-      // Events and alerts are for whoever has logged in.
-      if (status === 404 || (status === 401 && (name === 'events' || name === 'alerts'))) this.absent.add(name);
+      if (status === 404 || (status === 401 && FOR_USERS.includes(name))) this.absent.add(name);
     }
   }
 
