@@ -28,6 +28,8 @@ const SCREENS: [string, string][] = [
   ['portals', '/targets?view=portals'],
   ['pools', '/pools'],
   ['integrity', '/integrity'],
+  ['tray', '/luns/vm01?span=60&tray=jobs'],
+  ['jobs', '/jobs'],
   ['disks', '/disks'],
   ['disk', '/disks/ZC10003'],
   ['audit', '/audit'],
