@@ -4,6 +4,8 @@ import type { Screen } from './screens.ts';
 
 /** So long after `g` a letter belongs to it, in milliseconds. */
 const PAIR_MS = 1_200;
+/** So long letters wait for the search, in milliseconds. */
+const LOADED_MS = 5_000;
 
 export interface Acts {
   search(): void;
@@ -12,6 +14,9 @@ export interface Acts {
 
 export class Keys {
   private pair = -Infinity;
+  /** What was typed since the search was asked for: it is loaded when it is wanted for the first time. */
+  private ahead = '';
+  private since = -Infinity;
   private readonly acts: Acts;
   private readonly screens: Screen[];
 
@@ -20,13 +25,32 @@ export class Keys {
     this.screens = screens;
   }
 
+  search(now: number): void {
+    this.ahead = '';
+    this.since = now;
+    this.acts.search();
+  }
+
+  /** What was typed before there was a field for it. */
+  take(): string {
+    this.since = -Infinity;
+    return this.ahead;
+  }
+
   press(event: KeyboardEvent): void {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
       event.preventDefault();
-      this.acts.search();
+      this.search(event.timeStamp);
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || writes(event.target) || document.querySelector('dialog[open]')) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.timeStamp - this.since < LOADED_MS && !document.querySelector('dialog[open]')) {
+      event.preventDefault();
+      if (event.key.length === 1) this.ahead += event.key;
+      else if (event.key === 'Backspace') this.ahead = this.ahead.slice(0, -1);
+      return;
+    }
+    if (writes(event.target) || document.querySelector('dialog[open]')) return;
     if (event.key === '/') {
       const filter = document.querySelector<HTMLInputElement>('input[type=search]');
       if (!filter) return;
