@@ -574,3 +574,153 @@ export interface Job {
   link?: string;
   log: { at: string; text: string }[];
 }
+
+export interface BenchLimits {
+  seconds_max: number;
+  threads_max: number;
+  outstanding_max: number;
+  block_bytes_max: number;
+  in_flight_bytes_max: number;
+  memory_bytes_max: number;
+}
+
+export interface BenchState {
+  running?: number;
+  kept: number;
+  kept_max: number;
+  limits: BenchLimits;
+}
+
+export interface BenchPlan {
+  command_line: string;
+  target: string;
+  kind: string;
+  writes: boolean;
+  touches: string[];
+  refusal?: string;
+  confirm?: string;
+  losses?: string[];
+  hits?: string[];
+}
+
+export interface BenchSummary {
+  iops: number;
+  read_iops: number;
+  write_iops: number;
+  bytes_per_second: number;
+  mean_us: number;
+  p50_us: number;
+  p99_us: number;
+  p999_us: number;
+  max_us: number;
+  errors: number;
+}
+
+export interface BenchSecond {
+  second: number;
+  phase: string;
+  iops: number;
+  read_iops: number;
+  write_iops: number;
+  bytes_per_second: number;
+  errors: number;
+  p50_us?: number;
+  p99_us?: number;
+  max_us?: number;
+  paths?: { path: string; from: string; portal: string; state: string; iops: number; bytes_per_second: number; retransmits: number }[];
+}
+
+export interface BenchRun {
+  id: number;
+  name?: string;
+  state: 'running' | 'finished' | 'failed' | 'cancelled' | 'interrupted';
+  phase?: string;
+  target: string;
+  kind: string;
+  writes: boolean;
+  by: string;
+  started: string;
+  ended?: string;
+  command_line: string;
+  elapsed_seconds: number;
+  whole_seconds: number;
+  percent: number;
+  seconds_left?: number;
+  problem?: { code?: string; detail: string; hint?: string };
+  summary?: BenchSummary;
+  seconds?: BenchSecond[];
+}
+
+export interface BenchComparison {
+  a: BenchRun;
+  b: BenchRun;
+  rows: { figure: string; a: number | null; b: number | null; change_pct: number | null; verdict: 'better' | 'worse' | 'same' | '' }[];
+}
+
+export interface LabTopology {
+  id: string;
+  title: string;
+  machines: { name: string; kind: string; ports: LabPort[] }[];
+  links: unknown[];
+  paths: string;
+}
+
+export interface LabPort {
+  name: string;
+  card?: string | null;
+  controller?: string | null;
+  address?: string;
+  rate_bits?: number;
+  link?: string;
+}
+
+export interface LabState {
+  may_start: boolean;
+  reason?: string;
+  next_step?: string;
+  command_line?: string;
+  bed?: number;
+  topologies: LabTopology[];
+}
+
+export type LinkState = 'up' | 'cut' | 'black_hole' | 'slow';
+
+export interface LabLink {
+  id: string;
+  machine: string;
+  port: string;
+  switch: string;
+  state: LinkState;
+}
+
+export interface LabPath {
+  path: string;
+  from: string;
+  portal: string;
+  nic: string;
+  port: string;
+  state: string;
+  why?: string;
+  iops: number;
+  bytes_per_second: number;
+  retransmits: number;
+}
+
+export interface Bed {
+  id: number;
+  topology: string;
+  title: string;
+  state: 'starting' | 'running' | 'stopping' | 'stopped' | 'failed';
+  by: string;
+  started: string;
+  ended?: string;
+  problem?: { code?: string; detail: string; hint?: string };
+  command_line: string;
+  machines: { name: string; kind: string; ports: LabPort[] }[];
+  switches: { name: string; network: number }[];
+  links: LabLink[];
+  paths: LabPath[];
+  load?: { command_line: string; elapsed_seconds: number; whole_seconds: number; errors: number };
+  seconds?: BenchSecond[];
+  log: { second: number; text: string }[];
+}
