@@ -14,10 +14,10 @@ const { page, field, text, dialog, closed } = steps(() => browser);
 
 const SCREENS = [
   '/', '/topology', '/topology?as=list', '/luns', '/luns/vm01', '/luns/vm01?show=hosts', '/luns/vm01?show=connect', '/hosts', '/hosts?view=paths',
-  '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/targets', '/targets?view=portals', '/targets/vms', '/pools', '/integrity', '/jobs', '/pools?tray=jobs', '/disks', '/audit', '/alerts', '/alerts/1', '/alerts?show=rules', '/alerts?show=receivers',
+  '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/targets', '/targets?view=portals', '/targets/vms', '/pools', '/integrity', '/bench', '/lab', '/jobs', '/pools?tray=jobs', '/disks', '/audit', '/alerts', '/alerts/1', '/alerts?show=rules', '/alerts?show=receivers',
   '/settings/account', '/settings/users', '/settings/tokens', '/settings/certificate', '/settings/about', '/first-run',
 ];
-const DIALOGS = ['/luns?do=create', '/luns/vm01?do=set', '/luns/vm01?do=grant', '/hosts?do=add', '/hosts/esx01?do=set', '/targets/vms?do=set', '/settings/users?do=add', '/settings/tokens?do=make', '/alerts/1?do=mute', '/alerts?show=receivers&do=add'];
+const DIALOGS = ['/luns?do=create', '/luns/vm01?do=set', '/luns/vm01?do=grant', '/hosts?do=add', '/hosts/esx01?do=set', '/targets/vms?do=set', '/settings/users?do=add', '/settings/tokens?do=make', '/alerts/1?do=mute', '/bench?do=run', '/alerts?show=receivers&do=add'];
 
 /** What can be used on the page, or in the dialog that is open, and is seen. */
 const usable = () => page().evaluate(() => {

@@ -28,6 +28,11 @@ const SCREENS: [string, string][] = [
   ['portals', '/targets?view=portals'],
   ['pools', '/pools'],
   ['integrity', '/integrity'],
+  ['bench', '/bench'],
+  ['bench-run', '/bench/1'],
+  ['bench-start', '/bench?do=run&lun=vm01'],
+  ['bench-compare', '/bench/compare?a=1&b=2'],
+  ['lab', '/lab/BED'],
   ['tray', '/luns/vm01?span=60&tray=jobs'],
   ['jobs', '/jobs'],
   ['disks', '/disks'],
@@ -56,6 +61,23 @@ const A_MINUTE = 60_000;
 const listed = (name: string) => process.env[name]?.split(',');
 const wanted = (list: string[] | undefined, one: string) => list === undefined || list.includes(one);
 
+/** Two runs of the bench and a bed of the lab, where this daemon has them: the bed's number. */
+async function measure(daemon: Daemon): Promise<string> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${daemon.token}` };
+  const ask = async <T>(path: string, body?: unknown): Promise<T> => {
+    const how = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    return (await (await fetch(`${daemon.url}/api/v1/${path}`, { headers, ...how })).json()) as T;
+  };
+  for (const name of ['before', 'after']) {
+    const load = { seconds: 20, warm_up_seconds: 2, outstanding: 4, iops_max: name === 'before' ? 3000 : 4000 };
+    const { run } = await ask<{ run?: { id: number } }>('bench/runs', { name, memory: '64MiB', load });
+    while (run && (await ask<{ state: string }>(`bench/runs/${run.id}`)).state === 'running') await new Promise((done) => setTimeout(done, 500));
+  }
+  const { topologies = [], may_start } = await ask<{ topologies?: { id: string }[]; may_start?: boolean }>('lab');
+  if (!may_start) return '';
+  return String((await ask<{ id?: number }>('lab/beds', { topology: topologies[0]?.id })).id ?? '');
+}
+
 async function take(daemon: Daemon, dir: string): Promise<void> {
   mkdirSync(dir, { recursive: true });
   const browser = await Browser.open(daemon.url);
@@ -63,10 +85,11 @@ async function take(daemon: Daemon, dir: string): Promise<void> {
   await enter(browser, daemon.token);
   const entries = JSON.parse(daemon.run('audit', 'ls', '--object', 'lun:vm02', '-o', 'json')) as { id: number }[];
   const entry = String(entries.at(-1)?.id ?? 1);
+  const bed = await measure(daemon);
   await browser.page.waitForTimeout(Number(process.env['WAIT'] ?? A_MINUTE));
   for (const [name, path] of SCREENS) {
     if (!wanted(listed('ONLY'), name)) continue;
-    await browser.go(path.replace('PORT', String(daemon.port)).replace('ENTRY', entry));
+    await browser.go(path.replace('PORT', String(daemon.port)).replace('ENTRY', entry).replace('BED', bed));
     await browser.page.waitForTimeout(1_500);
     for (const [width, height] of WIDTHS) {
       if (!wanted(listed('WIDTHS'), String(width))) continue;
