@@ -3,7 +3,7 @@
 use crate::answer::Switches;
 use crate::body::read_quietly;
 use crate::describe::{Operation, Parameter, Part, Schemas};
-use crate::parts::Refused;
+use crate::parts::{Refused, if_match, tags};
 use crate::peer::Peer;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Extension, FromRequest, FromRequestParts, Request};
@@ -89,5 +89,45 @@ impl Part for AccountChange {
             Code::StateNotSaved,
             Code::AccountsDamaged,
         ]);
+    }
+}
+
+/// How a user that is there is changed, with the tags of `If-Match` where there is one.
+pub(super) struct SeenChange {
+    pub(super) dry_run: bool,
+    tags: Option<Vec<String>>,
+}
+
+impl SeenChange {
+    /// That what is there now, which has this tag, is what was seen.
+    ///
+    /// # Errors
+    /// Somebody else has changed it since.
+    pub(super) fn check(&self, what: &str, tag: &str) -> Result<(), Problem> {
+        let fits = |tags: &Vec<String>| tags.iter().any(|it| it == "*" || it == tag);
+        if self.tags.as_ref().is_none_or(fits) {
+            return Ok(());
+        }
+        let detail = format!("{what} is not what If-Match stands for any more");
+        let hint = "read it again, and change what is there now";
+        Err(Problem::new(Code::ChangedMeanwhile, detail).hint(hint))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let AccountChange { dry_run } = AccountChange::from_request_parts(parts, state).await?;
+        let tags = tags(parts)?;
+        Ok(Self { dry_run, tags })
+    }
+}
+
+impl Part for SeenChange {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        AccountChange::describe(operation, schemas);
+        operation.takes(if_match());
+        operation.fails(&[Code::ChangedMeanwhile]);
     }
 }

@@ -261,6 +261,35 @@ fn users_are_made_changed_and_deleted_and_survive_a_restart() {
 }
 
 #[test]
+fn of_two_who_change_one_user_the_second_is_refused() {
+    let daemon = Daemon::start("users-seen");
+    let eve = json!({ "name": "eve", "role": "viewer", "password": NEW });
+    daemon.send("POST", "/api/v1/users", &eve);
+    let path = "/api/v1/users/eve";
+    let seen = daemon.tag_of(path);
+    let (status, _) = daemon.change_if("PATCH", path, &seen, &json!({ "role": "operator" }));
+    assert_eq!(status, StatusCode::OK);
+    for (method, body) in [
+        ("PATCH", json!({ "enabled": false })),
+        ("DELETE", json!(null)),
+    ] {
+        let (status, problem) = daemon.change_if(method, path, &seen, &body);
+        assert_eq!(
+            (status.as_u16(), &problem["code"]),
+            (412, &json!("CWY5010"))
+        );
+    }
+    let (_, now) = daemon.send("GET", path, &json!(null));
+    assert_eq!(
+        (&now["role"], &now["enabled"]),
+        (&json!("operator"), &json!(true))
+    );
+    let seen = daemon.tag_of(path);
+    let (status, _) = daemon.change_if("DELETE", path, &seen, &json!(null));
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[test]
 fn a_token_is_shown_once_works_by_its_role_and_not_after_its_deletion() {
     let daemon = Daemon::start("tokens");
     let body = json!({ "name": "backup", "role": "operator", "days": 7 });

@@ -124,7 +124,7 @@ fn is_async(parts: &Parts) -> bool {
 }
 
 /// The tags of an `If-Match`, without quotes.
-fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
+pub(super) fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
     let mut all = Vec::new();
     for value in parts.headers.get_all(header::IF_MATCH) {
         let text = value.to_str().unwrap_or_default();
@@ -170,18 +170,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Change {
     }
 }
 
+/// The parameter of changes that are meant for what was read and nothing newer.
+pub(super) fn if_match() -> Parameter {
+    Parameter {
+        name: "If-Match",
+        place: "header",
+        meaning: "The ETag of what was read: the change is refused where it is another one now."
+            .to_owned(),
+        schema: json!({ "type": "string" }),
+    }
+}
+
 impl Part for Change {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.takes(Parameter::switch("dry_run", DRY_RUN));
         operation.takes(Parameter::switch("force", FORCE));
-        operation.takes(Parameter {
-            name: "If-Match",
-            place: "header",
-            meaning:
-                "The ETag of what was read: the change is refused where it is another one now."
-                    .to_owned(),
-            schema: json!({ "type": "string" }),
-        });
+        operation.takes(if_match());
         operation.takes(Parameter {
             name: "Prefer",
             place: "header",

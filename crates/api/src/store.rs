@@ -97,8 +97,19 @@ impl Store {
 
     /// Makes a change and stores it; or only says whether it can be made.
     pub(crate) async fn change(&self, edit: &Edit, dry_run: bool) -> Result<Document, Problem> {
+        self.change_if(edit, dry_run, |_| Ok(())).await
+    }
+
+    /// The same where `check` allows it of what is there then.
+    pub(crate) async fn change_if(
+        &self,
+        edit: &Edit,
+        dry_run: bool,
+        check: impl FnOnce(&Document) -> Result<(), Problem>,
+    ) -> Result<Document, Problem> {
         self.whole()?;
         let _one_at_a_time = self.changing.lock().await;
+        check(self.lock().document())?;
         let after = self.lock().document().edit(edit, now().seconds())?;
         if !dry_run {
             self.files.write(FILE, after.write()).await?;

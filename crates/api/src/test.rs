@@ -105,7 +105,13 @@ impl Daemon {
     }
 
     /// A change that is meant for one version.
-    fn change_if(&self, method: &str, path: &str, tag: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) fn change_if(
+        &self,
+        method: &str,
+        path: &str,
+        tag: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
         let request = Request::builder().method(method).uri(path);
         let request = request.header("host", "localhost").header("if-match", tag);
         self.ask(false, request.body(body.to_string()).unwrap())

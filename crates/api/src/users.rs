@@ -1,7 +1,7 @@
 //! `users`: who may log in.
 
-use crate::account_parts::{AccountChange, SecretBody};
-use crate::answer::Answer;
+use crate::account_parts::{AccountChange, SecretBody, SeenChange};
+use crate::answer::{Answer, WithTag};
 use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::list::Columns;
@@ -14,6 +14,7 @@ use manifest::secret::Secret;
 use manifest::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use units::WallClock;
 
@@ -77,6 +78,19 @@ fn find(document: &Document, name: &str) -> Result<UserView, Problem> {
     user.ok_or_else(|| Problem::not_found("user", name))
 }
 
+/// Stands for all that is shown of a user.
+fn tag(user: &UserView) -> String {
+    let text = serde_json::to_vec(user).unwrap_or_default();
+    units::hex(&Sha256::digest(text)[..16])
+}
+
+/// That the user is the one whom `change` was meant for.
+fn seen(document: &Document, name: &str, change: &SeenChange) -> Result<(), Problem> {
+    let found = document.user(name).map(view);
+    let tag = found.as_ref().map(tag).unwrap_or_default();
+    change.check(&format!("user \"{name}\""), &tag)
+}
+
 /// As the audit log has a user; nothing where there is none.
 pub(crate) fn shown(gate: &Gate, name: &str) -> serde_json::Value {
     let found = find(gate.store.lock().document(), name).ok();
@@ -98,9 +112,10 @@ async fn users(Extension(gate): TheGate, listing: Listing<UserView>) -> Listed<U
     listing.show(list())
 }
 
-async fn user(Extension(gate): TheGate, Named(name): Named) -> Answer<UserView> {
+async fn user(Extension(gate): TheGate, Named(name): Named) -> WithTag<UserView> {
     let found = gate.store.whole();
-    Answer(found.and_then(|()| find(gate.store.lock().document(), &name)))
+    let found = found.and_then(|()| find(gate.store.lock().document(), &name));
+    WithTag(Ok(found.map(|user| (Some(tag(&user)), user))))
 }
 
 /// A user that is wanted.
@@ -162,7 +177,7 @@ struct SetUser {
 async fn set_user(
     Extension(gate): TheGate,
     Named(name): Named,
-    change: AccountChange,
+    change: SeenChange,
     body: SecretBody<SetUser>,
 ) -> Answer<UserView> {
     let run = async {
@@ -178,7 +193,9 @@ async fn set_user(
             enabled: wanted.enabled,
             password,
         };
-        find(&gate.store.change(&edit, change.dry_run).await?, &name)
+        let check = |document: &Document| seen(document, &name, &change);
+        let after = gate.store.change_if(&edit, change.dry_run, check).await?;
+        find(&after, &name)
     };
     Answer(run.await)
 }
@@ -186,11 +203,13 @@ async fn set_user(
 async fn delete_user(
     Extension(gate): TheGate,
     Named(name): Named,
-    change: AccountChange,
+    change: SeenChange,
 ) -> Answer<()> {
     let run = async {
-        let edit = Edit::DeleteUser { name };
-        gate.store.change(&edit, change.dry_run).await.map(|_| ())
+        let edit = Edit::DeleteUser { name: name.clone() };
+        let check = |document: &Document| seen(document, &name, &change);
+        let done = gate.store.change_if(&edit, change.dry_run, check).await;
+        done.map(|_| ())
     };
     Answer(run.await)
 }
