@@ -21,7 +21,7 @@ const FROM = process.env['PAGE_FROM'];
 const KINDS: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.html': 'text/html' };
 
 async function serveFrom(context: BrowserContext, origin: string, dir: string): Promise<void> {
-  const policy = (await fetch(origin)).headers.get('content-security-policy') ?? '';
+  const policy = (await context.request.get(origin)).headers()['content-security-policy'] ?? '';
   await context.route((url) => !url.pathname.startsWith('/api/'), (route) => {
     const path = join(dir, new URL(route.request().url()).pathname);
     const file = extname(path) && existsSync(path) ? path : join(dir, 'index.html');
@@ -54,6 +54,8 @@ export class Browser {
     const context = await chromium.launchPersistentContext(profile, {
       executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: ARGUMENTS, baseURL: origin,
       reducedMotion: 'reduce',
+      // The certificate of a test's daemon is its own.
+      ignoreHTTPSErrors: true,
     });
     if (FROM) await serveFrom(context, origin, FROM);
     const page = context.pages()[0] ?? (await context.newPage());

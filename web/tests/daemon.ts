@@ -64,15 +64,28 @@ export class Daemon {
   port = 0;
   token = '';
   private api = 0;
+  private secure = 0;
   private daemon: ChildProcess | undefined;
   private readonly others: ChildProcess[] = [];
   private readonly relays: Relay[] = [];
 
+  private readonly https: boolean;
+
+  /** `https`: it is served with https as well. */
+  constructor(https = false) {
+    this.https = https;
+  }
+
+  get secureUrl(): string {
+    return `https://127.0.0.1:${this.secure}`;
+  }
+
   /** A node with two portals and a pool with a journal. */
   async start(): Promise<void> {
     if (this.api === 0) {
-      const [api = 0, port = 0] = await freePorts(2);
+      const [api = 0, port = 0, secure = 0] = await freePorts(3);
       this.api = api;
+      this.secure = this.https ? secure : 0;
       this.port = port;
       this.url = `http://127.0.0.1:${api}`;
       mkdirSync(join(this.dir, 'pool'));
@@ -154,7 +167,7 @@ path = "pool"
 journal = "journal"
 journal_size = "64MiB"
 [api]
-listen = ["unix:api.sock", "127.0.0.1:${this.api}"]
+listen = ["unix:api.sock", "127.0.0.1:${this.api}"${this.secure ? `, "${this.secureUrl}"` : ''}]
 [[alert_command]]
 name = "pager"
 argv = ["/bin/true"]

@@ -166,6 +166,30 @@ describe('a new node and who uses it', { skip }, () => {
     assert.equal((await enter('eve', OWN)).status, 401);
   });
 
+  it('does not change a user whom another admin changed meanwhile, and shows what they did', async () => {
+    await button('Change eve').click();
+    await choose('Role', 'admin');
+    daemon.run('user', 'set', 'eve', '--enabled', 'true');
+    await dialog().getByRole('button', { name: 'Change', exact: true }).click();
+    const conflict = dialog().getByText('Somebody else has changed it since you opened this');
+    await conflict.waitFor();
+    await page().getByRole('row', { name: 'enabled false true as it is' }).waitFor();
+    await button('Take theirs').click();
+    await conflict.waitFor({ state: 'detached' });
+    assert.equal(await field('May log in').isChecked(), true);
+    await page().keyboard.press('Escape');
+    await closed();
+    await button('Remove eve').click();
+    await field('Type eve to go on').fill('eve');
+    daemon.run('user', 'set', 'eve', '--enabled', 'false');
+    await dialog().getByRole('button', { name: 'Remove', exact: true }).click();
+    await conflict.waitFor();
+    await page().keyboard.press('Escape');
+    await closed();
+    const eve = JSON.parse(daemon.run('api', 'GET', 'users/eve')) as { role: string };
+    assert.equal(eve.role, 'operator');
+  });
+
   it('gives somebody a new password, which they change at the next login', async () => {
     await button('Change eve').click();
     await field('May log in').check();

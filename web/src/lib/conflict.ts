@@ -4,7 +4,7 @@
 const FIELDS = [
   'name', 'size', 'bytes_in_flight_max', 'cache', 'integrity', 'read_cache', 'limit.iops', 'limit.bytes_per_second', 'limit.burst_seconds',
   'shares', 'task_aborted_status', 'iqn', 'chap.user', 'chap.mutual_user', 'portal_group', 'redirect.to', 'redirect.permanent',
-  'maintenance', 'maintenance_grace_seconds', 'lun_id', 'read_only',
+  'maintenance', 'maintenance_grace_seconds', 'lun_id', 'read_only', 'role', 'enabled',
 ];
 const NOTHING = '–';
 
