@@ -15,9 +15,10 @@ const SCREENS = [
   '/', '/topology', '/topology?as=list', '/topology?lost=pool%3Adefault', '/luns', '/luns?do=create', '/luns/vm01?span=60', '/luns/vm01?show=hosts',
   '/luns/vm01?show=settings', '/luns/vm01?show=connect', '/luns/vm01?do=set', '/luns/vm01?do=grow', '/luns/vm01?do=delete', '/hosts', '/hosts?view=paths',
   '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/hosts/esx01?do=set', '/targets', '/targets?view=portals', '/targets/vms', '/targets/vms?do=set',
-  '/pools', '/pools/default', '/integrity', '/bench', '/bench?do=run', '/bench/compare', '/lab', '/jobs', '/jobs/1', '/pools?tray=jobs', '/disks',
-  '/disks/ZC10003', '/disks/ZC10002?do=forget', '/audit', '/audit?result=done&entry=1', '/alerts', '/alerts/1', '/alerts/1?do=mute', '/alerts?show=over', '/alerts?show=silences', '/alerts?show=silences&do=silence', '/alerts?show=rules',
-  '/alerts?show=rules&rule=pool_filling&do=set', '/alerts?show=receivers', '/alerts?show=receivers&do=add', '/events', '/settings/account', '/settings/users', '/settings/users?do=add', '/settings/tokens',
+  '/pools', '/pools/default', '/integrity', '/bench', '/bench?do=run', '/lab', '/jobs', '/jobs/1', '/pools?tray=jobs', '/disks',
+  '/disks/ZC10003', '/audit', '/audit?result=done&entry=1', '/alerts', '/alerts/1', '/alerts/1?do=mute', '/alerts?show=over',
+  '/alerts?show=silences&do=silence', '/alerts?show=rules', '/alerts?show=rules&rule=pool_filling&do=set', '/alerts?show=receivers',
+  '/alerts?show=receivers&do=add', '/events', '/settings/account', '/settings/users', '/settings/users?do=add', '/settings/tokens',
   '/settings/tokens?do=make', '/settings/certificate', '/settings/about', ...['password', 'name', 'pool', 'portals', 'share', 'connect', 'done'].map((step) => `/first-run?step=${step}`),
   '/nothing-here',
 ];
@@ -34,7 +35,7 @@ interface Window {
 
 /** A test with a browser of its own, which is closed whatever happens. */
 function test(name: string, window: Window, run: (browser: Browser) => Promise<void>): void {
-  it(name, { timeout: 180_000 }, async () => {
+  it(name, { timeout: 420_000 }, async () => {
     const browser = await Browser.open(daemon.url, window.theme, window.width, window.height);
     try {
       await run(browser);
