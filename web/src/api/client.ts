@@ -60,6 +60,8 @@ async function ask(method: Method, path: string, body?: unknown, { signal, tag }
   const headers: Record<string, string> = { accept: 'application/json' };
   if (tag) headers['if-match'] = tag;
   if (body !== undefined) headers['content-type'] = 'application/json';
+  // What takes long is a job: it is answered as soon as that has begun.
+  if (method !== 'GET') headers['prefer'] = 'respond-async';
   if (method !== 'GET' && csrf) headers['x-causeway-csrf'] = csrf;
   if (bearer) headers['authorization'] = `Bearer ${bearer}`;
   const limit = AbortSignal.timeout(PATIENCE_MS);

@@ -55,3 +55,9 @@ export function cancelJob(job: Job): Change {
     explain: job.kind === 'scrub' ? 'How far it is, is kept: it goes on there when it is started again.' : 'It stops where it is, and what it made of a LUN is undone.',
   };
 }
+
+/** What was answered is a job that has begun, not the end of the work. */
+export function begun(answer: unknown): Job | undefined {
+  const job = answer as Partial<Job> | undefined;
+  return job?.state === 'running' && typeof job.percent === 'number' && typeof job.kind === 'string' ? (answer as Job) : undefined;
+}
