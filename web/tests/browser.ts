@@ -33,7 +33,7 @@ export class Browser {
   readonly page: Page;
   readonly wrong: string[] = [];
   private readonly context: BrowserContext;
-  private readonly profile: string;
+  readonly profile: string;
 
   private constructor(context: BrowserContext, page: Page, profile: string, origin: string) {
     this.context = context;
