@@ -1,0 +1,14 @@
+//! Bench runs and lab beds that the daemon starts for whoever asks over its API.
+//!
+//! ```text
+//!   WantedRun --check--> Spec --words--> causeway bench --driven --lines--> RunRecord --> file
+//!   WantedBed --check--> words ------> causeway lab drive -------lines--> BedRecord
+//! ```
+//!
+//! **Contract.** What is asked for has bounds, and everything that is out of them is named at once.
+//! No secret is among the words of a child. What children say is kept within bounds, whatever they
+//! say. No clock, child or file.
+
+mod spec;
+
+pub use spec::{Kind, Limits, Load, LoadView, PathWishes, Spec, WantedRun};
