@@ -9,6 +9,15 @@
 //! No secret is among the words of a child. What children say is kept within bounds, whatever they
 //! say. No clock, child or file.
 
+mod bed;
+mod bed_view;
+pub mod line;
+mod second;
 mod spec;
 
+pub use bed::BedRecord;
+pub use bed_view::{
+    BedFacts, BedLink, BedLoad, BedLoadView, BedMachine, BedNote, BedPath, BedPlan, BedPort,
+    BedState, BedSwitch, BedView, LabView, TopologyView, WantedBed,
+};
 pub use spec::{Kind, Limits, Load, LoadView, PathWishes, Spec, WantedRun};
