@@ -11,7 +11,9 @@
 
 mod bed;
 mod bed_view;
+mod kept;
 pub mod line;
+mod run;
 mod second;
 mod spec;
 
@@ -19,5 +21,10 @@ pub use bed::BedRecord;
 pub use bed_view::{
     BedFacts, BedLink, BedLoad, BedLoadView, BedMachine, BedNote, BedPath, BedPlan, BedPort,
     BedState, BedSwitch, BedView, LabView, TopologyView, WantedBed,
+};
+pub use kept::{Document, KEPT_BYTES_MAX, KEPT_MAX, Stored, to_forget};
+pub use run::{
+    BenchView, CompareView, FigureView, PlanView, RunDetail, RunRecord, RunState, RunView, Started,
+    StartedView, Summary,
 };
 pub use spec::{Kind, Limits, Load, LoadView, PathWishes, Spec, WantedRun};
