@@ -23,7 +23,9 @@ impl Row {
         (self.before != 0.0).then(|| (self.after / self.before - 1.0) * 100.0)
     }
 
-    fn verdict(&self) -> &'static str {
+    /// Whether that is `better`, `worse` or the `same`; nothing where the first is 0.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
         match self.change() {
             None => "",
             Some(change) if change.abs() < 0.5 => "same",

@@ -30,7 +30,9 @@ mod result;
 pub mod sweep;
 mod verify;
 
-pub use engine::{Job, Phase, Progress, RunError, Shared, Target, Watcher, fill, region, run};
+pub use engine::{
+    Ended, Job, Phase, Progress, RunError, Shared, Target, Watcher, fill, region, run,
+};
 pub use meter::{Interval, Kind, Side, Spread};
 pub use options::{Mistake, Options};
 pub use result::{PathFigures, Processor, RunResult, Share, TargetFacts, TcpSample};

@@ -51,6 +51,20 @@ impl Side {
             .expect("all have the same bounds");
     }
 
+    /// What was measured since it was `earlier`; nothing where that is not an earlier one of the
+    /// same.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut out = self.clone();
+        let subtracted = out.latency.subtract(&earlier.latency);
+        if subtracted.is_err() || self.ios < earlier.ios {
+            return Self::default();
+        }
+        out.ios -= earlier.ios;
+        out.bytes = out.bytes.saturating_sub(earlier.bytes);
+        out
+    }
+
     /// A latency in milliseconds; none where nothing was measured.
     #[must_use]
     #[expect(

@@ -1,5 +1,6 @@
 //! The order for a run: what to do, on what, who is notified.
 
+use super::gather::Ended;
 use super::window::{Progress, Shared};
 use crate::options::Options;
 use crate::payload::Payload;
@@ -26,6 +27,17 @@ pub trait Watcher {
     /// How far it is; each second.
     fn progress(&mut self, progress: &Progress) {
         let _ = progress;
+    }
+
+    /// What ended in each second is asked of all threads, with its latencies.
+    fn wants_seconds(&self) -> bool {
+        false
+    }
+
+    /// What ended since the last time, where that is wanted; after `progress`. Before the measured
+    /// time begins and after its end it is nothing.
+    fn second(&mut self, progress: &Progress, ended: &Ended) {
+        let _ = (progress, ended);
     }
 
     /// The measured time begins now.

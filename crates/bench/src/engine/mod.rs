@@ -11,11 +11,13 @@
 //! the deadline and counted.
 
 mod error;
+mod gather;
 mod job;
 mod stream;
 mod window;
 
 pub use error::RunError;
+pub use gather::Ended;
 pub use job::{Job, Target, Watcher};
 pub use window::{Phase, Progress, Shared};
 
@@ -24,7 +26,8 @@ use crate::payload::Payload;
 use crate::random::{Random, mix};
 use crate::result::{RunResult, Share, TargetFacts};
 use crate::verify::{Checker, Tally};
-use env::{CoreHandle, CoreId, call};
+use env::{CoreHandle, call};
+use gather::Gather;
 use job::{FILL, Plan};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -144,8 +147,8 @@ pub async fn run(
         .unwrap_or(u16::MAX)
         .min(core.core_count())
         .max(1);
-    let core_of =
-        |thread: u32| CoreId(u16::try_from(thread % u32::from(cores)).expect("below a u16"));
+    let mut gather = Gather::new(run_id, threads, cores);
+    let core_of = |thread: u32| gather.core_of(thread);
     for thread in 0..threads {
         let plan = Arc::clone(&plan);
         let opened = call(core, core_of(thread), move |core| {
@@ -160,8 +163,11 @@ pub async fn run(
         let shared = Arc::clone(&sender);
         let begin = move |core: &CoreHandle| {
             let streams = prepared(core, run_id, thread);
-            Box::pin(stream::run(Rc::clone(core), streams, window, shared))
-                as env::LocalFuture<Vec<Share>>
+            let core = Rc::clone(core);
+            Box::pin(async move {
+                gather::begins(&core, (run_id, thread), &streams);
+                stream::run(core, streams, window, shared).await
+            }) as env::LocalFuture<Vec<Share>>
         };
         let there = Rc::clone(core);
         let target = core_of(thread);
@@ -169,7 +175,8 @@ pub async fn run(
             call(&there, target, begin).await
         }));
     }
-    progress(core, &window, &plan.shared, watcher).await;
+    progress(core, &window, (&plan.shared, &mut gather), watcher).await;
+    gather.forget(core).await;
     let mut shares = Vec::new();
     for answer in answers {
         shares.extend(answer.await.ok_or_else(core_is_gone)?);
@@ -278,7 +285,12 @@ async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Re
 
 /// Reports how far it is, each second and at the edges of the measured time, until the end or the
 /// stop.
-async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: &mut dyn Watcher) {
+async fn progress(
+    core: &CoreHandle,
+    window: &Window,
+    (shared, gather): (&Shared, &mut Gather),
+    watcher: &mut dyn Watcher,
+) {
     let mut last = shared.sample(core.now());
     let mut second = window.start.after(PROGRESS);
     let (mut begun, mut ended) = (false, false);
@@ -295,7 +307,12 @@ async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: 
         }
         if now >= second || over {
             let sample = shared.sample(now);
-            watcher.progress(&Progress::between(&last, &sample, window));
+            let progress = Progress::between(&last, &sample, window);
+            watcher.progress(&progress);
+            if watcher.wants_seconds() {
+                let ended = gather.since_last(core).await;
+                watcher.second(&progress, &ended);
+            }
             last = sample;
             second = second.after(PROGRESS);
         }

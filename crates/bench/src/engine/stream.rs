@@ -1,5 +1,6 @@
 //! One thread on one target: its slots, and what each operation does.
 
+use super::gather::Ended;
 use super::job::{FILL, Plan};
 use super::window::{Shared, Window};
 use crate::meter::{Kind, Meter};
@@ -201,6 +202,13 @@ impl Stream {
                 self.base + at
             )
         });
+    }
+
+    /// Adds what has ended in the measured time so far.
+    pub(super) fn add_to(&self, sum: &mut Ended) {
+        let state = self.state.borrow();
+        sum.read.add(&state.meter.read);
+        sum.write.add(&state.meter.write);
     }
 
     /// Takes the answer; says whether all is well.

@@ -51,6 +51,7 @@ What is reported
   --deadline SECONDS  how long after the end an operation may stay away before it counts as lost [default: 30]
   --cores N           use so many processors [default: all]
   --barrier           print `ready`, and begin when a line comes in at standard input
+  --driven            for programs: a JSON line a second, then one with the result; low priority; stops when standard input ends
 
 Ready-made
   --profile anvil             the rows of a published table: sequential 4 MiB, 4K, 4K QD4, 4K QD16, 32K, 128K

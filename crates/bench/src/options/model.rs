@@ -219,6 +219,8 @@ pub struct Options {
     pub quiet: bool,
     /// `--barrier`: print `ready`, and begin when a line comes in.
     pub barrier: bool,
+    /// `--driven`: by a program, to which figures go each second.
+    pub driven: bool,
     /// `--cores`: on so many processors.
     pub cores: Option<u16>,
     /// Options of the initiator, for targets that are URLs, as they were written.
@@ -276,6 +278,7 @@ impl Default for Options {
             control: None,
             quiet: false,
             barrier: false,
+            driven: false,
             cores: None,
             initiator: Vec::new(),
             targets: Vec::new(),

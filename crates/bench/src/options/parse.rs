@@ -546,6 +546,7 @@ impl Parser {
             "fill" => options.fill = true,
             "quiet" => options.quiet = true,
             "barrier" => options.barrier = true,
+            "driven" => options.driven = true,
             "autotune" => options.autotune = true,
             "deadline" => options.deadline = seconds(word, &value()?)?,
             "output" => options.output = Some(value()?.into()),

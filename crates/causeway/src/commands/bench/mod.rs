@@ -1,9 +1,11 @@
 //! `causeway bench`: a workload against volumes, in diskspd's words.
 
+mod driven;
 mod machine;
 mod problem;
 mod profile;
 mod run;
+mod seconds;
 mod show;
 mod sweep;
 mod targets;
@@ -14,12 +16,17 @@ use bench::Options;
 use manifest::problem::Problem;
 use problem::{usage, verdict};
 use std::process::ExitCode;
+use trials::line::BenchLine;
 
 /// Runs the command with the words behind `bench`.
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let done = start(words);
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(problem) if driven::is_wanted(words) => {
+            seconds::say(&BenchLine::Failed(problem.clone()));
+            ExitCode::from(problem.exit() as u8)
+        }
         Err(problem) => {
             Output::new(form(words)).problem(&problem);
             ExitCode::from(problem.exit() as u8)
@@ -56,6 +63,9 @@ fn start(words: &[String]) -> Result<(), Problem> {
     let options = bench::options::parse_over(defaults, words).map_err(usage)?;
     for warning in &options.warnings {
         eprintln!("note: {warning}");
+    }
+    if options.driven {
+        return driven::run(&options);
     }
     if is_profile {
         return profile::run(&options);

@@ -2,11 +2,12 @@
 
 use super::machine::{Times, between, times};
 use super::problem::of_run;
+use super::seconds::Seconds;
 use super::targets;
 use bench::options::Source;
 use bench::{
-    Job, Options, PathFigures, Phase, Progress, RunError, RunResult, Shared, Target, TcpSample,
-    Watcher,
+    Ended, Job, Options, PathFigures, Phase, Progress, RunError, RunResult, Shared, Target,
+    TcpSample, Watcher,
 };
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
@@ -282,6 +283,7 @@ struct Live {
     shown: bool,
     record_tcp: bool,
     tcp: Vec<TcpSample>,
+    driven: Option<Seconds>,
     /// When the measured time began.
     began: Now,
     before: Vec<Times>,
@@ -294,7 +296,8 @@ impl Live {
             core: Rc::clone(core),
             attached,
             paths: (Vec::new(), Vec::new()),
-            shown: first && !options.quiet && std::io::stderr().is_terminal(),
+            shown: first && !options.quiet && !options.driven && std::io::stderr().is_terminal(),
+            driven: (first && options.driven).then(Seconds::default),
             record_tcp: options.record_tcp,
             tcp: Vec::new(),
             began: core.now(),
@@ -386,6 +389,17 @@ impl Watcher for Live {
             progress.iops,
             progress.bytes_per_second / f64::from(1 << 20)
         );
+    }
+
+    fn wants_seconds(&self) -> bool {
+        self.driven.is_some()
+    }
+
+    fn second(&mut self, progress: &Progress, ended: &Ended) {
+        let paths = self.all_paths();
+        if let Some(driven) = &mut self.driven {
+            driven.say(progress, ended, paths);
+        }
     }
 
     fn begins(&mut self) {

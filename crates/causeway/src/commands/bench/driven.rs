@@ -1,0 +1,75 @@
+//! A bench that a program drives: the daemon, or a lab.
+//!
+//! **Contract.** It says a line a second and a last one with the result, all on standard output. It
+//! has a low priority, and the kernel takes its memory before that of others. It stops when
+//! standard input ends, as it does when whoever drives it is gone, however that ended.
+
+use super::{machine, problem::verdict, run::Bed, seconds::say};
+use bench::Options;
+use bench::report::{self, view::RunView};
+use manifest::code::Code;
+use manifest::problem::Problem;
+use rustix::process::{Pid, Signal, getpid, kill_process, setpriority_process};
+use std::io::Read as _;
+use std::time::Duration;
+use trials::line::{BenchLine, Outcome};
+
+/// The share of a processor that it takes from others: a fifth or so of what they have.
+const NICENESS: i32 = 10;
+
+/// How long it may take to end when nobody drives it any more.
+const LAST: Duration = Duration::from_secs(5);
+
+/// It is driven.
+pub(super) fn is_wanted(words: &[String]) -> bool {
+    words.iter().any(|word| word == "--driven")
+}
+
+/// Runs it once.
+pub(super) fn run(options: &Options) -> Result<(), Problem> {
+    if options.profile.is_some() {
+        let detail = "--driven: only a single run can be driven";
+        return Err(Problem::new(Code::BenchUsage, detail).hint("leave --profile out"));
+    }
+    begin()?;
+    let bed = Bed::start(options)?;
+    bed.prepare(options)?;
+    let result = bed.run(options);
+    bed.finish()?;
+    let result = result?;
+    say(&BenchLine::Done(Box::new(Outcome {
+        result: serde_json::to_value(RunView::new(options, &result)).unwrap_or_default(),
+        csv: report::csv(&result),
+        svg: report::iops_chart(&result),
+        text: report::text(options, &result, &machine::this()),
+        problem: verdict(&result).err(),
+    })));
+    Ok(())
+}
+
+/// Takes the last place, and waits for the end of standard input.
+fn begin() -> Result<(), Problem> {
+    // Neither is refused to anybody, and the run goes without them.
+    let _kept = setpriority_process(None, NICENESS);
+    let _kept = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let failed = |error: std::io::Error| Problem::new(Code::Internal, error.to_string());
+    let waits = std::thread::Builder::new().name("driver".to_owned());
+    let waits = waits.spawn(|| {
+        let mut bytes = [0; 256];
+        while std::io::stdin()
+            .lock()
+            .read(&mut bytes)
+            .is_ok_and(|read| read > 0)
+        {}
+        stop(getpid());
+        // Where the target is gone as well, nothing that waits for it comes back.
+        std::thread::park_timeout(LAST);
+        std::process::exit(130);
+    });
+    waits.map(drop).map_err(failed)
+}
+
+/// As Ctrl-C does: what was measured until now is the result.
+fn stop(own: Pid) {
+    let _gone = kill_process(own, Signal::TERM);
+}
