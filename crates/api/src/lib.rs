@@ -68,7 +68,6 @@ mod sampler;
 mod server;
 mod shared_answers;
 mod stall;
-mod state_files;
 mod store;
 mod tls;
 mod tokens;

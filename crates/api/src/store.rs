@@ -5,8 +5,8 @@
 //! work.
 
 use crate::outside::{now, random};
-use crate::state_files::StateFiles;
 use accounts::{Accounts, Document, Edit, Moment, PasswordHash, Role, password};
+use controller::StateFiles;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::secret::Secret;

@@ -6,8 +6,8 @@
 
 use crate::certificate_end;
 use crate::outside::now;
-use crate::state_files::StateFiles;
 use crate::x509::{Facts, facts};
+use controller::StateFiles;
 use manifest::code::Code;
 use manifest::config::CertificateFiles;
 use manifest::problem::Problem;

@@ -93,6 +93,8 @@ pub struct Controller {
     older: RefCell<Option<generations::Older>>,
     /// Why the state directory lacks the room that it keeps for changes that make room.
     no_spares: RefCell<Option<String>>,
+    /// Who is let in beside the objects.
+    guests: RefCell<Vec<Guest>>,
     /// What tags of objects are made with, from the first one on.
     tag_key: OnceCell<[u8; 32]>,
     pub(crate) registry: jobs::Registry,
@@ -139,6 +141,7 @@ impl Controller {
             half_done: Cell::new(false),
             older: RefCell::default(),
             no_spares: RefCell::default(),
+            guests: RefCell::default(),
             tag_key: OnceCell::new(),
             registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
@@ -309,7 +312,8 @@ impl Controller {
         for action in &outcome.actions {
             tracing::info!(generation = outcome.generation, "{action}");
         }
-        let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
+        let with_guests = self.with_guests(&after);
+        let adopted = self.engine.adopt(with_guests, Rc::clone(&changes)).await;
         self.engine.saved(&self.node_id, outcome.generation).await;
         outcome.notices.extend(self.notices_of(&changes.created));
         adopted
@@ -465,6 +469,7 @@ impl Handle {
 mod activity;
 mod disks;
 mod generations;
+mod guests;
 mod jobs;
 mod orphans;
 mod reached;
@@ -473,6 +478,7 @@ mod room;
 mod sample;
 mod spares;
 mod spec;
+mod state_files;
 mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
@@ -480,8 +486,10 @@ pub mod test_support;
 pub use ::jobs::{Change as JobChange, Ending, NewJob, What as JobWhat};
 pub use activity::{Condition, Moment};
 pub use disks::Forget;
+pub use guests::{Found, GUEST, Guest};
 pub use reached::Reached;
 pub use sample::Sample;
+pub use state_files::StateFiles;
 
 #[cfg(test)]
 mod test;

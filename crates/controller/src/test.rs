@@ -346,3 +346,53 @@ fn what_takes_long_is_a_job_that_outlives_the_daemon_as_interrupted() {
     assert_eq!(log[0], "begun by the node");
     assert_eq!(log.last(), Some(&"interrupted: the daemon ended"));
 }
+
+#[test]
+fn a_guest_reaches_the_engine_and_no_object_and_goes_again() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    let controller = Rc::clone(&bench.controller);
+    let found = bench.ask(async move { controller.inspect_for_guest("l").await });
+    let found = found.unwrap();
+    assert_eq!(found.portals, ["127.0.0.1:3260".parse().unwrap()]);
+    assert_eq!(found.granted.map(|(_, number)| number), Some(0));
+    let guest = Guest {
+        lun: "l".to_owned(),
+        initiator: "iqn.2026-11.io.causeway:g".to_owned(),
+        target: "iqn.2026-11.io.causeway:gt".to_owned(),
+        portal_group: found.portal_group,
+        user: "bench".to_owned(),
+        secret: manifest::secret::Secret::new(b"a secret of many".to_vec()),
+        read_only: true,
+    };
+    let (before, generation) = (
+        bench.controller.export().unwrap(),
+        bench.controller.generation(),
+    );
+    let controller = Rc::clone(&bench.controller);
+    bench
+        .ask(async move { controller.admit(guest).await })
+        .unwrap();
+    let is_in = || {
+        let published = Rc::clone(&bench.engine.published.borrow());
+        let grants = published.grants.iter();
+        let mut own = grants.filter(|(key, _)| key.host == GUEST && key.lun == "l");
+        own.next().map(|(_, grant)| grant.read_only)
+    };
+    assert_eq!(is_in(), Some(true), "it may only read");
+    assert_eq!(bench.controller.export().unwrap(), before);
+    assert_eq!(bench.controller.generation(), generation);
+    // It stays over a change of objects, and goes with its LUN.
+    let more = ObjectSet {
+        lun: vec![LunSpec::new("m", Size::from_bytes(1 << 20).unwrap())],
+        ..ObjectSet::default()
+    };
+    bench.apply(more).unwrap();
+    assert_eq!(is_in(), Some(true));
+    let controller = Rc::clone(&bench.controller);
+    bench.ask(async move { controller.dismiss("iqn.2026-11.io.causeway:gt").await });
+    assert_eq!(is_in(), None);
+    let controller = Rc::clone(&bench.controller);
+    let nowhere = bench.ask(async move { controller.inspect_for_guest("none").await });
+    assert_eq!(nowhere.unwrap_err().code, Code::NotFound);
+}

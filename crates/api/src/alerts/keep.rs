@@ -3,11 +3,11 @@
 use super::secrets;
 use crate::outside::now;
 use crate::records::Records;
-use crate::state_files::StateFiles;
 use crate::tls::Certificate;
 use alerts::{
     Board, Document, Ending, Finding, Learned, Moment, Object, Outbox, Receiver, Severity, Watch,
 };
+use controller::StateFiles;
 use manifest::code::Code;
 use manifest::config::{AlertCommand, Config};
 use manifest::problem::Problem;

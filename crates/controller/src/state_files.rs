@@ -1,6 +1,6 @@
 //! Small files of the state directory, which the controller's core reads and writes.
 
-use controller::{Controller, Handle};
+use crate::{Controller, Handle};
 use env::durable;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -13,25 +13,32 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// The state directory, from another thread.
 #[derive(Clone)]
-pub(crate) struct StateFiles {
+pub struct StateFiles {
     handle: Handle,
     dir: PathBuf,
 }
 
 impl StateFiles {
-    pub(crate) fn new(handle: Handle, dir: &Path) -> Self {
+    /// The files of `dir`, which is the state directory.
+    #[must_use]
+    pub fn new(handle: Handle, dir: &Path) -> Self {
         Self {
             handle,
             dir: dir.to_owned(),
         }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// Where a file of this name is.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
     /// The whole file; `None` where there is none.
-    pub(crate) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Problem> {
+    ///
+    /// # Errors
+    /// It cannot be read, or core 0 is gone.
+    pub async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Problem> {
         let (dir, path) = (self.dir.clone(), self.path(name));
         let read = |controller: Rc<Controller>| -> env::LocalFuture<io::Result<Vec<u8>>> {
             Box::pin(async move {
@@ -48,7 +55,10 @@ impl StateFiles {
     }
 
     /// Replaces the file whole; only this user may read it.
-    pub(crate) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// It cannot be written; what was there is there.
+    pub async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), Problem> {
         let path = self.path(name);
         let write = |controller: Rc<Controller>| -> env::LocalFuture<io::Result<()>> {
             Box::pin(async move {
@@ -60,7 +70,10 @@ impl StateFiles {
     }
 
     /// Removes the file, where it is there.
-    pub(crate) async fn remove(&self, name: &str) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub async fn remove(&self, name: &str) -> Result<(), Problem> {
         let path = self.path(name);
         let remove = |controller: Rc<Controller>| -> env::LocalFuture<io::Result<()>> {
             Box::pin(async move { durable::remove_file(&*controller.core().files(), &path).await })
