@@ -288,6 +288,17 @@ mod test {
         ),
         ("host rename", &[&["to"]]),
         ("lab bars", &[BED, &["groups", "rounds"]]),
+        (
+            "lab drive",
+            &[&[
+                "block",
+                "outstanding",
+                "rate",
+                "seconds",
+                "topology",
+                "write_percent",
+            ]],
+        ),
         ("lab fault", &[BED, &["faults", "rounds"]]),
         ("lab mpio", &[BED, &["tests"]]),
         ("lab round-robin", &[BED]),

@@ -30,6 +30,20 @@ pub struct Claim {
     _held: File,
 }
 
+/// Clears up after labs that are gone.
+///
+/// # Errors
+/// Where this machine cannot have a lab, or its registry cannot be read.
+pub fn clean() -> Result<(), LabError> {
+    crate::tool::can_have_one()?;
+    let registry = registry();
+    let failed = |error: io::Error| LabError::system("the registry of labs", &error);
+    fs::create_dir_all(&registry).map_err(failed)?;
+    let guard = open(&registry.join("guard")).map_err(failed)?;
+    flock(&guard, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+    sweep(&registry).map_err(failed)
+}
+
 impl Claim {
     /// Clears up after labs that are gone, and takes a free name.
     ///

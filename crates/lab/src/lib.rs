@@ -15,6 +15,7 @@
 
 pub mod bars;
 mod bed;
+mod beds;
 mod claim;
 mod error;
 mod fault;
@@ -32,7 +33,8 @@ mod svg;
 mod tool;
 
 pub use bed::{Bed, Port, Side, Topology};
-pub use claim::Claim;
+pub use beds::{Known, SLOW, known, plan, topologies};
+pub use claim::{Claim, clean};
 pub use error::{Kind, LabError};
 pub use fault::Harm;
 pub use figures::{Direction, Figures, Interval, Latency, PathFigures, PathState, Verified};

@@ -125,6 +125,13 @@ pub(crate) fn one_path() -> Use {
         .wired(&[(0, 0)])
 }
 
+/// The published tests as beds: name, title, how the paths are used.
+pub(crate) fn tests() -> impl Iterator<Item = (&'static str, &'static str, Use)> {
+    TESTS
+        .iter()
+        .map(|test| (test.name, test.title, (test.how)()))
+}
+
 /// A report of all tests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MpioReport {

@@ -298,6 +298,21 @@ impl Rig {
     /// # Errors
     /// Where it cannot be started.
     pub fn spawn_bench(&self, how: &Use) -> Result<Child, LabError> {
+        let mut command = self.bench_command(how)?;
+        command.spawn().map_err(|error| missing("ip", &error))
+    }
+
+    /// Starts the bench as a program that is driven: it ends when its standard input does.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn spawn_driven(&self, how: &Use) -> Result<Child, LabError> {
+        let mut command = self.bench_command(how)?;
+        command.stdin(Stdio::piped());
+        command.spawn().map_err(|error| missing("ip", &error))
+    }
+
+    fn bench_command(&self, how: &Use) -> Result<Command, LabError> {
         let mut command = self.command(Side::Host);
         command.args(["bench", "-Rjson", "--destroy"]);
         if !how.unreported {
@@ -311,7 +326,7 @@ impl Rig {
             .current_dir(self.bed.dir())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.spawn().map_err(|error| missing("ip", &error))
+        Ok(command)
     }
 
     /// Runs the bench to its end, which must come within `limit`.

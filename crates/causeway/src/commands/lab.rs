@@ -1,5 +1,6 @@
 //! `causeway lab`: test beds of network namespaces, and published tests on them.
 
+use super::lab_drive::{self, Drive};
 use crate::output::{Output, print};
 use clap::{Args, Subcommand};
 use lab::{Kind, LabError, Rate};
@@ -75,6 +76,11 @@ pub(crate) enum LabVerb {
         #[arg(value_name = "GROUP")]
         groups: Vec<String>,
     },
+    /// Remove what labs that were killed have left
+    Clean,
+    /// A bed with a load that a program drives: lines in, lines out
+    #[command(hide = true)]
+    Drive(Drive),
     /// Build the mesh, start a target in it, say how to use it, and stay until interrupted
     Up {
         #[command(flatten)]
@@ -83,21 +89,23 @@ pub(crate) enum LabVerb {
 }
 
 impl LabVerb {
-    fn common(&self) -> &Common {
-        match self {
+    fn common(&self) -> Option<&Common> {
+        let common = match self {
+            Self::Clean | Self::Drive(_) => return None,
             Self::Mpio { common, .. }
             | Self::RoundRobin { common }
             | Self::SectorSize { common, .. }
             | Self::Fault { common, .. }
             | Self::Bars { common, .. }
             | Self::Up { common } => common,
-        }
+        };
+        Some(common)
     }
 }
 
 /// Runs a lab.
 pub(crate) fn run(verb: &LabVerb, output: &Output) -> Result<(), Problem> {
-    let given = verb.common().program.clone();
+    let given = verb.common().and_then(|common| common.program.clone());
     let program = given.map_or_else(std::env::current_exe, std::fs::canonicalize);
     let program = program.map_err(|error| {
         Problem::new(Code::LabUsage, format!("the program for the lab: {error}"))
@@ -108,7 +116,11 @@ pub(crate) fn run(verb: &LabVerb, output: &Output) -> Result<(), Problem> {
     let runtime =
         runtime.map_err(|error| Problem::new(Code::LabFailed, format!("event loop: {error}")))?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, interruptible(choose(&program, verb, output)))
+    let done = local.block_on(&runtime, interruptible(choose(&program, verb, output)));
+    if let (LabVerb::Drive(_), Err(problem)) = (verb, &done) {
+        lab_drive::failed(problem);
+    }
+    done
 }
 
 /// Ends `work` at SIGINT and SIGTERM: what it has built goes with it.
@@ -161,6 +173,8 @@ async fn choose(program: &Path, verb: &LabVerb, output: &Output) -> Result<(), P
             groups,
         } => bars(program, common, *rounds, groups, output).await,
         LabVerb::Up { common } => up(program, common).await,
+        LabVerb::Clean => lab::clean().map_err(problem),
+        LabVerb::Drive(drive) => lab_drive::run(program, drive).await.map_err(problem),
     }
 }
 

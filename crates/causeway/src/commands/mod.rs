@@ -19,6 +19,7 @@ pub(crate) mod host;
 pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod lab;
+mod lab_drive;
 pub(crate) mod lun;
 pub(crate) mod path;
 pub(crate) mod pool;
