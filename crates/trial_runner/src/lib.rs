@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Bench::plan -> Bench::start -> guest of the LUN, `causeway bench --driven` -> lines -> a run
+//!   Beds::start -> `causeway lab drive` -> lines -> a bed;  Beds::link -> a line -> the child
 //! ```
 //!
 //! **Contract.** One run and one bed at a time, each in a process of its own with an end. A run is
@@ -11,12 +12,14 @@
 //!
 //! It runs on the thread of the API: what it starts is read there, and files are core 0's.
 
+mod beds;
 mod bench;
 mod job;
 mod outside;
 mod plan;
 mod run;
 
+pub use beds::{Beds, can_have_one};
 pub use bench::{Bench, not_there};
 pub use plan::{Plan, plan};
 
