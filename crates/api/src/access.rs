@@ -80,6 +80,7 @@ pub(crate) fn need(method: &Method, path: &str) -> Need {
         (false, "logout") | (_, "me") => Need::Anybody,
         (_, first) if OF_ADMINS.contains(&first) => of_role(Role::Admin, false),
         _ if BELOW_OF_ADMINS.iter().any(|of| is_below(of)) => of_role(Role::Admin, false),
+        (false, "lab") => of_role(Role::Admin, false),
         (true, first) => of_role(Role::Viewer, FREE.contains(&first)),
         (false, _) => of_role(Role::Operator, false),
     }
@@ -145,6 +146,12 @@ mod test {
             ("GET", "/api/v1/alerts/receivers", "admin"),
             ("POST", "/api/v1/alerts/receivers/r/test", "admin"),
             ("GET", "/api/v1/alerts/receiversx", "viewer"),
+            ("GET", "/api/v1/bench/runs", "viewer"),
+            ("POST", "/api/v1/bench/runs", "operator"),
+            ("GET", "/api/v1/lab", "viewer"),
+            ("POST", "/api/v1/lab/beds", "admin"),
+            ("POST", "/api/v1/lab/beds/1/links", "admin"),
+            ("DELETE", "/api/v1/lab/beds/1", "admin"),
         ] {
             assert_eq!(need(method, path), wanted, "{method} {path}");
         }

@@ -24,6 +24,7 @@ mod alerts;
 mod answer;
 mod audit;
 mod auth;
+mod bench;
 mod body;
 mod browser;
 mod certificate;
@@ -42,6 +43,7 @@ mod generations;
 mod headers;
 mod idempotency;
 mod jobs;
+mod lab;
 mod list;
 mod listen;
 mod listing;
@@ -85,12 +87,13 @@ pub use store::FIRST_PASSWORD_FILE;
 pub use tls::CERTIFICATE_FILE;
 
 /// Files of the state directory that only its owner may read.
-pub const SECRET_FILES: [&str; 5] = [
+pub const SECRET_FILES: [&str; 6] = [
     TOKEN_FILE,
     store::FILE,
     FIRST_PASSWORD_FILE,
     tls::KEY_FILE,
     alerts::RECEIVERS_FILE,
+    trial_runner::CHAP_FILE,
 ];
 
 #[cfg(test)]

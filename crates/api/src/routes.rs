@@ -31,6 +31,7 @@ use manifest::tag::Tagged;
 use manifest::view::{Health, StatusView};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
+use trial_runner::{Beds, Bench};
 
 /// The document of all paths, made when somebody asks first.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
@@ -41,6 +42,7 @@ pub(crate) fn router(
     gate: Arc<Gate>,
     records: Records,
     alerting: Arc<Alerting>,
+    (bench, beds): (Arc<Bench>, Arc<Beds>),
 ) -> Router {
     let audit = Audit::new(records.clone(), Arc::clone(&gate), handle.clone());
     paths()
@@ -52,6 +54,8 @@ pub(crate) fn router(
         .layer(Extension(records))
         .layer(Extension(Streams::default()))
         .layer(Extension(alerting))
+        .layer(Extension(bench))
+        .layer(Extension(beds))
         .layer(from_fn_with_state(
             SharedAnswers::default(),
             shared_answers::share,
@@ -80,6 +84,8 @@ pub(super) fn paths() -> Paths {
         .with(crate::login_sessions::paths)
         .with(crate::alerts::paths)
         .with(crate::jobs::paths)
+        .with(crate::bench::paths)
+        .with(crate::lab::paths)
         .with(crate::users::paths)
         .with(crate::tokens::paths)
         .with(crate::records::paths)

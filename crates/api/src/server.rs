@@ -3,7 +3,9 @@
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
 use crate::alerts::Alerting;
 use crate::auth::Gate;
+use crate::bench::program;
 use crate::documents::{self, Documents};
+use crate::lab::may;
 use crate::listen::{Bound, Socket, bind_one};
 use crate::places::Places;
 use crate::records::Records;
@@ -26,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use trial_runner::{Beds, Bench};
 
 /// How long a stop waits for requests that are being answered.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -40,6 +43,7 @@ const STORE_USES: Duration = Duration::from_secs(60);
 pub struct Server {
     thread: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
+    end_work: Arc<Notify>,
     sockets: Arc<Mutex<Vec<PathBuf>>>,
     reload: Arc<Notify>,
 }
@@ -51,6 +55,8 @@ struct Service {
     certificate: Option<Arc<Certificate>>,
     gate: Option<Arc<Gate>>,
     alerting: Option<(Arc<Alerting>, Handle)>,
+    /// What it has started.
+    work: Option<(Arc<Bench>, Arc<Beds>)>,
 }
 
 /// What the thread has in common with the rest.
@@ -59,6 +65,7 @@ struct Shared {
     times: Times,
     stopped: watch::Receiver<bool>,
     reload: Arc<Notify>,
+    end_work: Arc<Notify>,
 }
 
 impl Server {
@@ -104,6 +111,7 @@ impl Server {
                 certificate: None,
                 gate: None,
                 alerting: None,
+                work: None,
             })
         })
     }
@@ -120,11 +128,13 @@ impl Server {
         let sockets = Arc::new(Mutex::new(Vec::new()));
         let (stop, stopped) = watch::channel(false);
         let reload = Arc::new(Notify::new());
+        let end_work = Arc::new(Notify::new());
         let shared = Shared {
             made: Arc::clone(&sockets),
             times,
             stopped,
             reload: Arc::clone(&reload),
+            end_work: Arc::clone(&end_work),
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -147,6 +157,7 @@ impl Server {
         let server = Self {
             thread: Some(thread.map_err(failed)?),
             stop,
+            end_work,
             sockets,
             reload,
         };
@@ -158,6 +169,11 @@ impl Server {
     /// Reads the certificate's files again.
     pub fn reload(&self) {
         self.reload.notify_one();
+    }
+
+    /// Ends what it has started and goes on: runs of the bench, beds of the lab.
+    pub fn end_work(&self) {
+        self.end_work.notify_one();
     }
 
     /// Answers what is being answered, takes no more, and ends.
@@ -221,7 +237,7 @@ async fn open(
     let alerting = Alerting::open(files.clone(), config, certificate.clone(), records.clone());
     let alerting = Arc::new(alerting.await?);
     let gate = Arc::new(Gate {
-        store: Store::open(files).await?,
+        store: Store::open(files.clone()).await?,
         certificate: certificate.clone(),
         token,
         for_reads: config.api_settings.token_for_reads,
@@ -229,6 +245,9 @@ async fn open(
         body_time: times.body,
         heartbeat: times.heartbeat,
     });
+    let bench = Arc::new(Bench::open(files.clone(), handle.clone(), program()).await?);
+    let beds = Arc::new(Beds::open(files.clone(), handle.clone(), program(), may).await?);
+    let work = (bench, beds);
     if let Err(problem) = gate.store.whole() {
         alerting.add_record(store::FILE, &problem);
     }
@@ -238,11 +257,13 @@ async fn open(
             Arc::clone(&gate),
             records,
             Arc::clone(&alerting),
+            (Arc::clone(&work.0), Arc::clone(&work.1)),
         ),
         tls: server.map(TlsAcceptor::from),
         certificate,
         gate: Some(gate),
         alerting: Some((alerting, handle)),
+        work: Some(work),
     })
 }
 
@@ -321,7 +342,8 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
         tokio::join!(
             follow_files(service.certificate.as_deref(), &shared.reload),
             store_uses(service.gate.as_deref()),
-            keep_alerts(service.alerting.as_ref(), shared.times.alerts)
+            keep_alerts(service.alerting.as_ref(), shared.times.alerts),
+            end_work(service.work.as_ref(), &shared.end_work)
         )
     };
     let retry = async {
@@ -347,6 +369,12 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
         () = until_stopped(shared.stopped.clone()) => {}
         _ = upkeep => {}
         () = retry => {}
+    }
+    if let Some((bench, beds)) = &service.work {
+        bench.stop();
+        beds.stop();
+        let _ = timeout(STOP_GRACE, bench.stopped()).await;
+        let _ = timeout(STOP_GRACE, beds.stopped()).await;
     }
     if let Some(gate) = &service.gate {
         gate.store.store_uses().await;
@@ -375,6 +403,16 @@ async fn keep_alerts(alerting: Option<&(Arc<Alerting>, Handle)>, every: Duration
         Some((alerting, handle)) => alerting.run(handle, every).await,
         None => std::future::pending().await,
     }
+}
+
+/// Ends runs and beds when the daemon begins to stop.
+async fn end_work(work: Option<&(Arc<Bench>, Arc<Beds>)>, when: &Notify) {
+    when.notified().await;
+    if let Some((bench, beds)) = work {
+        bench.stop();
+        beds.stop();
+    }
+    std::future::pending::<()>().await;
 }
 
 async fn store_uses(gate: Option<&Gate>) {

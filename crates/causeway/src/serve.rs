@@ -268,6 +268,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         tracing::info!("stopping: what is in flight is answered first");
         // What ends from here on ends because the daemon does.
         sampler.stop();
+        server.end_work();
         records.node_stopping();
         records.end_streams();
         let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));

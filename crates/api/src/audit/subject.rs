@@ -23,6 +23,19 @@ pub(super) enum Target {
     Nothing,
 }
 
+/// The number of a bench run, or what one that begins goes to.
+fn of_run(number: Option<&str>, document: &Value) -> String {
+    let text = |member: &str| document[member].as_str();
+    let target = || text("lun").or_else(|| text("url")).unwrap_or("memory");
+    number.map_or_else(|| target().to_owned(), str::to_owned)
+}
+
+/// The number of a bed of the lab, or the topology of one that is built.
+fn of_bed(number: Option<&str>, document: &Value) -> String {
+    let topology = || document["topology"].as_str().unwrap_or_default();
+    number.map_or_else(|| topology().to_owned(), str::to_owned)
+}
+
 impl Target {
     /// What `method` at `path` changes; `document`: the body.
     pub(super) fn of(method: &Method, path: &str, document: &Value) -> Self {
@@ -56,6 +69,8 @@ impl Target {
             "tokens" => Self::Token(named.unwrap_or_default()),
             "pools" => Self::Other("pool", named.unwrap_or_default()),
             "sessions" => Self::Other("session", named.unwrap_or_default()),
+            "bench" => Self::Other("bench run", of_run(parts.next(), document)),
+            "lab" => Self::Other("lab bed", of_bed(parts.next(), document)),
             "apply" | "objects" | "orphans" | "generations" => Self::Objects,
             _ => Self::Nothing,
         }

@@ -2,6 +2,7 @@
 //! what the document says.
 
 mod schema;
+mod trials;
 
 use crate::accept::Times;
 use crate::test::Daemon;
@@ -444,6 +445,8 @@ fn methods_of(document: &Value) -> Vec<(String, String, Value)> {
 fn every_answer_is_what_the_document_says() {
     let mut contract = Contract::new("contract");
     contract.alerts();
+    contract.bench();
+    contract.lab();
     for (status, method, path, name, query, body) in script() {
         contract.expect(status, (method, path, name, query, body));
     }
@@ -458,8 +461,11 @@ fn every_answer_is_what_the_document_says() {
     for (method, path, operation) in methods_of(&contract.document.clone()) {
         if method == "GET" && !path.contains('{') {
             // A stream without this has no end.
-            let is_stream = path == "/api/v1/events";
-            let query = if is_stream { "?follow=false" } else { "" };
+            let query = match path.as_str() {
+                "/api/v1/events" => "?follow=false",
+                "/api/v1/bench/compare" => "?a=1&b=2",
+                _ => "",
+            };
             contract.expect(200, ("GET", &path, "", query, json!(null)));
         }
         if path.contains('{') {

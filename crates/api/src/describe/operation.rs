@@ -186,6 +186,7 @@ impl Operation {
             Some("disks" | "bays" | "disk_report") => "disks",
             Some("alerts") => "alerts",
             Some("jobs") => "jobs",
+            Some("bench" | "lab") => "bench and lab",
             Some("orphans" | "generations") => "state",
             Some("login" | "logout" | "me" | "users" | "tokens") => "accounts",
             Some("apply" | "objects" | "export") => "all objects",
