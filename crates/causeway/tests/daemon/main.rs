@@ -32,6 +32,7 @@ mod shares;
 mod small_file_system;
 mod task_aborted;
 mod top;
+mod trials;
 mod usage;
 
 use place::{Daemon, Place, text_of};
