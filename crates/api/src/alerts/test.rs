@@ -393,7 +393,7 @@ fn receivers_are_for_admins_and_the_rest_for_those_who_read_or_operate() {
         (&viewer, "PUT", rule, 403),
         (&viewer, "GET", "/api/v1/alerts/receivers", 403),
         (&operator, "PUT", rule, 200),
-        (&operator, "POST", "/api/v1/alerts/1/acknowledge", 404),
+        (&operator, "POST", "/api/v1/alerts/999/acknowledge", 404),
         (&operator, "GET", "/api/v1/alerts/receivers", 403),
         (&operator, "POST", "/api/v1/alerts/receivers", 403),
         (&operator, "POST", "/api/v1/alerts/receivers/x/test", 403),
