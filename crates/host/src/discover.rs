@@ -193,13 +193,12 @@ async fn join_first(
 }
 
 /// What the target at `at` reports of its ports, in a discovery session; in a normal one where that
-/// is refused.
+/// is refused, and with credentials: a target that wants them would enter a refused login.
 async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<ReportedPorts> {
-    let open = InitiatorConfig {
-        chap: None,
-        ..ask.login.clone()
-    };
-    match ask_ports(core, at, ask.source(at), &open).await {
+    if ask.login.chap.is_some() {
+        return facts_by_login(core, ask, at).await;
+    }
+    match ask_ports(core, at, ask.source(at), ask.login).await {
         Ok(reported) => reported,
         Err(LoginError::Refused { .. }) => facts_by_login(core, ask, at).await,
         Err(LoginError::Connect(_) | LoginError::Lost(_)) => None,

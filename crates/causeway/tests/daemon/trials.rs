@@ -89,6 +89,7 @@ fn a_run_over_the_api_measures_what_the_command_line_does() {
     // The guest is in no object, and has gone.
     assert_eq!(place.json("session ls"), json!([]));
     assert_eq!(place.json("host ls").as_array().unwrap().len(), 1);
+    assert_eq!(place.json("api GET refusals"), json!([]));
     assert!(!place.path("data/bench-chap").exists());
     assert_eq!(run["name"], "<b>first</b>");
     let (result, seconds) = (&run["result"], run["seconds"].as_array().unwrap());
