@@ -44,6 +44,8 @@ pub(crate) fn router(
     alerting: Arc<Alerting>,
     (bench, beds): (Arc<Bench>, Arc<Beds>),
 ) -> Router {
+    let watched = records.clone();
+    let shared = SharedAnswers::new(move || watched.moment());
     let audit = Audit::new(records.clone(), Arc::clone(&gate), handle.clone());
     paths()
         .into_router()
@@ -56,10 +58,7 @@ pub(crate) fn router(
         .layer(Extension(alerting))
         .layer(Extension(bench))
         .layer(Extension(beds))
-        .layer(from_fn_with_state(
-            SharedAnswers::default(),
-            shared_answers::share,
-        ))
+        .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
         .layer(from_fn_with_state(audit.clone(), audit::check))

@@ -1,8 +1,8 @@
 //! Answers that pages share: those who watch the same ask for the same again and again.
 //!
 //! **Contract.** A page gets an answer that is at most [`AGE_MAX`] old, and never one from before a
-//! change that had ended when it asked: a change makes all of them stale. What asks at the same
-//! moment waits for one answer. Scripts and the command line always get a new one: only requests
+//! change that had ended, or an event or sample that was to be seen, when it asked. What asks at
+//! the same moment waits for one answer. Scripts and the command line always get a new one: only requests
 //! that a browser's page sends say so in `Sec-Fetch-Mode`, which no page can set or leave out.
 //!
 //! Only what is the same for everybody who may read it is shared; the gate is in front.
@@ -49,11 +49,14 @@ const SHARED: &[&str] = &[
     "history",
 ];
 
-/// An answer, and when and after how many changes it was made.
+/// Changes, samples and events until then.
+type Moment = (u64, (u64, u64));
+
+/// An answer, and when it was made.
 #[derive(Clone)]
 struct Kept {
     at: Instant,
-    changes: u64,
+    moment: Moment,
     headers: HeaderMap,
     body: Bytes,
 }
@@ -65,20 +68,25 @@ type Question = Arc<Mutex<Option<Kept>>>;
 pub(super) struct SharedAnswers {
     questions: Arc<PlainMutex<BTreeMap<String, Question>>>,
     changes: Arc<AtomicU64>,
+    seen: Arc<dyn Fn() -> (u64, u64) + Send + Sync>,
     age_max: Duration,
 }
 
-impl Default for SharedAnswers {
-    fn default() -> Self {
+impl SharedAnswers {
+    /// `seen` is another one when something else of the node is to be seen.
+    pub(super) fn new(seen: impl Fn() -> (u64, u64) + Send + Sync + 'static) -> Self {
         Self {
             questions: Arc::default(),
             changes: Arc::default(),
+            seen: Arc::new(seen),
             age_max: AGE_MAX,
         }
     }
-}
 
-impl SharedAnswers {
+    fn moment(&self) -> Moment {
+        (self.changes.load(Ordering::Acquire), (self.seen)())
+    }
+
     /// The place of an answer; `None` where there are too many questions.
     fn question(&self, asked: &str) -> Option<Question> {
         let mut questions = self
@@ -106,7 +114,7 @@ impl SharedAnswers {
     }
 
     fn is_fresh(&self, kept: &Kept) -> bool {
-        kept.changes == self.changes.load(Ordering::Acquire) && kept.at.elapsed() <= self.age_max
+        kept.moment == self.moment() && kept.at.elapsed() <= self.age_max
     }
 }
 
@@ -141,7 +149,7 @@ pub(super) async fn share(
         return known.answer();
     }
     *kept = None;
-    let (at, changes) = (Instant::now(), shared.changes.load(Ordering::Acquire));
+    let (at, moment) = (Instant::now(), shared.moment());
     let response = next.run(request).await;
     if response.status() != StatusCode::OK {
         return response;
@@ -152,7 +160,7 @@ pub(super) async fn share(
     };
     let made = Kept {
         at,
-        changes,
+        moment,
         headers: head.headers,
         body,
     };
@@ -185,6 +193,8 @@ mod test {
     struct Node {
         app: TowerToHyperService<Router>,
         asked: Arc<AtomicU32>,
+        /// What is to be seen of it.
+        seen: Arc<AtomicU64>,
     }
 
     async fn answer_of(count: Arc<AtomicU32>) -> Result<String, StatusCode> {
@@ -198,9 +208,11 @@ mod test {
 
     impl Node {
         fn new(age_max: Duration) -> Self {
+            let seen = Arc::new(AtomicU64::new(0));
+            let events = Arc::clone(&seen);
             let shared = SharedAnswers {
                 age_max,
-                ..SharedAnswers::default()
+                ..SharedAnswers::new(move || (0, events.load(Ordering::Acquire)))
             };
             let asked = Arc::new(AtomicU32::new(0));
             let count = Arc::clone(&asked);
@@ -213,6 +225,7 @@ mod test {
             Self {
                 app: TowerToHyperService::new(app),
                 asked,
+                seen,
             }
         }
 
@@ -244,8 +257,11 @@ mod test {
         assert_eq!(node.page(other).await, "3", "another question");
         node.ask(Method::POST, STATUS, false).await;
         assert_eq!(node.page(STATUS).await, "4", "there was a change");
-        assert_eq!(node.page("/api/v1/me").await, "5");
-        assert_eq!(node.page("/api/v1/me").await, "6", "who asks decides it");
+        node.seen.store(1, Ordering::Release);
+        assert_eq!(node.page(STATUS).await, "5", "there was an event");
+        assert_eq!(node.page(STATUS).await, "5");
+        assert_eq!(node.page("/api/v1/me").await, "6");
+        assert_eq!(node.page("/api/v1/me").await, "7", "who asks decides it");
         let node = Node::new(Duration::ZERO);
         assert_eq!(node.page(STATUS).await, "1");
         assert_eq!(node.page(STATUS).await, "2", "it is old");
@@ -281,7 +297,7 @@ mod test {
 
     #[test]
     fn old_answers_make_place_and_those_that_somebody_waits_for_do_not() {
-        let shared = SharedAnswers::default();
+        let shared = SharedAnswers::new(|| (0, 0));
         let held: Vec<_> = (0..QUESTIONS_MAX)
             .map(|at| shared.question(&at.to_string()).unwrap())
             .collect();

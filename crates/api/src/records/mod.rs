@@ -21,6 +21,7 @@ use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -46,6 +47,8 @@ struct Inner {
     dir: PathBuf,
     node: String,
     frames: watch::Sender<Option<Arc<Frame>>>,
+    /// How many samples were shown.
+    samples: AtomicU64,
     /// Nobody waits for anything any more.
     ended: watch::Sender<bool>,
     /// How many that were set aside are reported, of each file.
@@ -80,6 +83,7 @@ impl Records {
             dir: state_dir.to_owned(),
             node: node.to_owned(),
             frames: watch::Sender::new(None),
+            samples: AtomicU64::new(0),
             ended: watch::Sender::new(false),
             reported: Mutex::default(),
         }));
@@ -106,8 +110,16 @@ impl Records {
         self.0.frames.subscribe()
     }
 
+    /// Changes with each sample and each event: what is known of the node may be another thing now.
+    pub(crate) fn moment(&self) -> (u64, u64) {
+        let newest = self.0.events.newest().map_or(0, |event| event.id);
+        (self.0.samples.load(Ordering::Acquire), newest)
+    }
+
     /// What the node does now, for all who watch.
     pub(crate) fn show(&self, view: &ActivityView) {
+        // Before anybody sees it: who asks then gets nothing older.
+        self.0.samples.fetch_add(1, Ordering::Release);
         let frames = &self.0.frames;
         let frame = (frames.receiver_count() > 0).then(|| {
             let before = frames.borrow().clone();
