@@ -2,6 +2,7 @@
 
 use crate::data_plane::Node;
 use crate::data_plane::test::{apply, begin_with, edit, wait};
+use crate::pool::members::test::{config as members_config, make_members};
 use controller::test_support::{config, lab};
 use controller::{Asked, Controller, How};
 use engine::Engine;
@@ -83,6 +84,42 @@ impl Bench {
         let luns = self.world.block_on(&self.machine, LIMIT, luns).unwrap();
         luns.first().map(|lun| lun.size.bytes())
     }
+}
+
+#[test]
+fn a_part_of_a_pool_that_was_to_grow_is_as_large_as_before() {
+    let world = World::new(7, WorldConfig::default());
+    let machine = world.node("a");
+    make_members(&world, &machine);
+    let (controller, engine) = begin_with(&world, &machine, members_config);
+    let sized = |bytes: u64| {
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(bytes).unwrap();
+        apply(set)
+    };
+    edit(&world, &machine, &controller, sized(16 << 20)).unwrap();
+    let allocated = || {
+        let controller = Rc::clone(&controller);
+        let luns = async move { controller.luns(false).await };
+        world.block_on(&machine, LIMIT, luns).unwrap()[0].allocated
+    };
+    let (before, naa) = (allocated(), controller.objects().luns["l"].naa.clone());
+    let (ended, running) = (Rc::new(RefCell::new(None)), Rc::clone(&controller));
+    let reported = Rc::clone(&ended);
+    machine.core(0).spawn(Box::pin(async move {
+        let done = running.edit(&sized(90 << 20), How::default()).await;
+        *reported.borrow_mut() = Some(done);
+    }));
+    while ended.borrow().is_none() {
+        assert!(world.step(), "it goes on");
+        // Before anything of it is made zeroes.
+        engine.stop_work(&naa);
+    }
+    let ended = ended.borrow_mut().take().expect("it has ended");
+    assert_eq!(ended.unwrap_err().code, Code::JobCancelled);
+    assert_eq!(allocated(), before, "what it was given is given back");
+    edit(&world, &machine, &controller, sized(90 << 20)).unwrap();
+    assert!(allocated() > before);
 }
 
 /// Where nothing was given back the disk would be fuller by what was made.

@@ -131,6 +131,15 @@ impl MemberLeaf {
         self.make_zeroes(core, range, how).await
     }
 
+    /// It has so many bytes again, after more could not be made. Where that fails, the next start
+    /// takes them back.
+    async fn give_back(&self, core: &CoreHandle, had: u64) {
+        let given = self.pool.resize(core, self.lun, had).await;
+        if let Err(error) = given.and_then(|()| self.adopt_map()) {
+            tracing::warn!("a LUN keeps what it was to grow by until a restart: {error}");
+        }
+    }
+
     /// It as a volume.
     pub(crate) fn whole(&self) -> Arc<dyn Volume> {
         Arc::<Stripe>::clone(&self.stripe)
@@ -215,7 +224,11 @@ impl Leaf for MemberLeaf {
             if bytes <= now {
                 return Ok(());
             }
+            let had = self.pool.bytes_of(self.lun).unwrap_or(now);
             let grown = self.make_room(core, now..bytes, progress).await;
+            if grown.is_err() {
+                self.give_back(core, had).await;
+            }
             grown.map_err(|error| of_pool(&error))
         })
     }
