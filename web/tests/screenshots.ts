@@ -69,7 +69,7 @@ async function measure(daemon: Daemon): Promise<string> {
     return (await (await fetch(`${daemon.url}/api/v1/${path}`, { headers, ...how })).json()) as T;
   };
   for (const name of ['before', 'after']) {
-    const load = { seconds: 20, warm_up_seconds: 2, outstanding: 4, iops_max: name === 'before' ? 3000 : 4000 };
+    const load = { seconds: 20, warm_up_seconds: 2, outstanding: 4, iops_max: 4000 };
     const { run } = await ask<{ run?: { id: number } }>('bench/runs', { name, memory: '64MiB', load });
     while (run && (await ask<{ state: string }>(`bench/runs/${run.id}`)).state === 'running') await new Promise((done) => setTimeout(done, 500));
   }
