@@ -37,9 +37,10 @@ describe('the page', { skip }, () => {
   });
 
   it('asks who somebody is before anything is changed', async () => {
-    await field('Name').fill('vm01');
-    await field('Size').fill('64M');
     await field('Every initiator that reaches a portal').check();
+    await field('Size').fill('64M');
+    // With a name the form is complete: its plan is asked for.
+    await field('Name').fill('vm01');
     await dialog('Log in').waitFor();
     await button('With a token').click();
     await field('Token').fill(daemon.token);

@@ -39,7 +39,7 @@ const AGE: Record<ListName, number> = {
 /** While a job runs its figures change. */
 const RUNNING_MS = 1_500;
 /** Lists that are for whoever has logged in. */
-const FOR_USERS: ListName[] = ['events', 'alerts', 'jobs'];
+const FOR_USERS: ListName[] = ['events', 'alerts', 'jobs', 'disks'];
 const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200' };
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
