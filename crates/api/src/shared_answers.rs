@@ -2,8 +2,9 @@
 //!
 //! **Contract.** A page gets an answer that is at most [`AGE_MAX`] old, and never one from before a
 //! change that had ended, or an event or sample that was to be seen, when it asked. What asks at
-//! the same moment waits for one answer. Scripts and the command line always get a new one: only requests
-//! that a browser's page sends say so in `Sec-Fetch-Mode`, which no page can set or leave out.
+//! the same moment waits for one answer. Scripts and the command line always get a new one: only
+//! requests that a browser's page sends say so in `Sec-Fetch-Mode`, which no page can set or leave
+//! out.
 //!
 //! Only what is the same for everybody who may read it is shared; the gate is in front.
 
