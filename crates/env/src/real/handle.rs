@@ -32,6 +32,8 @@ pub(super) struct Handle {
 pub(super) struct Lock {
     fd: OwnedFd,
     syncs: Arc<Syncs>,
+    /// Given up after the descriptor was closed: fields are dropped in their order.
+    _place: LockPlace,
 }
 
 /// Files that are open for direct I/O under a lock, each on one descriptor for all cores:
@@ -83,9 +85,35 @@ fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
 /// not.
 #[derive(Default)]
 pub(super) struct Locks {
-    held: Mutex<BTreeMap<(u64, u64), Weak<Lock>>>,
+    known: Arc<Known>,
     /// Until when others' locks are waited for: together, however many files they have.
     until: Mutex<Option<Instant>>,
+}
+
+type Known = Mutex<BTreeMap<(u64, u64), LockState>>;
+
+/// How this runtime is with the lock of a file. Of what is not known here another process has it.
+enum LockState {
+    /// A thread tries to get it.
+    Taking,
+    /// Cores share it; where none has it any more, its descriptor is being closed.
+    Held(Weak<Lock>),
+}
+
+/// The place of a lock among those that are known.
+struct LockPlace {
+    known: Arc<Known>,
+    key: (u64, u64),
+}
+
+impl Drop for LockPlace {
+    fn drop(&mut self) {
+        all(&self.known).remove(&self.key);
+    }
+}
+
+fn all(known: &Known) -> MutexGuard<'_, BTreeMap<(u64, u64), LockState>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long others' locks are waited for, and the time between two tries. A process that was killed
@@ -93,6 +121,10 @@ pub(super) struct Locks {
 /// system has reported its end.
 const WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// So long any lock is waited for: a child of this process has copies of its descriptors, and with
+/// them its locks, from its fork to its exec.
+const FORK: Duration = Duration::from_millis(200);
 
 /// After so long without meeting a lock the next one is another process's affair, and waited for
 /// anew.
@@ -107,27 +139,43 @@ impl Locks {
     )]
     fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
         let key = identity(file)?;
-        let mut until = None;
+        let (mut until, own_until) = (None, Instant::now() + WAIT);
         loop {
-            if let Some(lock) = self.held().get(&key).and_then(Weak::upgrade) {
-                return Ok(lock);
-            }
-            match Lock::take(file) {
-                Ok(lock) => {
-                    let lock = Arc::new(lock);
-                    let mut held = self.held();
-                    held.retain(|_, lock| lock.strong_count() > 0);
-                    held.insert(key, Arc::downgrade(&lock));
-                    return Ok(lock);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let until = *until.get_or_insert_with(|| self.wait_until(Instant::now()));
-                    if Instant::now() >= until {
-                        return Err(error);
+            let (until, why) = match self.share(key) {
+                Shared::Lock(lock) => return Ok(lock),
+                // A thread of this process is on its way, which is no other process's lock.
+                Shared::Busy => (own_until, busy()),
+                Shared::Place(place) => match Lock::take(file, place) {
+                    Ok(lock) => {
+                        let lock = Arc::new(lock);
+                        let held = LockState::Held(Arc::downgrade(&lock));
+                        all(&self.known).insert(key, held);
+                        return Ok(lock);
                     }
-                    std::thread::sleep(PAUSE);
-                }
-                Err(error) => return Err(error),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let others = || self.wait_until(Instant::now()).max(Instant::now() + FORK);
+                        (*until.get_or_insert_with(others), error)
+                    }
+                    Err(error) => return Err(error),
+                },
+            };
+            if Instant::now() >= until {
+                return Err(why);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The lock that this runtime has, or a place to take it.
+    fn share(&self, key: (u64, u64)) -> Shared {
+        let mut known = all(&self.known);
+        match known.get(&key) {
+            Some(LockState::Held(lock)) => lock.upgrade().map_or(Shared::Busy, Shared::Lock),
+            Some(LockState::Taking) => Shared::Busy,
+            None => {
+                known.insert(key, LockState::Taking);
+                let known = Arc::clone(&self.known);
+                Shared::Place(LockPlace { known, key })
             }
         }
     }
@@ -140,14 +188,26 @@ impl Locks {
             Some(_) | None => *until.insert(now + WAIT),
         }
     }
+}
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Weak<Lock>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A disk that hangs keeps a thread of this process from it.
+fn busy() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "this process is still opening or closing it",
+    )
+}
+
+/// What somebody finds who wants a lock.
+enum Shared {
+    Lock(Arc<Lock>),
+    Busy,
+    Place(LockPlace),
 }
 
 impl Lock {
-    fn take(file: &OwnedFd) -> io::Result<Self> {
+    /// Gives up the place where it cannot be had.
+    fn take(file: &OwnedFd, place: LockPlace) -> io::Result<Self> {
         let is_block = kind_of(file)? == FileKind::Block;
         // A block device is claimed with O_EXCL, which also fails where it is mounted or part of
         // another device. A file gets an advisory lock on an own description, so that closing
@@ -178,6 +238,7 @@ impl Lock {
         Ok(Self {
             fd,
             syncs: Arc::default(),
+            _place: place,
         })
     }
 }
@@ -366,4 +427,44 @@ pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
     Ok(rustix::fs::fsync(dir)?)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::thread;
+
+    #[expect(clippy::disallowed_methods, reason = "it tests what asks the clock")]
+    fn clock() -> Instant {
+        Instant::now()
+    }
+
+    /// What a thread of the same process is about to close, or has just opened, is no other
+    /// process's, even where those were waited for long enough.
+    #[test]
+    fn threads_that_open_and_close_a_file_side_by_side_never_find_it_locked() {
+        let path = std::env::temp_dir().join(format!("cw-locks-{}", std::process::id()));
+        fs::write(&path, [0; 4096]).unwrap();
+        let how = OpenHow {
+            access: Access::ReadWrite,
+            create: Create::No,
+            direct: false,
+            lock: true,
+        };
+        let locks = Locks::default();
+        *locks.until.lock().unwrap() = Some(clock());
+        let open = || drop(Handle::open(&path, how, &locks).unwrap());
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..2_000).for_each(|_| open()));
+            }
+        });
+        assert!(all(&locks.known).is_empty());
+        // Another process's lock is still one.
+        let other = fs::File::open(&path).unwrap();
+        rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let refused = Handle::open(&path, how, &locks).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        fs::remove_file(&path).unwrap();
+    }
 }
