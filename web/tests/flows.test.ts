@@ -146,6 +146,21 @@ describe('the page', { skip }, () => {
     await page().getByRole('button', { name: /^lun secret lost/ }).waitFor();
   });
 
+  it('shows paths that cross as the mistake that they are, and what the doctor says of it; not those that stand by', async () => {
+    const wrong = page().getByRole('region', { name: 'Paths that are a mistake' });
+    // The cable that can be cut makes one port of two.
+    await wrong.getByText(/^esx01 is logged in to vms more than once on the same route: 127\.0\.2\.99 → /).waitFor();
+    assert.equal(await wrong.getByText(/ cross: /).count(), 0);
+    daemon.run('host', 'create', 'mesh', '--iqn', 'iqn.2026-01.org.debian:mesh');
+    daemon.run('grant', 'create', 'mesh', 'secret', '--target', 'vms');
+    daemon.load('iqn.2026-01.org.debian:mesh', 13, 2, 'vms', 0, '-o4', '-w0', '-g300', '--no-plan', '--policy', 'round-robin:1');
+    await wrong.getByText(/^Paths of mesh to vms cross: 127\.0\.1\.13 → /).waitFor();
+    await wrong.getByText(/^causeway doctor iscsi:\/\/.*,.*\/iqn\.2026-11\.io\.causeway:vms\/\d+$/).first().waitFor();
+    assert.equal(await wrong.getByText(/^Paths of esx01/).count(), 0);
+    await page().getByRole('button', { name: /^port 127\.0\.1\.13 paths cross/ }).waitFor();
+    assert.equal(await page().locator('.edge.crosses').count(), 4);
+  });
+
   it('sees within two seconds that a path is cut, and that it is back', async () => {
     await page().getByRole('button', { name: /^host esx01 \d paths/ }).waitFor();
     const begun = Date.now();

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Disk, Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
-import { address, DRAWN, topology, type Facts } from './topology.ts';
+import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../api/types.ts';
+import type { Moment } from '../live/rates.ts';
+import { address, mistakes } from './mistakes.ts';
+import { DRAWN, topology, type Facts } from './topology.ts';
 import { singlePath, verdict } from './verdict.ts';
 import { whatIf } from './whatif.ts';
 
@@ -55,6 +57,50 @@ describe('the topology', () => {
   });
   it('knows an address without its port', () => {
     expect(['10.0.0.7:50', '[fd00::1]:50', 'fd00::1'].map(address)).toEqual(['10.0.0.7', '[fd00::1]', 'fd00::1']);
+  });
+});
+
+describe('paths that are a mistake', () => {
+  const BUSY = 1e6;
+  /** Paths of one host, as port>portal; each carries so many bytes a second. */
+  const paths = (...routes: string[]) => routes.map((route, i) => {
+    const [port, portal] = route.split('>');
+    return session(i + 1, 'm', `10.0.0.${port}:${50 + i}`, `10.0.0.10${portal}:3260`);
+  });
+  const carrying = (...bytes: number[]) => ({ sessions: new Map(bytes.map((bytesIn, i) => [i + 1, { bytesIn, bytesOut: 0, commands: 0, p99: undefined }])), luns: new Map() }) as unknown as Moment;
+  const wrong = (routes: string[], bytes: number[] = routes.map(() => BUSY)) => mistakes(paths(...routes), carrying(...bytes)).map((one) => [one.wrong, ...one.sessions]);
+  const MESH = ['1>1', '1>2', '2>1', '2>2'];
+
+  it('are those of a mesh, and of it the ones that cross', () => {
+    expect(wrong(MESH)).toEqual([['crosses', 1, 2, 3, 4]]);
+    expect(wrong(['1>1', '1>2', '2>2'])).toEqual([['crosses', 2]]);
+    expect(wrong([...MESH, '3>3'])).toEqual([['crosses', 1, 2, 3, 4]]);
+  });
+  it('are not: pairs, one portal only, a host with one port, a fan of a faster port', () => {
+    for (const routes of [['1>1'], ['1>1', '2>2'], ['1>1', '2>1', '3>1'], ['1>1', '1>2'], ['1>1', '1>2', '2>3', '2>4']]) expect(wrong(routes), routes.join(' ')).toEqual([]);
+  });
+  it('are not: paths of a mesh that stand by, or a host of which nothing is known yet', () => {
+    expect(wrong(MESH, [BUSY, 0, 0, BUSY])).toEqual([]);
+    expect(wrong(MESH, [BUSY * 100, BUSY, BUSY, BUSY * 100])).toEqual([]);
+    expect(wrong(MESH, [96, 96, 96, 96])).toEqual([]);
+    expect(mistakes(paths(...MESH))).toEqual([]);
+  });
+  it('are of one target: others may go another way', () => {
+    const [a, b, c, d] = paths(...MESH) as [Session, Session, Session, Session];
+    expect(mistakes([a, { ...b, target: 'u' }, { ...c, target: 'u' }, d], carrying(BUSY, BUSY, BUSY, BUSY))).toEqual([]);
+  });
+  it('say what to do, and what the doctor calls it', () => {
+    const targets = [{ name: 't', iqn: 'iqn.2026-11.io.causeway:t' }] as Target[];
+    const [found] = mistakes(paths(...MESH), carrying(BUSY, BUSY, BUSY, BUSY), targets);
+    expect(found?.doctor).toBe('causeway doctor iscsi://10.0.0.101:3260,10.0.0.102:3260/iqn.2026-11.io.causeway:t/0');
+    expect(found?.says).toContain('Paths of m to t cross: 10.0.0.1 → 10.0.0.101:3260, ');
+    expect(found?.point).toContain('mesh');
+  });
+  it('are drawn so: the line, the port, the word', () => {
+    const mesh = topology({ ...facts, sessions: paths(...MESH), moment: carrying(BUSY, BUSY, BUSY, BUSY) });
+    const lines = mesh.edges.filter((edge) => edge.to.startsWith('portal:'));
+    expect(lines.map((edge) => [edge.state, edge.wrong])).toEqual(MESH.map(() => ['bad', 'crosses']));
+    expect(mesh.points.filter((one) => one.kind === 'port').map((one) => `${one.state}: ${one.word}`)).toEqual(['bad: paths cross', 'bad: paths cross']);
   });
 });
 

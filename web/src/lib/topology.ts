@@ -1,8 +1,10 @@
 // What hangs together: hosts, their ports, portals, the node, LUNs, pools and disks, in columns that keep their order. Pure.
 
-import type { Disk, Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
+import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { diskName, diskState } from './disks.ts';
+import { grouped } from './grouped.ts';
+import { address, mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { poolState, poolWord } from './pools.ts';
 import { hasSeveralPortals, pathsByHost, pathsOf, pathsShown, type State } from './verdict.ts';
 
@@ -29,11 +31,14 @@ export interface Edge {
   bytes: number;
   /** What it is, for people. */
   says: string;
+  wrong?: Wrong | undefined;
 }
 
 export interface Topology {
   points: Point[];
   edges: Edge[];
+  /** What is wrong with the paths that are drawn. */
+  mistakes: Mistake[];
   /** LUNs that are not drawn, because there are too many. */
   hidden: number;
 }
@@ -46,6 +51,7 @@ export interface Facts {
   pools: Pool[];
   grants: Grant[];
   disks?: Disk[] | undefined;
+  targets?: Target[] | undefined;
   moment?: Moment | undefined;
 }
 
@@ -53,12 +59,6 @@ export interface Facts {
 export const DRAWN = 40;
 
 export const idOf = (kind: Kind, name: string) => `${kind}:${name}`;
-
-/** An address without its port: a session comes from another port each time. */
-export function address(from: string): string {
-  const at = from.lastIndexOf(':');
-  return at > 0 && (from.startsWith('[') || from.indexOf(':') === at) ? from.slice(0, at) : from;
-}
 
 const words = new Intl.Collator('en', { numeric: true });
 const byName = (a: { name: string }, b: { name: string }) => words.compare(a.name, b.name);
@@ -84,16 +84,18 @@ export function topology(facts: Facts, filter = ''): Topology {
   const hosts = hostsOf(facts, sessions).filter((host) => has(host.name) || (wanted && granted.has(host.name))).slice(0, DRAWN);
   const shown = new Set(hosts.map((host) => host.name));
   const paths = sessions.filter((session) => shown.has(session.host));
+  const found = mistakes(paths, facts.moment, facts.targets);
+  const wrong = wrongOf(found);
   const points = [
     ...hosts,
-    ...ports(paths),
+    ...ports(paths, wrong),
     ...portals(facts.status),
     node(facts.status),
     ...luns.map(lunPoint),
     ...poolPoints(facts, luns),
     ...diskPoints(facts),
   ];
-  return { points, edges: edges(facts, paths, luns), hidden: some.length - luns.length };
+  return { points, edges: edges(facts, paths, luns, wrong), mistakes: found, hidden: some.length - luns.length };
 }
 
 function hostsOf(facts: Facts, sessions: Session[]): Point[] {
@@ -105,15 +107,20 @@ function hostsOf(facts: Facts, sessions: Session[]): Point[] {
   }).sort(byName);
 }
 
-function ports(sessions: Session[]): Point[] {
-  const names = new Map<string, number>();
-  for (const session of sessions) {
-    const id = portName(session);
-    names.set(id, (names.get(id) ?? 0) + 1);
-  }
-  const points = [...names].map(([key, count]): Point => {
+/** How a path stands, and what is said of it. */
+const WRONG: Record<Wrong, { state: State; word: string; says: string }> = {
+  crosses: { state: 'bad', word: 'paths cross', says: 'crosses other paths: they hold each other up' },
+  doubled: { state: 'warn', word: 'path doubled', says: 'two sessions on the same route: they fail together' },
+};
+
+export const wordOf = (wrong: Wrong) => WRONG[wrong].word;
+
+function ports(sessions: Session[], wrong: Map<number, Wrong>): Point[] {
+  const points = [...grouped(sessions, portName)].map(([key, own]): Point => {
     const [, name = ''] = key.split('\n');
-    return { id: idOf('port', key), kind: 'port', name, state: 'good', word: count === 1 ? '1 session' : `${count} sessions` };
+    const worst = own.map((session) => wrong.get(session.id)).sort().find((one) => one !== undefined);
+    const word = worst ? WRONG[worst].word : own.length === 1 ? '1 session' : `${own.length} sessions`;
+    return { id: idOf('port', key), kind: 'port', name, state: worst ? WRONG[worst].state : 'good', word };
   });
   // In the order of their hosts, so that lines cross as little as they can.
   return points.sort((a, b) => words.compare(a.id, b.id));
@@ -178,28 +185,26 @@ export function backingId(lun: Lun): string {
   return idOf('pool', lun.pool ?? lun.backing);
 }
 
-function edges(facts: Facts, sessions: Session[], luns: Lun[]): Edge[] {
+function edges(facts: Facts, sessions: Session[], luns: Lun[], wrong: Map<number, Wrong>): Edge[] {
   const all = new Map<string, Edge>();
-  const add = (from: string, to: string, bytes: number, state: State, says: string) => {
+  const add = (from: string, to: string, bytes: number, state: State, says: string, mistake?: Wrong) => {
     const id = `${from}>${to}`;
     const known = all.get(id);
-    if (!known) all.set(id, { id, from, to, bytes, state, says });
-    else known.bytes += bytes;
+    if (!known) all.set(id, { id, from, to, bytes, state, says, wrong: mistake });
+    else {
+      known.bytes += bytes;
+      if (mistake && known.wrong !== 'crosses') Object.assign(known, { state, says, wrong: mistake });
+    }
   };
-  const routes = new Map<string, number>();
-  for (const session of sessions) {
-    const route = `${portId(session)}>${session.portal}`;
-    routes.set(route, (routes.get(route) ?? 0) + 1);
-  }
   const center = idOf('node', facts.status.node);
   for (const session of sessions) {
     const rates = facts.moment?.sessions.get(session.id);
     const bytes = rates ? rates.bytesIn + rates.bytesOut : 0;
     const portal = idOf('portal', session.portal);
-    const twice = (routes.get(`${portId(session)}>${session.portal}`) ?? 1) > 1;
-    const says = twice ? 'two sessions on the same route: they fail together' : `session ${session.id}`;
+    const mistake = wrong.get(session.id);
+    const { state, says } = mistake ? WRONG[mistake] : { state: 'good' as State, says: `session ${session.id}` };
     add(idOf('host', session.host), portId(session), bytes, 'good', `port of ${session.host}`);
-    add(portId(session), portal, bytes, twice ? 'warn' : 'good', says);
+    add(portId(session), portal, bytes, state, says, mistake);
     add(portal, center, bytes, 'good', 'all sessions of this portal');
   }
   for (const lun of luns) {

@@ -1,6 +1,7 @@
 // What if a part were lost: who loses what, before it happens. Pure.
 
-import { address, backingId, diskId, disksOf, idOf, portId, type Facts, type Point } from './topology.ts';
+import { address } from './mistakes.ts';
+import { backingId, diskId, disksOf, idOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
   /** In one sentence. */
