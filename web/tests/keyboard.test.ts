@@ -118,7 +118,13 @@ describe('the keyboard', { skip }, () => {
     await page().keyboard.press('g');
     await page().keyboard.press('t');
     await page().waitForURL('**/topology');
+    // What the pointer has said of a line is said of the lines of a part that has the focus.
+    const said = page().locator('[aria-live=polite]', { hasText: / → .*: all sessions of this portal, [\d.,]+ \S+\/s/ });
+    assert.equal(await said.count(), 0);
+    await page().getByRole('button', { name: /^portal 127\.0\.1\.1/ }).focus();
+    await said.waitFor({ state: 'attached' });
     await page().getByRole('button', { name: /^pool default/ }).focus();
+    await said.waitFor({ state: 'detached' });
     await page().keyboard.press('Space');
     await text(/Without pool default/).waitFor();
     await page().keyboard.press('Space');
