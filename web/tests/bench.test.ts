@@ -66,6 +66,16 @@ describe('the bench and the lab', { skip }, () => {
     assert.ok((run(1).summary?.iops ?? 0) > 0);
   });
 
+  it('gives each of its charts as a table', async () => {
+    for (const title of ['IOPS', 'Throughput', 'Latency']) {
+      await button(`${title} as a table`).click();
+      await page().getByRole('region', { name: new RegExp(`^${title}, `) }).getByRole('row').nth(2).waitFor();
+    }
+    await page().getByRole('row', { name: /^\d\d:\d\d:\d\d [1-9][\d.,]* ?k? [\d.,–]+/ }).first().waitFor();
+    await button('IOPS as a chart').click();
+    await page().getByRole('application', { name: /^IOPS/ }).waitFor();
+  });
+
   it('gives its result as JSON, CSV and a picture', async () => {
     for (const [form, begins] of [['JSON', '{'], ['CSV', ''], ['SVG', '<svg']] as const) {
       const [file] = await Promise.all([page().waitForEvent('download'), button(new RegExp(`^${form}`)).click()]);
@@ -164,6 +174,8 @@ describe('the bench and the lab', { skip }, () => {
     await paths.getByText('down').first().waitFor();
     await text(/link eth0 is cut/).waitFor();
     await text(/no command failed/).waitFor();
+    await button('IOPS by path as a table').click();
+    await page().getByRole('region', { name: 'IOPS by path, second by second' }).getByRole('row').nth(2).waitFor();
     await paths.getByRole('row', { name: /active [1-9]/ }).first().waitFor();
     await drawing.getByRole('button', { name: /^eth0 cut/ }).click();
     await drawing.getByRole('button', { name: /^eth0 up/ }).waitFor();
