@@ -252,6 +252,8 @@ describe('objects', { skip }, () => {
     await browser.go('/luns/vm01?do=scrub');
     await button('Start').click();
     await closed();
+    const onPage = page().getByRole('region', { name: 'Scrub: all of it read and compared' });
+    await onPage.getByRole('img', { name: /of .* read, 0 places with findings/ }).waitFor();
     await browser.go('/integrity');
     await text('nothing found').first().waitFor();
   });

@@ -9,12 +9,12 @@ export class Poll<T> {
   private stopped = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly path: string;
-  private readonly every: number;
+  private readonly every: (value: T | undefined) => number;
 
-  /** `every`: milliseconds from an answer to the next question. */
-  constructor(path: string, every: number) {
+  /** `every`: milliseconds from an answer to the next question, by what the answer was where that matters. */
+  constructor(path: string, every: number | ((value: T | undefined) => number)) {
     this.path = path;
-    this.every = every;
+    this.every = typeof every === 'number' ? () => every : every;
   }
 
   /** Begins, and returns how to end: for `$effect`. */
@@ -37,6 +37,6 @@ export class Poll<T> {
         this.problem = problemOf(error);
       }
     }
-    if (!this.stopped) this.timer = setTimeout(() => void this.ask(), this.every);
+    if (!this.stopped) this.timer = setTimeout(() => void this.ask(), this.every(this.value));
   }
 }
