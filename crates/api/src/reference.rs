@@ -153,9 +153,12 @@ fn page() -> String {
          equal. Requests and answers are JSON; an error is a document of the type `Problem` \
          (`application/problem+json`). The document has all types with their members, and the statuses and codes that each \
          path may answer. What scripts may rely on is in [the promised interface](../interface.md#json-documents).",
-        "Through the unix socket everything is possible for whoever may open it. Over TCP reading is free unless \
-         `token_for_reads` says otherwise, and changing takes the token: `Authorization: Bearer`, from `api.token` in the \
-         state directory.",
+        "Through the unix socket everything is possible for whoever may open it. Over TCP everything takes a login (a \
+         cookie, and `X-Causeway-CSRF` for changes) or a token (`Authorization: Bearer`), with a role that allows it. \
+         Exceptions: `/healthz`, `/readyz`, the page, this description and the login are for everybody; and over loopback \
+         addresses what the first version let everybody read, and `/metrics`, need nothing, unless `token_for_reads` says \
+         otherwise ([decision](../adr/0025-reads-over-loopback.md)). [Users and tokens](../operate/users.md) has the \
+         roles, and how tokens are made.",
     ] {
         out.push_str(&paragraph(text, ""));
         out.push('\n');
