@@ -3,7 +3,7 @@
 use crate::answer::Switches;
 use crate::body::read_quietly;
 use crate::describe::{Operation, Parameter, Part, Schemas};
-use crate::parts::{Refused, if_match, tags};
+use crate::parts::{Refused, Seen};
 use crate::peer::Peer;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Extension, FromRequest, FromRequestParts, Request};
@@ -92,26 +92,10 @@ impl Part for AccountChange {
     }
 }
 
-/// How a user that is there is changed, with the tags of `If-Match` where there is one.
+/// How a user that is there is changed.
 pub(super) struct SeenChange {
     pub(super) dry_run: bool,
-    tags: Option<Vec<String>>,
-}
-
-impl SeenChange {
-    /// That what is there now, which has this tag, is what was seen.
-    ///
-    /// # Errors
-    /// Somebody else has changed it since.
-    pub(super) fn check(&self, what: &str, tag: &str) -> Result<(), Problem> {
-        let fits = |tags: &Vec<String>| tags.iter().any(|it| it == "*" || it == tag);
-        if self.tags.as_ref().is_none_or(fits) {
-            return Ok(());
-        }
-        let detail = format!("{what} is not what If-Match stands for any more");
-        let hint = "read it again, and change what is there now";
-        Err(Problem::new(Code::ChangedMeanwhile, detail).hint(hint))
-    }
+    pub(super) seen: Seen,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
@@ -119,15 +103,14 @@ impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let AccountChange { dry_run } = AccountChange::from_request_parts(parts, state).await?;
-        let tags = tags(parts)?;
-        Ok(Self { dry_run, tags })
+        let seen = Seen::read(parts)?;
+        Ok(Self { dry_run, seen })
     }
 }
 
 impl Part for SeenChange {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         AccountChange::describe(operation, schemas);
-        operation.takes(if_match());
-        operation.fails(&[Code::ChangedMeanwhile]);
+        Seen::describe(operation);
     }
 }

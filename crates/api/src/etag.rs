@@ -5,7 +5,17 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
+
+/// Stands for all of a document.
+pub(super) fn tag_of(document: &impl Serialize) -> String {
+    hash(&serde_json::to_vec(document).unwrap_or_default())
+}
+
+fn hash(bytes: &[u8]) -> String {
+    units::hex(&Sha256::digest(bytes)[..16])
+}
 
 /// Gives documents that have no tag one of their bytes, and leaves out what the client has.
 pub(super) async fn add(request: Request, next: Next) -> Response {
@@ -25,7 +35,7 @@ pub(super) async fn add(request: Request, next: Next) -> Response {
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let tag = format!("\"{}\"", units::hex(&Sha256::digest(&body)[..16]));
+    let tag = format!("\"{}\"", hash(&body));
     let Ok(value) = HeaderValue::from_str(&tag) else {
         return Response::from_parts(head, Body::from(body));
     };

@@ -124,7 +124,7 @@ fn is_async(parts: &Parts) -> bool {
 }
 
 /// The tags of an `If-Match`, without quotes.
-pub(super) fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
+fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
     let mut all = Vec::new();
     for value in parts.headers.get_all(header::IF_MATCH) {
         let text = value.to_str().unwrap_or_default();
@@ -138,6 +138,35 @@ pub(super) fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
         }
     }
     Ok((!all.is_empty()).then_some(all))
+}
+
+/// What a change is meant for: the tags of `If-Match`, where there is one.
+#[derive(Default)]
+pub(super) struct Seen(Option<Vec<String>>);
+
+impl Seen {
+    pub(super) fn read(parts: &Parts) -> Result<Self, Problem> {
+        tags(parts).map(Self)
+    }
+
+    /// That what is there now, which has this tag, is what was seen.
+    ///
+    /// # Errors
+    /// Somebody else has changed it since.
+    pub(super) fn check(&self, what: &str, tag: &str) -> Result<(), Problem> {
+        let fits = |tags: &Vec<String>| tags.iter().any(|it| it == "*" || it == tag);
+        if self.0.as_ref().is_none_or(fits) {
+            return Ok(());
+        }
+        let detail = format!("{what} is not what If-Match stands for any more");
+        let hint = "read it again, and change what is there now";
+        Err(Problem::new(Code::ChangedMeanwhile, detail).hint(hint))
+    }
+
+    pub(super) fn describe(operation: &mut Operation) {
+        operation.takes(if_match());
+        operation.fails(&[Code::ChangedMeanwhile]);
+    }
 }
 
 impl Change {
@@ -171,7 +200,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Change {
 }
 
 /// The parameter of changes that are meant for what was read and nothing newer.
-pub(super) fn if_match() -> Parameter {
+fn if_match() -> Parameter {
     Parameter {
         name: "If-Match",
         place: "header",

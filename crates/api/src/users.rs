@@ -4,6 +4,7 @@ use crate::account_parts::{AccountChange, SecretBody, SeenChange};
 use crate::answer::{Answer, WithTag};
 use crate::auth::Gate;
 use crate::describe::Paths;
+use crate::etag::tag_of;
 use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::Named;
@@ -14,7 +15,6 @@ use manifest::secret::Secret;
 use manifest::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use units::WallClock;
 
@@ -78,17 +78,11 @@ fn find(document: &Document, name: &str) -> Result<UserView, Problem> {
     user.ok_or_else(|| Problem::not_found("user", name))
 }
 
-/// Stands for all that is shown of a user.
-fn tag(user: &UserView) -> String {
-    let text = serde_json::to_vec(user).unwrap_or_default();
-    units::hex(&Sha256::digest(text)[..16])
-}
-
 /// That the user is the one whom `change` was meant for.
 fn seen(document: &Document, name: &str, change: &SeenChange) -> Result<(), Problem> {
     let found = document.user(name).map(view);
-    let tag = found.as_ref().map(tag).unwrap_or_default();
-    change.check(&format!("user \"{name}\""), &tag)
+    let tag = found.as_ref().map(tag_of).unwrap_or_default();
+    change.seen.check(&format!("user \"{name}\""), &tag)
 }
 
 /// As the audit log has a user; nothing where there is none.
@@ -115,7 +109,7 @@ async fn users(Extension(gate): TheGate, listing: Listing<UserView>) -> Listed<U
 async fn user(Extension(gate): TheGate, Named(name): Named) -> WithTag<UserView> {
     let found = gate.store.whole();
     let found = found.and_then(|()| find(gate.store.lock().document(), &name));
-    WithTag(Ok(found.map(|user| (Some(tag(&user)), user))))
+    WithTag(Ok(found.map(|user| (Some(tag_of(&user)), user))))
 }
 
 /// A user that is wanted.

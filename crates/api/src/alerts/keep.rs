@@ -1,7 +1,7 @@
 //! The alerts of a node with their files.
 
 use super::secrets;
-use crate::outside::now;
+use crate::outside::{now, random};
 use crate::records::Records;
 use crate::tls::Certificate;
 use alerts::{
@@ -33,6 +33,13 @@ pub(super) struct Kept {
     pub(super) serial: u64,
 }
 
+impl Kept {
+    /// Stands for what was asked for of it, secrets included, and for nothing that was counted.
+    pub(super) fn tag(&self, run: u64) -> String {
+        format!("{run:x}-{}", self.serial)
+    }
+}
+
 /// All that is known of alerts.
 pub(super) struct Inner {
     pub(super) board: Board,
@@ -46,6 +53,8 @@ pub(super) struct Inner {
     pub(super) stored: Now,
     pub(super) learned: Now,
     pub(super) serials: u64,
+    /// Distinguishes serials of this run of the daemon from those of others.
+    pub(super) run: u64,
 }
 
 /// The alerts of a node.
@@ -142,6 +151,8 @@ impl Alerting {
         ];
         let foreign = all_foreign.iter().filter(|(_, is)| *is);
         let found = [document.finding, learned.finding, receivers.finding];
+        let mut run = [0; 8];
+        random(&mut run);
         let mut inner = Inner {
             board: Board::new(&document.value, now().wall),
             watch: Watch::new(learned.value),
@@ -151,6 +162,7 @@ impl Alerting {
             stored: now().steady,
             learned: now().steady,
             serials: 0,
+            run: u64::from_le_bytes(run),
         };
         for receiver in receivers.value {
             let sent = document.value.sent.get(&receiver.name).cloned();

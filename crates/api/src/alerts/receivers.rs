@@ -1,7 +1,9 @@
 //! Receivers: changed, tried, and how each does.
 
 use super::keep::{Alerting, Inner, Kept, RECEIVERS_FILE, moment, not_saved};
+use super::routes::SeenChange;
 use super::secrets;
+use crate::parts::Seen;
 use alerts::{Channel, Message, Outbox, Receiver, ReceiverView, WantedReceiver};
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -43,8 +45,10 @@ impl Alerting {
         self.lock().receivers.values().map(view).collect()
     }
 
-    pub(super) fn receiver(&self, name: &str) -> Result<ReceiverView, Problem> {
-        find(&self.lock(), name).map(view)
+    /// One, with its tag.
+    pub(super) fn receiver(&self, name: &str) -> Result<(String, ReceiverView), Problem> {
+        let inner = self.lock();
+        find(&inner, name).map(|kept| (kept.tag(inner.run), view(kept)))
     }
 
     /// Changes receivers, and answers the one that is of interest, where it is there afterwards.
@@ -52,11 +56,15 @@ impl Alerting {
         &self,
         dry_run: bool,
         name: &str,
+        seen: &Seen,
         edit: impl FnOnce(&mut All) -> Result<(), Problem>,
     ) -> Result<Option<ReceiverView>, Problem> {
         let _one_at_a_time = self.writing.lock().await;
         let before: All = {
             let inner = self.lock();
+            if let Some(kept) = inner.receivers.get(name) {
+                seen.check(&format!("receiver \"{name}\""), &kept.tag(inner.run))?;
+            }
             let each = inner.receivers.iter();
             each.map(|(name, kept)| (name.clone(), kept.receiver.clone()))
                 .collect()
@@ -119,7 +127,8 @@ impl Alerting {
     ) -> Result<ReceiverView, Problem> {
         let receiver = wanted.make()?;
         let name = receiver.name.clone();
-        let made = self.edit(dry_run, &name, |all| {
+        let seen = Seen::default();
+        let made = self.edit(dry_run, &name, &seen, |all| {
             if all.contains_key(&receiver.name) {
                 let detail = format!("receiver \"{}\" exists already", receiver.name);
                 return Err(Problem::new(Code::AlreadyExists, detail));
@@ -138,10 +147,10 @@ impl Alerting {
         &self,
         name: &str,
         patch: &Value,
-        dry_run: bool,
+        change: &SeenChange,
     ) -> Result<ReceiverView, Problem> {
         find(&self.lock(), name)?;
-        let set = self.edit(dry_run, name, |all| {
+        let set = self.edit(change.dry_run, name, &change.seen, |all| {
             let known = all.get_mut(name).ok_or_else(gone)?;
             *known = known.patched(patch)?;
             Ok(())
@@ -149,9 +158,13 @@ impl Alerting {
         set.await?.ok_or_else(gone)
     }
 
-    pub(super) async fn delete_receiver(&self, name: &str, dry_run: bool) -> Result<(), Problem> {
+    pub(super) async fn delete_receiver(
+        &self,
+        name: &str,
+        change: &SeenChange,
+    ) -> Result<(), Problem> {
         find(&self.lock(), name)?;
-        let deleted = self.edit(dry_run, name, |all| {
+        let deleted = self.edit(change.dry_run, name, &change.seen, |all| {
             all.remove(name);
             Ok(())
         });

@@ -2,11 +2,12 @@
 
 use super::keep::{Alerting, moment};
 use crate::account_parts::SecretBody;
-use crate::answer::{Answer, Switches};
+use crate::answer::{Answer, Switches, WithTag};
 use crate::describe::{Operation, Parameter, Part, Paths, Schemas};
+use crate::etag::tag_of;
 use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
-use crate::parts::{Named, Refused, Wanted};
+use crate::parts::{Named, Refused, Seen, Wanted};
 use accounts::Principal;
 use alerts::{
     AlertView, ReceiverView, RuleSettings, RuleView, SilenceView, WantedReceiver, WantedSilence,
@@ -167,6 +168,29 @@ impl Part for AlertChange {
     }
 }
 
+/// How a rule or receiver that is there is changed.
+pub(super) struct SeenChange {
+    pub(super) dry_run: bool,
+    pub(super) seen: Seen,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let AlertChange { dry_run } = AlertChange::from_request_parts(parts, state).await?;
+        let seen = Seen::read(parts)?;
+        Ok(Self { dry_run, seen })
+    }
+}
+
+impl Part for SeenChange {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        AlertChange::describe(operation, schemas);
+        Seen::describe(operation);
+    }
+}
+
 /// A note that is written to an alert.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -324,18 +348,30 @@ async fn rules(Extension(alerting): The, listing: Listing<RuleView>) -> Listed<R
     listing.show(Ok(all))
 }
 
-async fn rule(Extension(alerting): The, Named(id): Named) -> Answer<RuleView> {
-    Answer(alerting.lock().board.rule(&id))
+/// Stands for what was asked for of a rule, and not for how many alerts there are of it.
+fn tag_of_rule(rule: &RuleView) -> String {
+    let asked = RuleView {
+        firing: 0,
+        ..rule.clone()
+    };
+    tag_of(&asked)
+}
+
+async fn rule(Extension(alerting): The, Named(id): Named) -> WithTag<RuleView> {
+    let found = alerting.lock().board.rule(&id);
+    WithTag(Ok(found.map(|rule| (Some(tag_of_rule(&rule)), rule))))
 }
 
 async fn set_rule(
     Extension(alerting): The,
     Named(id): Named,
-    change: AlertChange,
+    change: SeenChange,
     Wanted(wanted): Wanted<RuleSettings>,
 ) -> Answer<RuleView> {
     let run = async {
         let edit = |board: &mut alerts::Board| {
+            let before = tag_of_rule(&board.rule(&id)?);
+            change.seen.check(&format!("rule \"{id}\""), &before)?;
             board.set_rule(&id, wanted.clone())?;
             board.rule(&id)
         };
@@ -351,8 +387,9 @@ async fn receivers(
     listing.show(Ok(alerting.receivers()))
 }
 
-async fn receiver(Extension(alerting): The, Named(name): Named) -> Answer<ReceiverView> {
-    Answer(alerting.receiver(&name))
+async fn receiver(Extension(alerting): The, Named(name): Named) -> WithTag<ReceiverView> {
+    let found = alerting.receiver(&name);
+    WithTag(Ok(found.map(|(tag, receiver)| (Some(tag), receiver))))
 }
 
 const MEMBERS: &str = "\"name\", exactly one of \"webhook\" (\"url\", may have \"token\", \"ca\"), \"mail\" (\"server\", \"from\", \"to\", may \
@@ -379,13 +416,13 @@ struct ReceiverPatch(serde_json::Map<String, Value>);
 async fn set_receiver(
     Extension(alerting): The,
     Named(name): Named,
-    change: AlertChange,
+    change: SeenChange,
     body: SecretBody<ReceiverPatch>,
 ) -> Answer<ReceiverView> {
     let run = async {
         let ReceiverPatch(patch) = body.read(MEMBERS)?;
         let patch = Value::Object(patch);
-        alerting.set_receiver(&name, &patch, change.dry_run).await
+        alerting.set_receiver(&name, &patch, &change).await
     };
     Answer(run.await)
 }
@@ -393,9 +430,9 @@ async fn set_receiver(
 async fn delete_receiver(
     Extension(alerting): The,
     Named(name): Named,
-    change: AlertChange,
+    change: SeenChange,
 ) -> Answer<()> {
-    Answer(alerting.delete_receiver(&name, change.dry_run).await)
+    Answer(alerting.delete_receiver(&name, &change).await)
 }
 
 async fn test_receiver(

@@ -405,3 +405,42 @@ fn receivers_are_for_admins_and_the_rest_for_those_who_read_or_operate() {
     let (status, _) = daemon.ask(true, nobody.body(String::new()).unwrap());
     assert_eq!(status.as_u16(), 401, "no new read is free");
 }
+
+#[test]
+fn of_two_who_change_one_receiver_or_rule_the_second_is_refused() {
+    let daemon = start("alerts-seen");
+    let made = json!({ "name": "ops", "webhook": { "url": "https://a.example/secret-one" } });
+    let all = "/api/v1/alerts/receivers";
+    assert_eq!(daemon.send("POST", all, &made).0, 200);
+    let path = "/api/v1/alerts/receivers/ops";
+    let seen = daemon.tag_of(path);
+    // Of a change of what is secret nothing is shown, and it is one all the same.
+    let other = json!({ "webhook": { "url": "https://a.example/secret-two" } });
+    assert_eq!(daemon.change_if("PATCH", path, &seen, &other).0, 200);
+    for (method, body) in [
+        ("PATCH", json!({ "enabled": false })),
+        ("DELETE", json!(null)),
+    ] {
+        let (status, problem) = daemon.change_if(method, path, &seen, &body);
+        let refused = (status.as_u16(), &problem["code"]);
+        assert_eq!(refused, (412, &json!("CWY5010")), "{method}");
+    }
+    assert_eq!(daemon.send("GET", path, &json!(null)).1["enabled"], true);
+    let seen = daemon.tag_of(path);
+    assert_eq!(daemon.change_if("DELETE", path, &seen, &json!(null)).0, 200);
+
+    let path = "/api/v1/alerts/rules/host_single_path";
+    let seen = daemon.tag_of(path);
+    fire(&daemon);
+    // `fire` has changed it first; that it fires since is no change.
+    let tag = daemon.tag_of(path);
+    let (status, _) = daemon.change_if("PUT", path, &seen, &json!({ "enabled": false }));
+    assert_eq!(status, 412);
+    let (_, rule) = daemon.send("GET", path, &json!(null));
+    assert_eq!(
+        (&rule["enabled"], &rule["firing"]),
+        (&json!(true), &json!(1))
+    );
+    let again = json!({ "hold_seconds": 0 });
+    assert_eq!(daemon.change_if("PUT", path, &tag, &again).0, 200);
+}
