@@ -1,4 +1,5 @@
-//! `GET /events/log` and `GET /audit`: what was recorded, page by page, the newest first.
+//! `GET /events/log` and `GET /audit`: what was recorded, page by page, the newest first
+//! where nobody asks for the oldest.
 
 use crate::answer::{Answer, PLAIN, problem_response};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
@@ -63,7 +64,9 @@ impl Logged for Audited {
 
 /// What was asked of a log of `R`.
 pub(crate) struct Asked<R> {
-    before: Option<u64>,
+    /// Where the page before ended.
+    cursor: Option<u64>,
+    is_oldest_first: bool,
     severity: Option<Severity>,
     filters: Vec<Filter>,
     from: Option<String>,
@@ -76,7 +79,7 @@ pub(crate) struct Asked<R> {
 
 impl<R: Logged> Asked<R> {
     fn read(path: &str, query: Option<&str>) -> Result<Self, Problem> {
-        let mut known = vec!["limit", "cursor", "filter", "from", "to"];
+        let mut known = vec!["limit", "cursor", "sort", "filter", "from", "to"];
         if R::HAS_SEVERITY {
             known.push("least");
         }
@@ -88,11 +91,21 @@ impl<R: Logged> Asked<R> {
                     .ok_or_else(|| wrong(format!("least={name}: write info, warning or error")))?,
             ),
         };
+        let is_oldest_first = match all.one("sort") {
+            None | Some("-time") => false,
+            Some("time") => true,
+            Some(other) => {
+                return Err(wrong(format!(
+                    "sort={other}: write time (the oldest first) or -time (the newest first)"
+                )));
+            }
+        };
         let now = now().wall;
         let pairs = query.unwrap_or_default().split('&');
         let kept = pairs.filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
         Ok(Self {
-            before: all.number("cursor", 0, u64::MAX)?,
+            cursor: all.number("cursor", 0, u64::MAX)?,
+            is_oldest_first,
             severity,
             filters: all.filters(R::COLUMNS)?,
             from: all.time("from", now)?.map(rfc3339),
@@ -106,11 +119,20 @@ impl<R: Logged> Asked<R> {
         })
     }
 
-    /// The rows that were read, which are in their order and one more than asked for where there
-    /// are more.
+    /// After which row it goes on upwards, and before which downwards.
+    fn between(&self) -> (Option<u64>, Option<u64>) {
+        if self.is_oldest_first {
+            return (Some(self.cursor.unwrap_or(0)), None);
+        }
+        (None, self.cursor)
+    }
+
+    /// The rows that were read, oldest first, and one more than asked for where there are more.
     fn page(self, rows: Result<Vec<R>, Failed>) -> Page<R> {
         let rows = rows.map_err(unreadable).map(|mut rows| {
-            rows.reverse();
+            if !self.is_oldest_first {
+                rows.reverse();
+            }
             let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
             let more = rows.len() > most;
             rows.truncate(most);
@@ -175,6 +197,12 @@ impl<R: Logged> Part for Asked<R> {
             meaning: "Where to go on, as the `Link` of the page before has it.".to_owned(),
             schema: json!({ "type": "string" }),
         });
+        operation.takes(Parameter {
+            name: "sort",
+            place: "query",
+            meaning: "`time`: the oldest first; `-time`: the newest first.".to_owned(),
+            schema: json!({ "type": "string", "enum": ["time", "-time"], "default": "-time" }),
+        });
         of_log(operation, R::COLUMNS);
         if R::HAS_SEVERITY {
             operation.takes(Parameter {
@@ -187,7 +215,7 @@ impl<R: Logged> Part for Asked<R> {
     }
 }
 
-/// A page of a log, the newest first, and where the next one is.
+/// A page of a log, and where the next one is.
 pub(crate) struct Page<R>(Result<(Vec<R>, Option<String>), Problem>);
 
 impl<R: Logged> IntoResponse for Page<R> {
@@ -216,9 +244,10 @@ pub(crate) async fn event_log(
     Extension(records): Extension<Records>,
     asked: Asked<Event>,
 ) -> Page<Event> {
+    let (since, before) = asked.between();
     let wanted = Wanted {
-        since: None,
-        before: asked.before,
+        since,
+        before,
         severity: asked.severity,
         filters: asked.filters.clone(),
         from: asked.from.clone(),
@@ -232,9 +261,10 @@ pub(crate) async fn audit_log(
     Extension(records): Extension<Records>,
     asked: Asked<Audited>,
 ) -> Page<Audited> {
+    let (since, before) = asked.between();
     let wanted = WantedEntries {
-        since: None,
-        before: asked.before,
+        since,
+        before,
         filters: asked.filters.clone(),
         from: asked.from.clone(),
         to: asked.to.clone(),

@@ -222,34 +222,56 @@ fn a_stream_ends_soon_after_its_token_was_taken_away() {
     }
 }
 
-#[test]
-fn logs_are_read_page_by_page_with_filters_and_nothing_wrong_is_passed_over() {
-    let daemon = Daemon::start("log-pages");
-    emit(&daemon, 25);
-    let ask = |path: &str| {
-        let request = hyper::Request::get(path).header("host", "localhost");
-        daemon.exchange(false, request.body(String::new()).unwrap())
-    };
-    let (mut path, mut names) = (
-        "/api/v1/events/log?limit=10&filter=kind:lun".to_owned(),
-        vec![],
-    );
+/// All pages of a log, one after the other.
+fn paged(daemon: &Daemon, path: &str) -> Vec<Value> {
+    let (mut path, mut rows) = (path.to_owned(), vec![]);
     loop {
-        let (head, text) = ask(&path);
-        let page: Value = serde_json::from_str(&text).unwrap();
-        let all = page.as_array().unwrap().iter();
-        names.extend(all.map(|event| event["object"]["name"].as_str().unwrap().to_owned()));
+        let request = hyper::Request::get(&path).header("host", "localhost");
+        let (head, text) = daemon.exchange(false, request.body(String::new()).unwrap());
+        let page: Vec<Value> = serde_json::from_str(&text).unwrap();
+        rows.extend(page);
         let Some(link) = head.headers.get("link") else {
-            break;
+            return rows;
         };
         let link = link.to_str().unwrap();
         path = link[1..link.find('>').unwrap()].to_owned();
     }
-    let wanted: Vec<String> = (0..25)
-        .rev()
-        .map(|number| format!("lun-{number}"))
-        .collect();
-    assert_eq!(names, wanted, "the newest first, each once");
+}
+
+fn names_of(events: &[Value]) -> Vec<String> {
+    let name = |event: &Value| event["object"]["name"].as_str().unwrap().to_owned();
+    events.iter().map(name).collect()
+}
+
+#[test]
+fn the_audit_log_is_read_from_either_end() {
+    let daemon = Daemon::start("audit-sort");
+    for name in ["a", "b", "c"] {
+        let token = json!({ "name": name, "role": "viewer" });
+        daemon.send("POST", "/api/v1/tokens", &token);
+    }
+    let asked = |sort: &str| {
+        let rows = paged(&daemon, &format!("/api/v1/audit?limit=2&sort={sort}"));
+        let name = |entry: &Value| entry["asked"]["name"].as_str().unwrap().to_owned();
+        rows.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("time"), ["a", "b", "c"]);
+    assert_eq!(asked("-time"), ["c", "b", "a"]);
+}
+
+#[test]
+fn logs_are_read_page_by_page_with_filters_and_nothing_wrong_is_passed_over() {
+    let daemon = Daemon::start("log-pages");
+    emit(&daemon, 25);
+    let names = |path: &str| names_of(&paged(&daemon, path));
+    let mut wanted: Vec<String> = (0..25).map(|number| format!("lun-{number}")).collect();
+    let oldest = names("/api/v1/events/log?limit=10&filter=kind:lun&sort=time");
+    assert_eq!(oldest, wanted, "the oldest first, each once");
+    wanted.reverse();
+    for sort in ["", "&sort=-time"] {
+        let path = format!("/api/v1/events/log?limit=10&filter=kind:lun{sort}");
+        assert_eq!(names(&path), wanted, "the newest first, each once: {sort}");
+    }
     let one = daemon
         .send("GET", "/api/v1/events/log?filter=name:lun-7", &json!(null))
         .1;
@@ -276,6 +298,8 @@ fn logs_are_read_page_by_page_with_filters_and_nothing_wrong_is_passed_over() {
         "limit=0",
         "from=x",
         "colour=red",
+        "sort=name",
+        "sort=",
     ] {
         let (status, problem) =
             daemon.send("GET", &format!("/api/v1/events/log?{query}"), &json!(null));
