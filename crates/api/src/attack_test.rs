@@ -7,8 +7,11 @@ use crate::places::OF_ONE_MAX;
 use crate::test::{Daemon, TOKEN};
 use hyper::StatusCode;
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{Read, Write};
+use std::iter::once;
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Times that a test can wait for.
@@ -581,5 +584,47 @@ fn escalation_each_role_does_what_it_may_and_no_more() {
                 );
             }
         }
+    }
+}
+
+/// All sources below a folder, one behind the other.
+fn sources(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| {
+        if path.is_dir() {
+            return sources(&path);
+        }
+        let is_source = path.extension().is_some_and(|it| it == "rs");
+        let read = is_source.then(|| fs::read_to_string(&path).unwrap());
+        read.unwrap_or_default()
+    };
+    paths.map(text).collect()
+}
+
+#[test]
+fn each_defence_of_the_list_stands_once_in_its_file_and_its_test_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let list = fs::read_to_string(root.join("crates/api/attacks.toml")).unwrap();
+    let list: toml::Table = list.parse().unwrap();
+    let attacks = list["attack"].as_array().unwrap();
+    assert!(attacks.len() > 30, "{} attacks", attacks.len());
+    for attack in attacks {
+        let name = &attack["name"];
+        let also = attack.get("also").and_then(toml::Value::as_array);
+        for edit in once(attack).chain(also.into_iter().flatten()) {
+            let file = edit["file"].as_str().unwrap();
+            let text = fs::read_to_string(root.join(file)).unwrap();
+            let times = text.matches(edit["defence"].as_str().unwrap()).count();
+            assert_eq!(times, 1, "the defence of {name} in {file}");
+        }
+        let package = attack.get("package").and_then(toml::Value::as_str);
+        let folder = match package {
+            Some("causeway") => "crates/causeway/tests".to_owned(),
+            other => format!("crates/{}/src", other.unwrap_or("api")),
+        };
+        let test = format!("fn {}(", attack["test"].as_str().unwrap());
+        let found = sources(&root.join(&folder)).matches(&test).count();
+        assert_eq!(found, 1, "the test of {name} in {folder}");
     }
 }
