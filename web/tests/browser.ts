@@ -71,10 +71,11 @@ export class Browser {
     }, path);
   }
 
-  /** What axe finds on what is shown, by WCAG 2.2 AA. */
-  async axe(what: string): Promise<string[]> {
+  /** What axe finds on what is shown, or on a part of it, by WCAG 2.2 AA. */
+  async axe(what: string, part?: string): Promise<string[]> {
     // With the experimental rule that a name has the words which are seen (WCAG 2.5.3).
     const axe = new AxeBuilder({ page: this.page }).options({ rules: { 'label-content-name-mismatch': { enabled: true } } });
+    if (part) axe.include(part);
     return this.found(axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']), what);
   }
 

@@ -1,7 +1,8 @@
-// A report of disks and bays that this machine does not have: an enclosure in which four bays went dark after a reboot.
+// What this machine does not have: disks and bays, of which four went dark after a reboot; a lab, which takes root; runs
+// of the bench, which take time.
 
 import type { Page } from 'playwright-core';
-import type { Bay, Disk, DiskReport } from '../src/api/types.ts';
+import type { Bay, Bed, BenchComparison, BenchRun, BenchSecond, Disk, DiskReport, LabState } from '../src/api/types.ts';
 
 const BAYS = 12;
 const DARK = new Set([2, 5, 8, 11]);
@@ -47,4 +48,49 @@ export function report(): DiskReport {
 /** The page is told of these disks instead of the machine's. */
 export async function withDisks(page: Page): Promise<void> {
   await page.route('**/api/v1/disk_report', (route) => route.fulfill({ json: report() }));
+}
+
+const begun = '2026-11-26T04:10:00.000Z';
+const path = { path: 'eth0 > p0', from: '10.0.0.1', portal: '10.0.0.100:3260', iops: 900, bytes_per_second: 3_686_400, retransmits: 0 };
+const seconds = [1, 2, 3, 4].map((second): BenchSecond => ({
+  second, phase: 'measured', iops: 900 + second, read_iops: 600, write_iops: 300 + second, bytes_per_second: 3_686_400, errors: 0, p50_us: 210, p99_us: 900 + second, max_us: 4_000,
+  paths: [{ ...path, state: 'active' }, { ...path, path: 'eth1 > p1', state: 'standby', iops: 0 }],
+}));
+const run = (id: number): BenchRun => ({
+  id, name: `nightly ${id}`, state: 'finished', target: 'vm01', kind: 'lun', writes: true, by: 'admin', started: begun, ended: begun, command_line: 'causeway bench -b4K -d4 -w33 vm01',
+  elapsed_seconds: 4, whole_seconds: 4, percent: 100, seconds,
+  summary: { iops: 902, read_iops: 600, write_iops: 302, bytes_per_second: 3_686_400, mean_us: 300, p50_us: 210, p99_us: 904, p999_us: 2_000, max_us: 4_000, errors: 0 },
+});
+const compared: BenchComparison = {
+  a: run(1), b: run(2),
+  rows: [
+    { figure: 'IOPS', a: 902, b: 990, change_pct: 9.8, verdict: 'better' }, { figure: 'p99, µs', a: 904, b: 1_400, change_pct: 54.9, verdict: 'worse' },
+    { figure: 'p50, µs', a: 210, b: 210, change_pct: 0, verdict: 'same' }, { figure: 'errors', a: 0, b: null, change_pct: null, verdict: '' },
+  ],
+};
+const bed: Bed = {
+  id: 1, topology: 'pairs', title: 'Two ports, two portals', state: 'running', by: 'admin', started: begun, command_line: 'sudo causeway lab up pairs',
+  machines: [0, 1].map((at) => ({
+    name: at ? 'target' : 'host', kind: at ? 'target' : 'host',
+    ports: [0, 1].map((port) => ({ name: `${at ? 'p' : 'eth'}${port}`, card: 'a', address: `10.0.${port}.${at ? 100 : 1}`, rate_bits: 250e6, link: `${at ? 'p' : 'eth'}${port}` })),
+  })),
+  switches: [0, 1].map((network) => ({ name: `switch ${network}`, network })),
+  links: [0, 1, 2, 3].map((at) => {
+    const port = `${at < 2 ? 'eth' : 'p'}${at % 2}`;
+    return { id: port, machine: at < 2 ? 'host' : 'target', port, switch: `switch ${at % 2}`, state: (['up', 'cut', 'slow', 'black_hole'] as const)[at] ?? 'up' };
+  }),
+  paths: [{ ...path, nic: 'eth0', port: 'p0', state: 'active' }, { ...path, path: 'eth1 > p1', nic: 'eth1', port: 'p1', state: 'down', why: 'no answer', iops: 0 }],
+  load: { command_line: 'causeway bench', elapsed_seconds: 4, whole_seconds: 60, errors: 0 }, seconds, log: [{ second: 2, text: 'link eth1 is cut' }],
+};
+
+/** The page is told of these runs, and of a lab that may be started. */
+export async function withRuns(page: Page): Promise<void> {
+  const answer = (path: RegExp, json: unknown) => page.route(path, (route) => route.fulfill({ json }));
+  await answer(/\/api\/v1\/bench\/runs\/1\b/, run(1));
+  await answer(/\/api\/v1\/bench\/compare\b/, compared);
+  await answer(/\/api\/v1\/lab\/beds\/1\b/, bed);
+  await page.route('**/api/v1/lab', async (route) => {
+    const { bed: _, ...lab } = (await (await route.fetch()).json()) as LabState;
+    await route.fulfill({ json: { ...lab, may_start: true } });
+  });
 }

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import type { LabState } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
-import { withDisks } from './made_up.ts';
+import { withDisks, withRuns } from './made_up.ts';
 import { enter } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -21,6 +22,12 @@ const SCREENS = [
   '/alerts?show=receivers&do=add', '/events', '/settings/account', '/settings/users', '/settings/users?do=add', '/settings/tokens',
   '/settings/tokens?do=make', '/settings/certificate', '/settings/about', ...['password', 'name', 'pool', 'portals', 'share', 'connect', 'done'].map((step) => `/first-run?step=${step}`),
   '/nothing-here',
+];
+const RUNS = ['/bench/1', '/bench/compare?a=1&b=2', '/lab/1'];
+/** Dialogs whose screens are among the others. */
+const DIALOGS = [
+  '/luns/vm01?do=rename', '/luns/vm01?do=grant', '/luns/vm01?do=scrub', '/luns/archive?do=restore', '/luns/archive?do=purge', '/hosts?do=add', '/hosts/esx01?do=rename', '/hosts/esx01?do=grant',
+  '/targets?do=add', '/targets/vms?do=rename', '/lab?do=start&topology=',
 ];
 /** Bytes, compressed. */
 const FIRST_SCRIPTS = 120 * 1024;
@@ -63,10 +70,19 @@ describe('every screen', { skip }, () => {
       found.push(...(await browser.axeOfColours(`${what}, light`)));
       await browser.page.emulateMedia({ colorScheme: 'dark' });
     };
-    for (const path of SCREENS) {
+    await withRuns(browser.page);
+    for (const path of [...SCREENS, ...RUNS]) {
       await browser.go(path);
       await browser.page.waitForTimeout(500);
       await look(path);
+    }
+    daemon.run('lun', 'delete', 'archive', '--yes');
+    const { topologies } = (await (await fetch(`${daemon.url}/api/v1/lab`, { headers: { authorization: `Bearer ${daemon.token}` } })).json()) as LabState;
+    for (const path of DIALOGS) {
+      await browser.go('/nothing-here');
+      await browser.go(path.endsWith('=') ? path + encodeURIComponent(topologies[0]?.id ?? '') : path);
+      await browser.page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).waitFor();
+      found.push(...(await browser.axe(`${path}, dark`, 'dialog')));
     }
     await browser.go('/luns');
     await browser.page.keyboard.press('Control+k');
