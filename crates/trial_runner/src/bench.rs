@@ -223,16 +223,13 @@ impl Bench {
 
     /// The current run is at its end: stores it, and forgets others for its room; how it is then.
     pub(crate) async fn end(&self, wish: Wish, said: &str) -> Option<RunView> {
-        let ended = {
-            let mut inner = self.lock();
-            let current = inner.current.as_mut()?;
-            current.record.end(now(), wish == Wish::Cancel, said);
-            if wish == Wish::Stop {
-                current.record.view.state = RunState::Running;
-                current.record.interrupt();
-            }
-            current.record.clone()
-        };
+        // It is shown as ended when it is stored: what is forgotten before would come back.
+        let mut ended = self.lock().current.as_ref()?.record.clone();
+        ended.end(now(), wish == Wish::Cancel, said);
+        if wish == Wish::Stop {
+            ended.view.state = RunState::Running;
+            ended.interrupt();
+        }
         let (id, view) = (ended.view.id, ended.view.clone());
         let bytes = Document::new(ended).write();
         let size = bytes.len() as u64;
