@@ -154,7 +154,7 @@ describe('the page', { skip }, () => {
     daemon.run('host', 'create', 'mesh', '--iqn', 'iqn.2026-01.org.debian:mesh');
     daemon.run('grant', 'create', 'mesh', 'secret', '--target', 'vms');
     daemon.load('iqn.2026-01.org.debian:mesh', 13, 2, 'vms', 0, '-o4', '-w0', '-g300', '--no-plan', '--policy', 'round-robin:1');
-    await wrong.getByText(/^Paths of mesh to vms cross: 127\.0\.1\.13 → /).waitFor();
+    await wrong.getByText(/^Paths of mesh to vms cross: 127\.0\.1\.13 → /).waitFor({ timeout: 60_000 });
     await wrong.getByText(/^causeway doctor iscsi:\/\/.*,.*\/iqn\.2026-11\.io\.causeway:vms\/\d+$/).first().waitFor();
     assert.equal(await wrong.getByText(/^Paths of esx01/).count(), 0);
     await page().getByRole('button', { name: /^port 127\.0\.1\.13 paths cross/ }).waitFor();

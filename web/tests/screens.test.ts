@@ -1,6 +1,7 @@
 // Every screen: accessible in both themes, in its place on a phone, within the budget; and a table of 10,000 LUNs.
 
 import assert from 'node:assert/strict';
+import { availableParallelism, loadavg } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { LabState } from '../src/api/types.ts';
@@ -158,20 +159,35 @@ describe('every screen', { skip }, () => {
     assert.ok(took < 100, `${took} ms`);
   });
 
-  test('is painted within a second on a processor that is slowed down four times', {}, async (browser) => {
-    const cdp = await browser.page.context().newCDPSession(browser.page);
-    await cdp.send('Emulation.setCPUThrottlingRate', { rate: 4 });
-    const all: number[] = [];
+  it('is painted within a second on a processor that is slowed down four times, also when nothing of it is known yet', { timeout: 120_000 }, async () => {
+    const cold: number[] = [];
+    const again: number[] = [];
+    const busy = loadavg()[0]! > 2 * availableParallelism();
     for (let n = 0; n < 3; n++) {
-      await browser.page.goto('/');
-      await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
-      all.push(await browser.page.evaluate(() => new Promise<number>((done) => {
-        new PerformanceObserver((list) => done(list.getEntries().at(-1)?.startTime ?? Infinity)).observe({ type: 'largest-contentful-paint', buffered: true });
-      })));
+      // A new profile: nothing of the first load comes from a cache. What the browser itself begins with is over.
+      const browser = await Browser.open(daemon.url);
+      try {
+        await browser.page.waitForTimeout(1_000);
+        const cdp = await browser.page.context().newCDPSession(browser.page);
+        await cdp.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+        for (const all of [cold, again]) {
+          await browser.page.goto('/');
+          await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+          all.push(await browser.page.evaluate(() => new Promise<number>((done) => {
+            new PerformanceObserver((list) => done(list.getEntries().at(-1)?.startTime ?? Infinity)).observe({ type: 'largest-contentful-paint', buffered: true });
+          })));
+        }
+      } finally {
+        await browser.close();
+      }
+      browser.well();
     }
-    console.log(`largest paint: ${all.map(Math.round).join(', ')} ms`);
-    // The least of three, as above.
-    assert.ok(Math.min(...all) < 1_000, `${all} ms`);
+    const said = `of new profiles ${cold.map(Math.round).join(', ')} ms, again ${again.map(Math.round).join(', ')} ms`;
+    console.log(`largest paint: ${said}${busy ? '; the machine does something else' : ''}`);
+    // Of a machine that does something else, the least.
+    const [, median = Infinity] = [...cold].sort((a, b) => a - b);
+    assert.ok(busy || median < 1_000, said);
+    assert.ok(Math.min(...cold, ...again) < 1_000, said);
   });
 
   test('draws the topology of 256 hosts and 10,000 LUNs in less than half a second', {}, async (browser) => {

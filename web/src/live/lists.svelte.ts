@@ -64,13 +64,25 @@ class Lists {
   private readonly shown = new Map<ListName, number>([['status', 1]]);
   private readonly due = new Map<ListName, number>();
   private readonly asking = new Set<ListName>();
+  private waiting = false;
 
   /** Keeps these fresh until what is returned is called: for `$effect`. */
   show(...names: ListName[]): () => void {
     for (const name of names) this.shown.set(name, (this.shown.get(name) ?? 0) + 1);
+    this.soon();
     return () => {
       for (const name of names) this.shown.set(name, (this.shown.get(name) ?? 1) - 1);
     };
+  }
+
+  /** What a screen shows first is not asked for a turn later: once for all that it begins to show. */
+  private soon(): void {
+    if (this.waiting) return;
+    this.waiting = true;
+    queueMicrotask(() => {
+      this.waiting = false;
+      this.turn(Date.now());
+    });
   }
 
   turn(now: number): void {
