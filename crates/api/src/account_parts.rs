@@ -1,14 +1,13 @@
 //! Parts of the requests about users, tokens and logins.
 
-use crate::answer::Switches;
 use crate::body::read_quietly;
-use crate::describe::{Operation, Parameter, Part, Schemas};
-use crate::parts::{Refused, Seen};
+use crate::describe::{Operation, Part, Schemas};
+use crate::parts::Refused;
 use crate::peer::Peer;
+use crate::plain_change::{self, PlainChange, Refusals};
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Extension, FromRequest, FromRequestParts, Request};
+use axum::extract::{ConnectInfo, Extension, FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::request::Parts;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use schemars::JsonSchema;
@@ -58,59 +57,24 @@ impl<T: JsonSchema> Part for SecretBody<T> {
     }
 }
 
-/// How users and tokens are changed; `force` is taken as everywhere, and changes nothing here.
-pub(super) struct AccountChange {
-    pub(super) dry_run: bool,
+/// Users and tokens.
+pub(super) struct OfAccounts;
+
+impl Refusals for OfAccounts {
+    const CODES: &'static [Code] = &[
+        Code::BadRequest,
+        Code::NotFound,
+        Code::AlreadyExists,
+        Code::InvalidObjects,
+        Code::PasswordRule,
+        Code::LastAdmin,
+        Code::StateNotSaved,
+        Code::AccountsDamaged,
+    ];
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for AccountChange {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
-        let dry_run = switches.on("dry_run");
-        Ok(Self { dry_run })
-    }
-}
-
-impl Part for AccountChange {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let dry_run = "Only report whether it can be done.";
-        operation.takes(Parameter::switch("dry_run", dry_run));
-        let force = "Taken as by every change, and without effect.";
-        operation.takes(Parameter::switch("force", force));
-        operation.fails(&[
-            Code::BadRequest,
-            Code::NotFound,
-            Code::AlreadyExists,
-            Code::InvalidObjects,
-            Code::PasswordRule,
-            Code::LastAdmin,
-            Code::StateNotSaved,
-            Code::AccountsDamaged,
-        ]);
-    }
-}
+/// How users and tokens are changed.
+pub(super) type AccountChange = PlainChange<OfAccounts>;
 
 /// How a user that is there is changed.
-pub(super) struct SeenChange {
-    pub(super) dry_run: bool,
-    pub(super) seen: Seen,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let AccountChange { dry_run } = AccountChange::from_request_parts(parts, state).await?;
-        let seen = Seen::read(parts)?;
-        Ok(Self { dry_run, seen })
-    }
-}
-
-impl Part for SeenChange {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        AccountChange::describe(operation, schemas);
-        Seen::describe(operation);
-    }
-}
+pub(super) type SeenChange = plain_change::SeenChange<OfAccounts>;

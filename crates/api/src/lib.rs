@@ -60,6 +60,7 @@ mod parameters;
 mod parts;
 mod peer;
 mod places;
+mod plain_change;
 mod readings;
 mod records;
 #[cfg(test)]

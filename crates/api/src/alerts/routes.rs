@@ -2,18 +2,18 @@
 
 use super::keep::{Alerting, moment};
 use crate::account_parts::SecretBody;
-use crate::answer::{Answer, Switches, WithTag};
-use crate::describe::{Operation, Parameter, Part, Paths, Schemas};
+use crate::answer::{Answer, WithTag};
+use crate::describe::Paths;
 use crate::etag::tag_of;
 use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
-use crate::parts::{Named, Refused, Seen, Wanted};
+use crate::parts::{Named, Wanted};
+use crate::plain_change::{self, PlainChange, Refusals};
 use accounts::Principal;
 use alerts::{
     AlertView, ReceiverView, RuleSettings, RuleView, SilenceView, WantedReceiver, WantedSilence,
 };
-use axum::extract::{Extension, FromRequestParts};
-use axum::http::request::Parts;
+use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use schemars::JsonSchema;
@@ -135,61 +135,25 @@ impl Row for AlertView {
     ));
 }
 
-/// How alerts, rules and receivers are changed; `force` is taken as everywhere, and changes nothing
-/// here.
-struct AlertChange {
-    dry_run: bool,
+/// Alerts, rules and receivers.
+pub(super) struct OfAlerts;
+
+impl Refusals for OfAlerts {
+    const CODES: &'static [Code] = &[
+        Code::BadRequest,
+        Code::NotFound,
+        Code::AlreadyExists,
+        Code::InvalidObjects,
+        Code::InUse,
+        Code::StateNotSaved,
+    ];
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for AlertChange {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
-        let dry_run = switches.on("dry_run");
-        Ok(Self { dry_run })
-    }
-}
-
-impl Part for AlertChange {
-    fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let dry_run = "Only report whether it can be done.";
-        operation.takes(Parameter::switch("dry_run", dry_run));
-        let force = "Taken as by every change, and without effect.";
-        operation.takes(Parameter::switch("force", force));
-        operation.fails(&[
-            Code::BadRequest,
-            Code::NotFound,
-            Code::AlreadyExists,
-            Code::InvalidObjects,
-            Code::InUse,
-            Code::StateNotSaved,
-        ]);
-    }
-}
+/// How alerts, rules and receivers are changed.
+type AlertChange = PlainChange<OfAlerts>;
 
 /// How a rule or receiver that is there is changed.
-pub(super) struct SeenChange {
-    pub(super) dry_run: bool,
-    pub(super) seen: Seen,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for SeenChange {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let AlertChange { dry_run } = AlertChange::from_request_parts(parts, state).await?;
-        let seen = Seen::read(parts)?;
-        Ok(Self { dry_run, seen })
-    }
-}
-
-impl Part for SeenChange {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        AlertChange::describe(operation, schemas);
-        Seen::describe(operation);
-    }
-}
+pub(super) type SeenChange = plain_change::SeenChange<OfAlerts>;
 
 /// A note that is written to an alert.
 #[derive(Deserialize, JsonSchema)]
