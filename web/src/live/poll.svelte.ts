@@ -3,16 +3,19 @@
 import { get } from '../api/client.ts';
 import { problemOf, type Problem } from '../api/problem.ts';
 
+/** Milliseconds from an answer to the next question; `undefined`: there is none any more. */
+type Every<T> = (value: T | undefined) => number | undefined;
+
 export class Poll<T> {
   value = $state.raw<T>();
   problem = $state.raw<Problem>();
   private stopped = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly path: string;
-  private readonly every: (value: T | undefined) => number;
+  private readonly every: Every<T>;
 
   /** `every`: milliseconds from an answer to the next question, by what the answer was where that matters. */
-  constructor(path: string, every: number | ((value: T | undefined) => number)) {
+  constructor(path: string, every: number | Every<T>) {
     this.path = path;
     this.every = typeof every === 'number' ? () => every : every;
   }
@@ -31,12 +34,22 @@ export class Poll<T> {
     clearTimeout(this.timer);
     if (!document.hidden) {
       try {
-        this.value = await get<T>(this.path);
+        this.take(await get<T>(this.path + this.query()));
         this.problem = undefined;
       } catch (error) {
         this.problem = problemOf(error);
       }
     }
-    if (!this.stopped) this.timer = setTimeout(() => void this.ask(), this.every(this.value));
+    const next = this.every(this.value);
+    if (!this.stopped && next !== undefined) this.timer = setTimeout(() => void this.ask(), next);
+  }
+
+  /** What stands behind the path, where it is another one each time. */
+  protected query(): string {
+    return '';
+  }
+
+  protected take(value: T): void {
+    this.value = value;
   }
 }
