@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{self, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// What of standard error is kept, in bytes.
@@ -30,6 +31,8 @@ pub struct Child {
     partial: Vec<u8>,
     line_max: usize,
     said: Arc<Mutex<VecDeque<u8>>>,
+    /// Reads what the child says to standard error, until its end.
+    listens: Option<JoinHandle<()>>,
 }
 
 /// Keeps the last of what is said.
@@ -59,9 +62,8 @@ impl Child {
             .spawn()?;
         let said = Arc::default();
         let (input, output) = (process.stdin.take(), process.stdout.take());
-        if let Some(errors) = process.stderr.take() {
-            tokio::spawn(keep(errors, Arc::clone(&said)));
-        }
+        let errors = process.stderr.take();
+        let listens = errors.map(|errors| tokio::spawn(keep(errors, Arc::clone(&said))));
         Ok(Self {
             process,
             input,
@@ -69,6 +71,7 @@ impl Child {
             partial: Vec::new(),
             line_max,
             said,
+            listens,
         })
     }
 
@@ -121,8 +124,20 @@ impl Child {
     }
 
     /// Waits until it is gone; kills it when that takes longer than `patience`. `true`: it ended by
-    /// itself.
+    /// itself. What it wrote to standard error is there then, all of it, unless a child of its own
+    /// holds that open for longer than `patience`.
     pub async fn end(&mut self, patience: Duration) -> bool {
+        let itself = self.wait(patience).await;
+        if let Some(listens) = &mut self.listens
+            && timeout(patience, listens).await.is_ok()
+        {
+            self.listens = None;
+        }
+        itself
+    }
+
+    /// Waits until it is gone, or kills it.
+    async fn wait(&mut self, patience: Duration) -> bool {
         self.input = None;
         if timeout(patience, self.process.wait()).await.is_ok() {
             return true;

@@ -1,7 +1,11 @@
 use super::*;
 use std::path::PathBuf;
 
+/// For one that hangs.
 const SHORT: Duration = Duration::from_millis(300);
+
+/// For one that ends by itself, also on a machine that does other work.
+const LONG: Duration = Duration::from_secs(30);
 
 fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -24,7 +28,7 @@ fn lines_come_one_by_one_and_go_in() {
         assert_eq!(child.line().await.unwrap(), Some(b"got hello".to_vec()));
         assert_eq!(child.line().await.unwrap(), Some(b"rest".to_vec()));
         assert_eq!(child.line().await.unwrap(), None);
-        assert!(child.end(SHORT).await);
+        assert!(child.end(LONG).await);
         assert_eq!(child.said(), "why\n");
     });
 }
@@ -45,7 +49,7 @@ fn one_that_ends_with_its_input_is_asked_and_one_that_hangs_is_killed() {
         let mut child = shell("cat > /dev/null; echo ended");
         child.ask_to_end();
         assert_eq!(child.line().await.unwrap(), Some(b"ended".to_vec()));
-        assert!(child.end(SHORT).await);
+        assert!(child.end(LONG).await);
         let mut child = shell("exec sleep 60");
         let pid = child.process.id().unwrap();
         assert!(!child.end(SHORT).await);
