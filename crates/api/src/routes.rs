@@ -4,6 +4,7 @@ use crate::alerts::Alerting;
 use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
 use crate::auth::{self, Gate};
+use crate::config::Running;
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
 use crate::etag;
@@ -43,6 +44,7 @@ pub(crate) fn router(
     records: Records,
     alerting: Arc<Alerting>,
     (bench, beds): (Arc<Bench>, Arc<Beds>),
+    running: Running,
 ) -> Router {
     let watched = records.clone();
     let shared = SharedAnswers::new(move || watched.moment());
@@ -58,6 +60,7 @@ pub(crate) fn router(
         .layer(Extension(alerting))
         .layer(Extension(bench))
         .layer(Extension(beds))
+        .layer(Extension(running))
         .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))
@@ -78,6 +81,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::connecting::paths)
         .with(crate::generations::paths)
         .with(crate::certificate::paths)
+        .with(crate::config::paths)
         .with(crate::disks::paths)
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)

@@ -258,6 +258,7 @@ async fn open(
             records,
             Arc::clone(&alerting),
             (Arc::clone(&work.0), Arc::clone(&work.1)),
+            Arc::new(config.clone()),
         ),
         tls: server.map(TlsAcceptor::from),
         certificate,

@@ -6,6 +6,7 @@ use crate::commands::alert::{self, AlertVerb};
 use crate::commands::alert_receiver;
 use crate::commands::api::{self, ApiFlags};
 use crate::commands::audit::{self, AuditVerb};
+use crate::commands::config::{self, ConfigVerb};
 use crate::commands::context::Context;
 use crate::commands::disk::{self, DiskVerb};
 use crate::commands::doctor::{self, DoctorFlags};
@@ -66,6 +67,11 @@ pub(crate) enum Command {
         /// The node's configuration
         #[arg(long, short, value_name = "FILE")]
         config: PathBuf,
+    },
+    /// The node's settings: what is in force, and what node.toml says by now
+    Config {
+        #[command(subcommand)]
+        verb: ConfigVerb,
     },
     /// How the node is; exit code 0 where it serves
     Status {
@@ -260,6 +266,7 @@ impl Command {
             // These say themselves what went wrong, after their log has ended.
             Self::Serve { config } => return Ok(code(serve::run(config, output))),
             Self::Attach(flags) => return Ok(code(attach::run(flags, output))),
+            Self::Config { verb } => config::run(&context, verb, output),
             Self::Status { check: true } => return Ok(status::check(common, output)),
             Self::Status { check: false } => status::run(&context()?),
             Self::Lun { verb } => lun::run(&context()?, verb),

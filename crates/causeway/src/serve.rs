@@ -58,7 +58,11 @@ pub(crate) fn run(file: &Path, output: &Output) -> Exit {
     }
 }
 
-fn read(file: &Path) -> Result<Config, Problem> {
+/// Reads the settings as a start does.
+///
+/// # Errors
+/// What is wrong in the file, or is not there on this machine.
+pub(crate) fn read(file: &Path) -> Result<Config, Problem> {
     let bytes = std::fs::read(file).map_err(|error| {
         Problem::new(
             Code::ConfigUnreadable,

@@ -22,6 +22,7 @@ use toml::de::DeValue;
 
 pub use health::HealthSettings;
 pub use sessions::SessionTimes;
+pub use settings::{ConfigView, SettingChange, SettingView, TakesEffect, Written};
 
 /// The iSCSI port where none is written.
 pub const ISCSI_PORT: u16 = 3260;
@@ -75,6 +76,8 @@ pub struct Config {
     pub machine: Option<PathBuf>,
     /// The lines of keys whose values the machine may turn out not to have.
     pub(crate) lines: BTreeMap<String, usize>,
+    /// All keys that are written.
+    pub(crate) written: BTreeMap<String, Written>,
 }
 
 impl Config {
@@ -198,9 +201,11 @@ pub enum LogFormat {
 /// Every mistake that was found.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
     let source = Source::new(&file.display().to_string(), text);
-    let config = source
-        .parse()
-        .and_then(|table| read(file, &source, &Table::top(&source, &table)));
+    let config = source.parse().and_then(|table| {
+        let written = settings::written(text, |at| source.line(at), &table);
+        let config = read(file, &source, &Table::top(&source, &table))?;
+        Some(Config { written, ..config })
+    });
     let mistakes = source.into_mistakes();
     match config {
         Some(config) if mistakes.is_empty() => Ok(config),
@@ -258,6 +263,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
         store,
         machine,
         lines,
+        written: BTreeMap::new(),
     })
 }
 
@@ -691,5 +697,6 @@ mod api;
 mod health;
 mod place;
 mod sessions;
+mod settings;
 #[cfg(test)]
 mod test;

@@ -90,6 +90,8 @@ pub fn node_file(bytes: &[u8]) {
     }
     check_lines(text, read, read_node, |config| {
         config.lines.values_mut().for_each(|line| *line += 1);
+        let written = config.written.values_mut();
+        written.for_each(|it| it.line += 1);
     });
 }
 

@@ -8,6 +8,7 @@ mod adoption_unverified;
 mod alerts;
 mod api;
 mod away;
+mod config;
 mod confirm;
 mod disks;
 mod gone;

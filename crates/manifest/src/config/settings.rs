@@ -1,0 +1,356 @@
+//! What of `node.toml` is in force, and what the file says by now: pure.
+
+use super::Config;
+use crate::field::Field;
+use crate::fields::node_fields;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Its arguments may hold what is not for everybody, such as an address with a password.
+const PROGRAM: &str = "alert_command.argv";
+
+/// A value as it stands in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// In TOML, on one line.
+    pub value: String,
+    /// Where it stands, from 1.
+    pub line: usize,
+}
+
+/// The settings of the node, and what the file says by now.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct ConfigView {
+    /// The file that was read at the start.
+    pub file: String,
+    /// All settings that there are, in the order of the reference.
+    pub settings: Vec<SettingView>,
+    /// What the file says by now, and what is in force instead: it takes a restart.
+    pub changes: Vec<SettingChange>,
+    /// Why the daemon could not start with what the file says by now; none where it could.
+    pub mistakes: Vec<String>,
+    /// Sessions that a restart ends; hosts log in again by themselves.
+    pub sessions: u64,
+}
+
+/// One setting, as the daemon runs with it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct SettingView {
+    /// Its key, such as `pool[0].journal`.
+    pub key: String,
+    /// Its value in TOML; absent where nothing is written and the default holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The line of the file where it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What may stand there.
+    pub values: String,
+    /// What holds where nothing is written.
+    pub default: String,
+    /// What it means.
+    pub meaning: String,
+    /// When a change of it comes into force.
+    pub takes_effect: TakesEffect,
+}
+
+/// When a change of a setting comes into force.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum TakesEffect {
+    /// At the next start of the daemon, which ends all sessions.
+    Restart,
+}
+
+/// A setting whose value in the file is another one than that in force.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct SettingChange {
+    /// Its key, such as `pool[0].journal`.
+    pub key: String,
+    /// What is in force; absent: the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<String>,
+    /// What the file says; absent: nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_file: Option<String>,
+    /// When it comes into force.
+    pub takes_effect: TakesEffect,
+}
+
+/// All keys that are written, with their sections; those of a list of sections are numbered.
+pub(super) fn written(
+    text: &str,
+    line: impl Fn(usize) -> usize,
+    top: &DeTable<'_>,
+) -> BTreeMap<String, Written> {
+    let mut all = BTreeMap::new();
+    for (key, value) in top {
+        let name: &str = key.get_ref().as_ref();
+        if let Some(section) = value.get_ref().as_table() {
+            note(&mut all, text, &line, name, section);
+        } else if let Some(sections) = sections(value.get_ref()) {
+            for (at, section) in sections.enumerate() {
+                note(&mut all, text, &line, &format!("{name}[{at}]"), section);
+            }
+        } else {
+            let (value, line) = (render(text, value), line(key.span().start));
+            all.insert(name.to_owned(), Written { value, line });
+        }
+    }
+    all
+}
+
+/// The sections of a list that has nothing else.
+fn sections<'v, 'a>(value: &'v DeValue<'a>) -> Option<impl Iterator<Item = &'v DeTable<'a>>> {
+    let items = value.as_array()?;
+    let is_list = items.iter().all(|item| item.get_ref().is_table());
+    is_list.then(|| items.iter().filter_map(|item| item.get_ref().as_table()))
+}
+
+fn note(
+    all: &mut BTreeMap<String, Written>,
+    text: &str,
+    line: &impl Fn(usize) -> usize,
+    path: &str,
+    section: &DeTable<'_>,
+) {
+    for (key, value) in section {
+        let (value, line) = (render(text, value), line(key.span().start));
+        let key: &str = key.get_ref().as_ref();
+        all.insert(format!("{path}.{key}"), Written { value, line });
+    }
+}
+
+/// A value on one line, without what is remarked beside it.
+fn render(text: &str, value: &Spanned<DeValue<'_>>) -> String {
+    if let Some(items) = value.get_ref().as_array() {
+        let items: Vec<String> = items.iter().map(|item| render(text, item)).collect();
+        return format!("[{}]", items.join(", "));
+    }
+    let Some(table) = value.get_ref().as_table() else {
+        return text.get(value.span()).unwrap_or_default().to_owned();
+    };
+    let mut pairs: Vec<_> = table.iter().collect();
+    pairs.sort_by_key(|(key, _)| key.span().start);
+    let pairs = pairs.into_iter().map(|(key, value)| {
+        let key: &str = key.get_ref().as_ref();
+        format!("{key} = {}", render(text, value))
+    });
+    format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+}
+
+/// The key without the numbers of sections.
+fn plain(key: &str) -> String {
+    let mut plain = String::new();
+    let mut inside = false;
+    for letter in key.chars() {
+        inside = (inside || letter == '[') && letter != ']';
+        if !inside && letter != ']' {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+/// What everybody who may read settings is shown of a value.
+fn shown(key: &str, value: &str) -> String {
+    if plain(key) != PROGRAM {
+        return value.to_owned();
+    }
+    let program = value.split(',').next().unwrap_or_default();
+    let program = program.trim_start_matches('[').trim_end_matches(']');
+    if value.contains(',') {
+        format!("[{program}, ...]")
+    } else {
+        value.to_owned()
+    }
+}
+
+impl Config {
+    /// All settings that there are, with those that are written.
+    #[must_use]
+    pub fn settings(&self) -> Vec<SettingView> {
+        let fields = node_fields();
+        let mut all: Vec<SettingView> = fields
+            .iter()
+            .flat_map(|field| self.settings_of(field))
+            .collect();
+        // What the reference does not have: for tests.
+        let rest = self.written.iter();
+        let rest = rest.filter(|(key, _)| fields.iter().all(|field| field.key != plain(key)));
+        all.extend(rest.map(|(key, written)| {
+            view(key, Some(written), ("", "", "for tests and measurements"))
+        }));
+        all
+    }
+
+    /// The setting, or one for each section that there is of its kind.
+    fn settings_of(&self, field: &Field) -> Vec<SettingView> {
+        let words = (field.values, field.default, field.meaning);
+        let Some((section, name)) = field.key.split_once('.') else {
+            return vec![view(field.key, self.written.get(field.key), words)];
+        };
+        let numbered = format!("{section}[");
+        let sections: BTreeSet<&str> = self
+            .written
+            .keys()
+            .filter(|key| key.starts_with(&numbered))
+            .filter_map(|key| key.split_once('.').map(|(section, _)| section))
+            .collect();
+        if sections.is_empty() {
+            return vec![view(field.key, self.written.get(field.key), words)];
+        }
+        let keys = sections
+            .into_iter()
+            .map(|section| format!("{section}.{name}"));
+        keys.map(|key| view(&key, self.written.get(&key), words))
+            .collect()
+    }
+
+    /// What `file`, read by now, changes against what is in force.
+    #[must_use]
+    pub fn changes_to(&self, file: &Self) -> Vec<SettingChange> {
+        let keys: BTreeSet<&String> = self.written.keys().chain(file.written.keys()).collect();
+        let change = |key: &&String| {
+            let value = |config: &Self| config.written.get(*key).map(|it| it.value.clone());
+            let (before, after) = (value(self), value(file));
+            (before != after).then(|| SettingChange {
+                key: (*key).clone(),
+                in_force: before.map(|value| shown(key, &value)),
+                in_file: after.map(|value| shown(key, &value)),
+                takes_effect: TakesEffect::Restart,
+            })
+        };
+        keys.iter().filter_map(change).collect()
+    }
+}
+
+fn view(
+    key: &str,
+    written: Option<&Written>,
+    (values, default, meaning): (&str, &str, &str),
+) -> SettingView {
+    SettingView {
+        key: key.to_owned(),
+        value: written.map(|it| shown(key, &it.value)),
+        line: written.map(|it| it.line),
+        values: values.to_owned(),
+        default: default.to_owned(),
+        meaning: meaning.to_owned(),
+        takes_effect: TakesEffect::Restart,
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::super::parse;
+    use super::*;
+    use std::path::Path;
+
+    const FILE: &str = r#"schema = 1
+[node]
+name = "san-a"      # a remark
+state_dir = "data"
+[[portal_group]]
+name = "default"
+tag = 1
+listen = [
+  { ip = "127.0.0.1", port = 3260 }, # the first
+  { iface = "eth1" },
+]
+[[pool]]
+name = "fast"
+path = "/a"
+[[pool]]
+name = "slow"
+path = "/b"
+journal = "/j"
+[api]
+listen = ["unix:api.sock"]
+[[alert_command]]
+name = "page"
+argv = ["/usr/bin/page", "--token", "hunter2"]
+"#;
+
+    fn config(text: &str) -> Config {
+        parse(Path::new("node.toml"), text).unwrap()
+    }
+
+    fn one<'a>(all: &'a [SettingView], key: &str) -> &'a SettingView {
+        let found = all.iter().find(|it| it.key == key);
+        found.unwrap_or_else(|| panic!("{key}"))
+    }
+
+    #[test]
+    fn each_key_of_the_reference_is_a_setting_with_what_is_written_or_its_default() {
+        let all = config(FILE).settings();
+        let listen = one(&all, "portal_group[0].listen");
+        let value = "[{ ip = \"127.0.0.1\", port = 3260 }, { iface = \"eth1\" }]";
+        assert_eq!(
+            (listen.value.as_deref(), listen.line),
+            (Some(value), Some(8))
+        );
+        assert_eq!(
+            one(&all, "node.name").value.as_deref(),
+            Some("\"san-a\""),
+            "no remark"
+        );
+        let journals = ["pool[0].journal", "pool[1].journal"];
+        let journals = journals.map(|key| one(&all, key).value.as_deref());
+        assert_eq!(journals, [None, Some("\"/j\"")]);
+        let driver = one(&all, "runtime.driver");
+        assert_eq!(
+            (driver.value.as_deref(), driver.line, &*driver.default),
+            (None, None, "`\"auto\"`")
+        );
+        for field in node_fields() {
+            assert!(
+                all.iter().any(|it| plain(&it.key) == field.key),
+                "{}",
+                field.key
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_is_of_a_value_and_not_of_how_it_is_written() {
+        let before = config(FILE);
+        let same = FILE
+            .replace("# a remark", "")
+            .replace("tag = 1", "tag   =   1");
+        assert_eq!(before.changes_to(&config(&same)), []);
+        let after = FILE
+            .replace("journal = \"/j\"\n", "")
+            .replace("tag = 1", "tag = 2")
+            .replace("[api]", "[log]\nformat = \"json\"\n[api]");
+        let changes = before.changes_to(&config(&after));
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|it| (&*it.key, it.in_force.as_deref(), it.in_file.as_deref()))
+            .collect();
+        assert_eq!(
+            changes,
+            [
+                ("log.format", None, Some("\"json\"")),
+                ("pool[1].journal", Some("\"/j\""), None),
+                ("portal_group[0].tag", Some("1"), Some("2")),
+            ]
+        );
+    }
+
+    #[test]
+    fn arguments_of_programs_are_not_shown_and_a_change_of_them_is() {
+        let config = config(FILE);
+        let all = config.settings();
+        let argv = one(&all, "alert_command[0].argv");
+        assert_eq!(argv.value.as_deref(), Some("[\"/usr/bin/page\", ...]"));
+        let after = parse(Path::new("x"), &FILE.replace("hunter2", "hunter3")).unwrap();
+        let changes = config.changes_to(&after);
+        assert_eq!(changes.len(), 1);
+        let all = format!("{all:?} {changes:?}");
+        assert!(!all.contains("hunter"), "{all}");
+    }
+}
