@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -35,11 +35,7 @@ describe('the bench and the lab', { skip }, () => {
     await enter(browser, daemon.token);
     await browser.go('/bench');
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('says what is missing of a run, and shows its command line before it begins', async () => {
     await text('Nothing was measured yet.').waitFor();

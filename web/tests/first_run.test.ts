@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { steps } from './steps.ts';
+import { end, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -33,11 +33,7 @@ describe('a new node and who uses it', { skip }, () => {
     browser = await Browser.open(daemon.url);
     await page().goto('/');
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('begins with the first steps, seven of them', async () => {
     await page().waitForURL('**/first-run');

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon, PORTALS, type Relay } from './daemon.ts';
 import { logIn as tried, refuse } from './furnish.ts';
-import { steps } from './steps.ts';
+import { end, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -21,11 +21,7 @@ describe('the page', { skip }, () => {
     browser = await Browser.open(daemon.url);
     await page().goto('/');
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('says on an empty node what to do first, and is live', async () => {
     await text('live').first().waitFor();

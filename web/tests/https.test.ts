@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon(true);
@@ -34,11 +34,7 @@ describe('the page over https', { skip }, () => {
     browser = await Browser.open(daemon.secureUrl);
     await enter(browser, daemon.token);
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('is live, and shows the certificate that it is served with', async () => {
     await page().getByRole('banner').getByText('live', { exact: true }).waitFor();

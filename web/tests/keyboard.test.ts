@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -63,11 +63,7 @@ describe('the keyboard', { skip }, () => {
     browser = await Browser.open(daemon.url);
     await enter(browser, daemon.token);
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('reaches all that each screen has, and the focus is seen', { timeout: 120_000 }, async () => {
     for (const path of SCREENS) {

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { withDisks } from './made_up.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const dir = mkdtempSync(join(tmpdir(), 'causeway-records-'));
@@ -30,10 +30,8 @@ describe('the audit log and the disks', { skip }, () => {
     await page().goto('/audit');
   });
   after(async () => {
-    await browser.close();
-    await daemon.stop();
     rmSync(dir, { recursive: true, force: true });
-    browser.well();
+    await end(browser, daemon);
   });
 
   function password(): string {

@@ -2,6 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import type { Browser } from './browser.ts';
+import type { Daemon } from './daemon.ts';
 
 export interface Steps {
   page: () => Page;
@@ -50,4 +51,14 @@ export async function enter(browser: Browser, token: string): Promise<void> {
   await field('Token').fill(token);
   await page().keyboard.press('Enter');
   await closed();
+}
+
+/** Closes what was opened and ends what was started, also where that failed half-way: the runner would wait for it for ever. */
+export async function end(browser: Browser | undefined, daemon: Daemon): Promise<void> {
+  try {
+    await browser?.close();
+  } finally {
+    await daemon.stop();
+  }
+  browser?.well();
 }
