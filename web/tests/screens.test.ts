@@ -131,6 +131,35 @@ describe('every screen', { skip }, () => {
     assert.ok(allScripts + allStyles <= ALL, `all: ${allScripts + allStyles} bytes`);
   });
 
+  test('draws no chart that nobody sees', { height: 420 }, async (browser) => {
+    await browser.page.addInitScript(() => {
+      const drawn = { seen: 0, unseen: 0 };
+      Object.assign(window, { drawn });
+      const clear = CanvasRenderingContext2D.prototype.clearRect;
+      CanvasRenderingContext2D.prototype.clearRect = function (...area) {
+        const { top, bottom } = this.canvas.getBoundingClientRect();
+        drawn[bottom > 0 && top < innerHeight ? 'seen' : 'unseen']++;
+        return clear.apply(this, area);
+      };
+    });
+    const counted = () => browser.page.evaluate(async () => {
+      const { drawn } = window as unknown as { drawn: { seen: number; unseen: number } };
+      Object.assign(drawn, { seen: 0, unseen: 0 });
+      await new Promise((done) => setTimeout(done, 3_500));
+      return { ...drawn };
+    });
+    await browser.page.goto('/?span=60');
+    const last = browser.page.getByRole('application').nth(3);
+    await last.waitFor();
+    await browser.page.waitForTimeout(1_500);
+    const above = await counted();
+    assert.equal(above.unseen, 0, 'charts below the window are drawn');
+    await last.scrollIntoViewIfNeeded();
+    await browser.page.waitForTimeout(500);
+    assert.ok((await counted()).seen >= 3, 'charts in the window are drawn each second');
+    assert.ok(await last.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0)));
+  });
+
   test('shows 10,000 LUNs, and filters them in less than a tenth of a second', {}, async (browser) => {
     const [one] = (await fetch(`${daemon.url}/api/v1/luns`).then((answer) => answer.json())) as Record<string, unknown>[];
     const many = Array.from({ length: 10_000 }, (_, i) => ({ ...one, name: `lun-${i}`, serial: `serial-${i}` }));
