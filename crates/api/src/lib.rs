@@ -29,6 +29,7 @@ mod body;
 mod browser;
 mod certificate;
 mod certificate_end;
+mod compress;
 mod config;
 mod connecting;
 #[cfg(test)]

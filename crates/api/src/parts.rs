@@ -129,7 +129,11 @@ fn tags(parts: &Parts) -> Result<Option<Vec<String>>, Problem> {
     for value in parts.headers.get_all(header::IF_MATCH) {
         let text = value.to_str().unwrap_or_default();
         for tag in text.split(',').map(str::trim) {
-            let inside = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+            // A tag stands for an object; that of a compressed answer is weak, and the same one.
+            let strong = tag.strip_prefix("W/").unwrap_or(tag);
+            let inside = strong
+                .strip_prefix('"')
+                .and_then(|tag| tag.strip_suffix('"'));
             let known = if tag == "*" { Some(tag) } else { inside };
             all.push(known.map(str::to_owned).ok_or_else(|| {
                 let detail = format!("If-Match: {text}: write \"TAG\" as an ETag has it, or *");

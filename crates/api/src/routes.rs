@@ -4,6 +4,7 @@ use crate::alerts::Alerting;
 use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
 use crate::auth::{self, Gate};
+use crate::compress;
 use crate::config::Running;
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
@@ -61,6 +62,7 @@ pub(crate) fn router(
         .layer(Extension(bench))
         .layer(Extension(beds))
         .layer(Extension(running))
+        .layer(from_fn(compress::pack))
         .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))

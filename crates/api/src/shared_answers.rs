@@ -9,6 +9,7 @@
 //! Only what is the same for everybody who may read it is shared; the gate is in front.
 
 use crate::access::reads;
+use crate::compress;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
@@ -33,7 +34,7 @@ const BYTES_MAX: usize = 8 << 20;
 const OF_A_PAGE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// What pages ask for again and again, and is the same for all of them.
-const SHARED: &[&str] = &[
+pub(crate) const SHARED: &[&str] = &[
     "status",
     "luns",
     "targets",
@@ -141,7 +142,14 @@ pub(super) async fn share(
         }
         return response;
     }
-    let asked = request.uri().path_and_query().map(ToString::to_string);
+    // Compressed once for all that take it so.
+    let packed = if compress::is_wanted(&request) {
+        "gzip "
+    } else {
+        ""
+    };
+    let asked = request.uri().path_and_query();
+    let asked = asked.map(|asked| format!("{packed}{asked}"));
     let Some(question) = asked.and_then(|asked| shared.question(&asked)) else {
         return next.run(request).await;
     };
