@@ -1,8 +1,9 @@
 //! What somebody types on a host to connect to a LUN.
 
-use crate::answer::Answer;
 use crate::describe::Paths;
 use crate::edit::ask;
+use crate::list::Columns;
+use crate::listing::{Listed, Listing, Row};
 use crate::parts::Named;
 use axum::extract::State;
 use connect::{Block, Export, platforms};
@@ -27,6 +28,13 @@ struct ConnectView {
     blocks: Vec<Block>,
 }
 
+impl Row for ConnectView {
+    const COLUMNS: Columns = Columns {
+        known: &["host", "target", "iqn", "lun_id"],
+        key: "",
+    };
+}
+
 pub(super) fn paths(paths: Paths) -> Paths {
     paths.get(
         "/api/v1/luns/{name}/connect",
@@ -35,12 +43,16 @@ pub(super) fn paths(paths: Paths) -> Paths {
     )
 }
 
-async fn connecting(State(handle): State<Handle>, Named(name): Named) -> Answer<Vec<ConnectView>> {
+async fn connecting(
+    State(handle): State<Handle>,
+    Named(name): Named,
+    listing: Listing<ConnectView>,
+) -> Listed<ConnectView> {
     let views = ask!(handle, |controller| {
         let lun = controller.lun(&name).await?;
         Ok::<_, Problem>(views(&controller, &lun).await)
     });
-    Answer(views.and_then(|views| views))
+    listing.show(views.and_then(|views| views))
 }
 
 async fn views(controller: &Controller, lun: &LunView) -> Vec<ConnectView> {

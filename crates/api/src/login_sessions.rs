@@ -3,6 +3,8 @@
 use crate::answer::Answer;
 use crate::auth::{Caller, Gate};
 use crate::describe::Paths;
+use crate::list::Columns;
+use crate::listing::{Listed, Listing, Row};
 use crate::outside::now;
 use crate::parts::DryRun;
 use crate::users::time;
@@ -37,6 +39,13 @@ struct LoginSession {
     is_this: bool,
 }
 
+impl Row for LoginSession {
+    const COLUMNS: Columns = Columns {
+        known: &["began", "used", "is_this"],
+        key: "",
+    };
+}
+
 /// How many ended.
 #[derive(Serialize, JsonSchema)]
 struct Ended {
@@ -47,9 +56,10 @@ struct Ended {
 async fn own_sessions(
     Extension(gate): Extension<Arc<Gate>>,
     Extension(caller): Extension<Caller>,
-) -> Answer<Vec<LoginSession>> {
+    listing: Listing<LoginSession>,
+) -> Listed<LoginSession> {
     let Some((cookie, _)) = &caller.session else {
-        return Answer(Ok(Vec::new()));
+        return listing.show(Ok(Vec::new()));
     };
     let now = now();
     let wall = |at: units::Now| {
@@ -62,7 +72,7 @@ async fn own_sessions(
         used: wall(it.used),
         is_this: it.is_this,
     };
-    Answer(Ok(all.into_iter().map(view).collect()))
+    listing.show(Ok(all.into_iter().map(view).collect()))
 }
 
 async fn end_own_sessions(
