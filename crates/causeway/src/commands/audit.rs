@@ -1,8 +1,8 @@
 //! `causeway audit ...`: who changed what.
 
 use super::context::Context;
-use super::recorded::{Asked, object};
-use crate::completion::CompletedArgument;
+use super::recorded::{Asked, ORDERS, Order, object};
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{print, table};
 use clap::Subcommand;
 use events::Audited;
@@ -10,7 +10,8 @@ use manifest::problem::Problem;
 use std::ops::ControlFlow;
 
 /// What may stand where.
-pub(crate) const COMPLETED: &[CompletedArgument] = &[];
+pub(crate) const COMPLETED: &[CompletedArgument] =
+    &[(&["audit", "ls"], "sort", Kind::Words(ORDERS))];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum AuditVerb {
@@ -29,6 +30,9 @@ pub(crate) enum AuditVerb {
         /// Only from this time on, or since so long: 2026-11-26T10:00:00Z, 2h, 3d
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
+        /// Order: time (the oldest first), -time (the newest first)
+        #[arg(long, value_name = "ORDER", allow_hyphen_values = true)]
+        sort: Option<Order>,
     },
     /// Print all entries, a JSON document a line, the oldest first
     Export {
@@ -45,6 +49,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
             who,
             object: of,
             since,
+            sort,
         } => {
             let mut asked = Asked::new("/api/v1/audit");
             asked.add("limit", &limit.to_string());
@@ -57,8 +62,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
                 asked.add("filter", &format!("name:{name}"));
             }
             asked.since(since.as_deref());
+            asked.sort(*sort);
             let mut entries: Vec<Audited> = context.client.get(asked.path())?;
-            entries.reverse();
+            Order::arrange(*sort, &mut entries);
             context.output.show(&entries, |entries| list(entries));
         }
         AuditVerb::Export { since } => {

@@ -1,7 +1,7 @@
 //! `causeway event ...`: what happened.
 
 use super::context::Context;
-use super::recorded::{Asked, object};
+use super::recorded::{Asked, ORDERS, Order, object};
 use crate::completion::{CompletedArgument, Kind};
 use crate::output::{print, table};
 use clap::Subcommand;
@@ -14,8 +14,10 @@ use std::time::Duration;
 const SEVERITIES: &[&str] = &["info", "warning", "error"];
 
 /// What may stand where.
-pub(crate) const COMPLETED: &[CompletedArgument] =
-    &[(&["event", "ls"], "least", Kind::Words(SEVERITIES))];
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["event", "ls"], "least", Kind::Words(SEVERITIES)),
+    (&["event", "ls"], "sort", Kind::Words(ORDERS)),
+];
 
 /// How soon a daemon that went away is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -40,6 +42,14 @@ pub(crate) enum EventVerb {
         /// Only from this time on, or since so long: 2026-11-26T10:00:00Z, 2h, 3d
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
+        /// Order: time (the oldest first), -time (the newest first)
+        #[arg(
+            long,
+            value_name = "ORDER",
+            allow_hyphen_values = true,
+            conflicts_with = "follow"
+        )]
+        sort: Option<Order>,
         /// Go on with what happens, until it is interrupted
         #[arg(long, short)]
         follow: bool,
@@ -53,6 +63,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &EventVerb) -> Result<(), Problem
         object: of,
         code,
         since,
+        sort,
         follow,
     } = verb;
     let mut asked = Asked::new("/api/v1/events/log");
@@ -67,8 +78,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &EventVerb) -> Result<(), Problem
         asked.add("filter", &format!("code:{code}"));
     }
     asked.since(since.as_deref());
+    asked.sort(*sort);
     let mut events: Vec<Event> = context.client.get(asked.path())?;
-    events.reverse();
+    Order::arrange(*sort, &mut events);
     if !follow {
         context.output.show(&events, |events| list(events));
         return Ok(());
