@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -46,10 +46,8 @@ describe('alerts', { skip }, () => {
     await browser.go('/alerts');
   });
   after(async () => {
-    await browser.close();
-    await daemon.stop();
-    hook.close();
-    browser.well();
+    hook?.close();
+    await end(browser, daemon);
   });
 
   it('says that nothing is wrong where nothing is, also at the bell', async () => {
@@ -221,5 +219,33 @@ describe('alerts', { skip }, () => {
     await dialog().getByRole('button', { name: 'Reset', exact: true }).click();
     await closed();
     assert.match(daemon.run('alert', 'rule', 'show', 'pool_filling'), /80 %/);
+  });
+
+  it('shows what another admin changed meanwhile of a rule and of a receiver, and takes theirs', async () => {
+    const conflict = () => dialog().getByText('Somebody else has changed it since you opened this');
+    await browser.go('/alerts?show=rules');
+    await rule('A pool is nearly full').getByRole('button', { name: 'Change' }).click();
+    await field('Fires after seconds').fill('7');
+    daemon.run('alert', 'rule', 'set', 'pool_nearly_full', 'above_percent=93', '--severity', 'warning');
+    await button('Change').last().click();
+    await conflict().waitFor();
+    await page().getByRole('row', { name: 'bounds.above_percent 90 93 as it is' }).waitFor();
+    await page().getByRole('row', { name: 'hold_seconds 30 30 7' }).waitFor();
+    await button('Take theirs').click();
+    await conflict().waitFor({ state: 'detached' });
+    assert.equal(await field('Used, in percent').inputValue(), '93');
+    await page().keyboard.press('Escape');
+    await closed();
+    await browser.go('/alerts?show=receivers');
+    await button('Change pager').click();
+    await field('Reminder after hours').fill('5');
+    daemon.run('alert', 'receiver', 'set', 'pager', '--least', 'critical');
+    await button('Change').last().click();
+    await conflict().waitFor();
+    await page().getByRole('row', { name: /^least warning critical/ }).waitFor();
+    await button('Change mine anew').click();
+    await closed();
+    const pager = JSON.parse(daemon.run('alert', 'receiver', 'show', 'pager', '-o', 'json')) as { least: string; remind_hours: number };
+    assert.deepEqual([pager.least, pager.remind_hours], ['warning', 5]);
   });
 });

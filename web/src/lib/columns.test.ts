@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { csv, nextOrder, readOrder, sorted, type Column } from './columns.ts';
+import { csv, flat, json, nextOrder, readOrder, sorted, type Column } from './columns.ts';
 import { find, type Entry } from './find.ts';
 
 interface Row { name: string; size?: number }
@@ -24,7 +24,15 @@ describe('a table', () => {
     expect(nextOrder(readOrder('name', 'name'), name)).toBe('-name');
   });
   it('as a file runs nothing', () => {
-    expect(csv([{ name: '=cmd|x', size: 2 }, { name: 'a,"b"' }], columns)).toBe('Name,Size\r\n\'=cmd|x,2\r\n"a,""b""",');
+    expect(csv([{ name: '=cmd|x', size: 2 }, { name: 'a,"b"' }], columns)).toBe('Name,Size\r\n\'=cmd|x,2\r\n"a,""b""",\r\n');
+    for (const beginning of ['=', '+', '-', '@', '\t']) expect(csv([{ name: `${beginning}1` }], columns)).toContain(`\r\n'${beginning}1,`);
+    expect(csv([{ name: 'a', size: -2 }], columns), 'a number is one').toContain('a,-2');
+  });
+  it('of documents has all that any of them has, also what is inside', () => {
+    const rows = [{ id: 1, chap: { user: 'u' }, iqn: ['a', 'b'] }, { id: 2, last_use: null, on: true }];
+    expect(csv(rows, flat(rows))).toBe('id,chap.user,iqn,last_use,on\r\n1,u,a; b,,\r\n2,,,,true\r\n');
+    expect(JSON.parse(json(rows))).toEqual(rows);
+    expect(JSON.parse(json([{ name: 'a', size: 3 }], columns))).toEqual([{ name: 'a', size: 3 }]);
   });
 });
 

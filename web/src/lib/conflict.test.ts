@@ -24,6 +24,18 @@ describe('a conflict', () => {
     expect(differences(before, theirs, { to: 'vm02' }).map((one) => [one.field, one.mine])).toEqual([['name', 'vm02'], ['cache', '']]);
     expect(differences(before, theirs, undefined)).toEqual([{ field: 'cache', before: 'write-back', theirs: 'volatile', mine: '' }]);
   });
+  it('has the bounds of a rule, and which rules a receiver is for', () => {
+    const rule = (value: number) => ({ severity: 'warning', bounds: { above_percent: { value, default: 80, least: 1, most: 99 } } });
+    expect(differences(rule(80), rule(90), { severity: 'critical', bounds: { above_percent: 70 } })).toEqual([
+      { field: 'severity', before: 'warning', theirs: 'warning', mine: 'critical' },
+      { field: 'bounds.above_percent', before: '80', theirs: '90', mine: '70' },
+    ]);
+    const receiver = (rules: string[]) => ({ least: 'info', rules, webhook: { at: 'https://a/…' } });
+    expect(differences(receiver([]), receiver(['lun_slow', 'x']), { least: 'info' })).toEqual([
+      { field: 'least', before: 'info', theirs: 'info', mine: 'info' },
+      { field: 'rules', before: '–', theirs: 'lun_slow, x', mine: '' },
+    ]);
+  });
   it('is none where only counters went on', () => {
     expect(differences(before, { ...before, in_flight: 9 }, undefined)).toEqual([]);
   });

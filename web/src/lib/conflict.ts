@@ -4,7 +4,9 @@
 const FIELDS = [
   'name', 'size', 'bytes_in_flight_max', 'cache', 'integrity', 'read_cache', 'limit.iops', 'limit.bytes_per_second', 'limit.burst_seconds',
   'shares', 'task_aborted_status', 'iqn', 'chap.user', 'chap.mutual_user', 'portal_group', 'redirect.to', 'redirect.permanent',
-  'maintenance', 'maintenance_grace_seconds', 'lun_id', 'read_only', 'role', 'enabled',
+  'maintenance', 'maintenance_grace_seconds', 'lun_id', 'read_only', 'role', 'enabled', 'severity', 'hold_seconds', 'clear_seconds',
+  'least', 'rules', 'group_seconds', 'remind_hours', 'resolved', 'webhook.at', 'mail.server', 'mail.port', 'mail.encryption', 'mail.user',
+  'mail.from', 'mail.to', 'command.name',
 ];
 const NOTHING = '–';
 
@@ -22,7 +24,9 @@ function at(document: unknown, field: string): unknown {
 
 function text(value: unknown): string {
   if (value === undefined || value === null || value === '') return NOTHING;
-  return Array.isArray(value) ? value.join(', ') : String(value);
+  if (Array.isArray(value)) return value.length ? value.join(', ') : NOTHING;
+  // A bound of a rule, which has what it may be beside what it is.
+  return typeof value === 'object' && 'value' in value ? String(value.value) : String(value);
 }
 
 /** Of `mine`, a part that is named is what I want. */
@@ -37,7 +41,8 @@ function named(mine: unknown, field: string): string {
 
 /** All fields that somebody else changed since, and those that I want to change. */
 export function differences(before: unknown, theirs: unknown, mine: unknown): Difference[] {
-  return FIELDS.map((field) => ({
+  const bounds = Object.keys((at(theirs, 'bounds') ?? {}) as object).map((name) => `bounds.${name}`);
+  return [...FIELDS, ...bounds].map((field) => ({
     field,
     before: text(at(before, field)),
     theirs: text(at(theirs, field)),
