@@ -1,11 +1,12 @@
 // Hosts, targets, grants and LUNs are made, changed and taken away; and two people change one of them.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { logIn } from './furnish.ts';
-import { enter, steps } from './steps.ts';
+import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -30,11 +31,7 @@ describe('objects', { skip }, () => {
     await enter(browser, daemon.token);
     await browser.go('/hosts');
   });
-  after(async () => {
-    await browser.close();
-    await daemon.stop();
-    browser.well();
-  });
+  after(() => end(browser, daemon));
 
   it('adds a host for several initiators', async () => {
     await button('Add a host').click();
@@ -238,6 +235,47 @@ describe('objects', { skip }, () => {
     await closed();
     await button('Grow').waitFor();
     assert.equal(shown('lun', 'spare')['state'], 'online');
+  });
+
+  it('offers to undo a deletion and a grant that was taken away, with its number', async () => {
+    const offered = (what: string) => page().getByRole('status').getByRole('button', { name: `Undo : ${what}: done` }).last();
+    await browser.go('/luns/spare?do=delete');
+    await confirm('spare', 'Delete');
+    await button('Restore').waitFor();
+    await offered('Delete LUN spare').click();
+    await page().getByRole('status').getByText('Restore LUN spare: done').waitFor();
+    await button('Grow').waitFor();
+    assert.equal(shown('lun', 'spare')['state'], 'online');
+    other('grant', 'create', 'web', 'spare', '--target', 'vms', '--lun-id', '7');
+    await browser.go('/luns/spare?show=hosts');
+    await button('Take away web:vms:spare').click();
+    await confirm('web', 'Take away');
+    await offered('Take LUN spare away from host web').click();
+    await page().getByRole('row', { name: /web vms 7/ }).waitFor();
+    other('grant', 'delete', 'web:vms:spare');
+    await browser.go('/luns/spare?do=rename');
+    await field('New name').fill('extra');
+    await button('Rename').last().click();
+    await page().waitForURL('**/luns/extra');
+    await offered('Rename LUN spare').click();
+    await page().getByRole('status').getByText('Rename LUN extra: done').waitFor();
+    assert.equal(shown('lun', 'spare')['name'], 'spare');
+  });
+
+  it('gives a table as a file: what is filtered, in the order that is seen', async () => {
+    for (const [name, size] of [['big', '96M'], ['small', '32M']]) other('lun', 'create', `file-${name}`, '--size', size!, '--backend', 'memory');
+    await browser.go('/luns?q=file-&sort=-size');
+    await text('2 LUNs').waitFor();
+    const saved = async (kind: string) => {
+      const [file] = await Promise.all([page().waitForEvent('download'), button(`${kind} of LUNs`).click()]);
+      assert.equal(file.suggestedFilename(), `luns.${kind.toLowerCase()}`);
+      return readFileSync(await file.path(), 'utf8');
+    };
+    const rows = (await saved('CSV')).split('\r\n');
+    assert.deepEqual(rows.slice(1).map((row) => row.split(',')[0]), ['file-big', 'file-small', '']);
+    const all = JSON.parse(await saved('JSON')) as { name: string; size: number }[];
+    assert.deepEqual(all.map((one) => [one.name, one.size]), [['file-big', 96 << 20], ['file-small', 32 << 20]]);
+    for (const name of ['file-big', 'file-small']) other('lun', 'delete', name);
   });
 
   it('destroys the data of a deleted LUN only for who types its name', async () => {

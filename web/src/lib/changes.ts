@@ -18,6 +18,8 @@ export interface Change {
   /** It takes something away: its name is typed before. */
   typed?: string;
   explain?: string;
+  /** What brings back all that it took. */
+  undo?: Change;
 }
 
 export const seg = encodeURIComponent;
@@ -132,6 +134,20 @@ export function revoke(one: Grant): Change {
     plans: true,
     typed: one.host,
     explain: 'What the host has in flight on this LUN fails.',
+    undo: grantAgain(one),
+  };
+}
+
+/** As it was, with its number: for the host it is the same LUN. */
+function grantAgain({ host, lun, target, lun_id, read_only }: Grant): Change {
+  return {
+    title: `Grant LUN ${lun} to host ${host} again`,
+    verb: 'Grant',
+    method: 'POST',
+    path: 'grants',
+    body: { host, lun, target, lun_id, ...(read_only ? { read_only } : {}) },
+    cli: cli('grant', 'create', host, lun, '--target', target, '--lun-id', String(lun_id), read_only && '--read-only'),
+    plans: true,
   };
 }
 
@@ -174,7 +190,7 @@ export function resize(lun: string, size: string): Change {
   };
 }
 
-export function rename(kind: 'lun' | 'host' | 'target', name: string, newName: string): Change {
+export function rename(kind: 'lun' | 'host' | 'target', name: string, newName: string, undone = false): Change {
   return {
     title: `Rename ${kind === 'lun' ? 'LUN' : kind} ${name}`,
     verb: 'Rename',
@@ -184,6 +200,7 @@ export function rename(kind: 'lun' | 'host' | 'target', name: string, newName: s
     cli: cli(kind, 'rename', name, newName || 'NAME'),
     plans: true,
     explain: kind === 'lun' ? 'Hosts see no difference: number, serial and identifier stay.' : 'Nothing else changes.',
+    ...(undone ? {} : { undo: rename(kind, newName, name, true) }),
   };
 }
 
@@ -223,6 +240,7 @@ export function removeLun(name: string): Change {
     plans: true,
     typed: name,
     explain: 'Hosts lose it at once. Its data and its grants are kept: restore brings both back.',
+    undo: restoreLun(name),
   };
 }
 
