@@ -136,6 +136,7 @@ mod test {
             ("GET", "/api/v1/audit", "admin"),
             ("GET", "/api/v1/audit/export", "admin"),
             ("GET", "/api/v1/history", "viewer"),
+            ("GET", "/api/v1/history/latency", "viewer"),
             ("POST", "/api/v1/users", "admin"),
             ("DELETE", "/api/v1/tokens/1", "admin"),
             ("PUT", "/api/v1/settings/x", "admin"),

@@ -49,6 +49,7 @@ pub(crate) const SHARED: &[&str] = &[
     "alerts",
     "events/log",
     "history",
+    "history/latency",
 ];
 
 /// Changes, samples and events until then.

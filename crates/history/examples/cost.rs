@@ -1,9 +1,13 @@
 //! What a history costs: processor time by the second, and bytes.
 //!
-//! `cargo run --release -p history --example cost -- [LUNS] [SECONDS] [BUSY PERCENT]`
+//! `cargo run --release -p history --example cost -- [LUNS] [SECONDS] [BUSY PERCENT] [MAP ROWS]`
+//!
+//! With 0 rows of the latency map, nothing is recorded that is read every ten seconds.
 
 use database::{Settings, Synchronous};
-use history::{Asked, History, Kind, METRICS, Metric, Object, Reading, TIERS};
+use history::{
+    Asked, Behaviour, History, Kind, METRICS, Metric, Object, Reading, SLOW_EVERY, TIERS,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 const BEGAN: u64 = 1_800_000_000;
@@ -11,6 +15,29 @@ const BEGAN: u64 = 1_800_000_000;
 /// Twelve of each LUN, as the sampler reads them.
 fn metrics() -> Vec<Metric> {
     METRICS.into_iter().take(12).collect()
+}
+
+/// What is recorded every ten seconds: twelve percentiles of stages, and so many rows of a map, of
+/// reads and of writes.
+fn slow(load: u64, rows: u8, random: &mut Random) -> Vec<(Metric, Option<u64>)> {
+    let levels = METRICS
+        .into_iter()
+        .filter(|metric| metric.behaviour() == Behaviour::Level && rows > 0);
+    let mut figures: Vec<_> = levels
+        .map(|metric| (metric, Some(load + random.below(load / 5 + 1))))
+        .collect();
+    for (is_write, row) in [false, true]
+        .into_iter()
+        .flat_map(|is_write| (0..rows).map(move |row| (is_write, row)))
+    {
+        // The middle rows have most.
+        let most = 10 * load >> u32::from(row.abs_diff(rows / 2));
+        figures.push((
+            Metric::of_map(is_write, 5 + row),
+            Some(most - most / 10 + random.below(most / 5 + 1)),
+        ));
+    }
+    figures
 }
 
 struct Random(u64);
@@ -37,6 +64,7 @@ fn main() {
     let luns: usize = arguments.next().unwrap_or(1_000);
     let seconds = arguments.next().map_or(7_200, |it| it as u64);
     let busy = arguments.next().unwrap_or(100);
+    let rows = arguments.next().map_or(7, |it| it as u8);
     let path = std::env::temp_dir().join(format!("history-cost-{}.db", std::process::id()));
     let history = History::start(Settings {
         path: path.clone(),
@@ -53,17 +81,24 @@ fn main() {
             let is_busy = number * 100 < busy * luns;
             change(figures, is_busy, (number, second), &mut random);
         }
+        let is_slow = second % SLOW_EVERY == SLOW_EVERY - 1;
+        let mut all = Vec::with_capacity(luns);
+        for (figures, number) in figures.iter().zip(0..) {
+            let figures = figures.iter().map(|it| Some(*it));
+            let mut figures: Vec<_> = metrics().into_iter().zip(figures).collect();
+            if is_slow && number * 100 < busy * luns {
+                figures.extend(slow(400 + second % 100, rows, &mut random));
+            }
+            all.push(figures);
+        }
         let before = cpu_us();
         let readings: Vec<Reading<'_>> = names
             .iter()
-            .zip(&figures)
+            .zip(all)
             .map(|(name, figures)| Reading {
                 kind: Kind::Lun,
                 name,
-                figures: metrics()
-                    .into_iter()
-                    .zip(figures.iter().map(|it| Some(*it)))
-                    .collect(),
+                figures,
             })
             .collect();
         history.push(BEGAN + second, &readings);
@@ -76,7 +111,7 @@ fn main() {
     history.stop();
     let bytes = history.health().bytes;
     let all = taken + cpu_us() - before - asked;
-    println!("{luns} LUNs, {busy} % busy, 12 metrics, {seconds} s");
+    println!("{luns} LUNs, {busy} % busy, 12 metrics and {rows} rows of maps, {seconds} s");
     println!("processor: {} us a second, writing included", all / seconds);
     println!("file: {bytes} bytes");
     report_tiers(&path, luns, seconds);
@@ -96,8 +131,8 @@ fn change(figures: &mut [u64], is_busy: bool, (lun, second): (usize, u64), rando
         let base = load * (1 + lun as u64 % 7) * (1 + metric.name().len() as u64);
         let now = base - base / 10 + random.below(base / 5);
         match metric.behaviour() {
-            history::Behaviour::Counter => *figure += now,
-            history::Behaviour::Gauge => *figure = now,
+            Behaviour::Counter => *figure += now,
+            Behaviour::Gauge | Behaviour::Level | Behaviour::Tally => *figure = now,
         }
     }
 }

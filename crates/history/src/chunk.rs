@@ -107,7 +107,7 @@ impl Chunk {
 
 type Field = fn(&mut Packed) -> &mut u16;
 
-/// What a file has of a metric's points: of a counter its sum, of a gauge in a point of several
+/// What a file has of a metric's points: the sum or the mean, of a gauge in a point of several
 /// seconds the least and the most as well.
 fn fields(metric: Metric, tier: Tier) -> &'static [Field] {
     const ALL: [Field; 3] = [
@@ -115,7 +115,7 @@ fn fields(metric: Metric, tier: Tier) -> &'static [Field] {
         |point| &mut point.min,
         |point| &mut point.max,
     ];
-    if metric.behaviour() == Behaviour::Counter || tier.step == 1 {
+    if metric.behaviour() != Behaviour::Gauge || tier.step == 1 {
         return &ALL[..1];
     }
     &ALL
@@ -160,8 +160,7 @@ mod test {
                     known.add(&Point::one(small));
                 }
                 *point = Packed::of(metric, &known);
-                let is_counter = metric.behaviour() == Behaviour::Counter;
-                if is_counter {
+                if metric.behaviour() != Behaviour::Gauge {
                     (point.min, point.max) = (point.middle, point.middle);
                 }
             }

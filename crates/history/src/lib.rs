@@ -24,7 +24,7 @@ mod store;
 mod test;
 mod tier;
 
-pub use metric::{Behaviour, METRICS, Metric};
+pub use metric::{Behaviour, MAP_ROWS, METRICS, Metric, SLOW_EVERY, map_row};
 pub use point::Point;
 pub use query::{Asked, Line, Lines};
 pub use recorder::{Kind, Object, Reading};

@@ -17,7 +17,23 @@ pub struct Point {
 }
 
 impl Point {
+    /// One reading of a metric, with the seconds that it stands for.
+    pub(crate) fn of(metric: Metric, figure: u64) -> Self {
+        let seconds = metric.every();
+        let sum = match metric.behaviour() {
+            Behaviour::Counter | Behaviour::Tally => figure,
+            Behaviour::Gauge | Behaviour::Level => figure.saturating_mul(seconds),
+        };
+        Self {
+            seconds,
+            sum,
+            min: figure,
+            max: figure,
+        }
+    }
+
     /// One second.
+    #[cfg(test)]
     pub(crate) const fn one(figure: u64) -> Self {
         Self {
             seconds: 1,
@@ -98,8 +114,8 @@ impl Packed {
             return Self::default();
         }
         let middle = match metric.behaviour() {
-            Behaviour::Counter => point.sum,
-            Behaviour::Gauge => point.mean(),
+            Behaviour::Counter | Behaviour::Tally => point.sum,
+            Behaviour::Gauge | Behaviour::Level => point.mean(),
         };
         Self {
             seconds: u16::try_from(point.seconds).unwrap_or(u16::MAX),
@@ -112,8 +128,8 @@ impl Packed {
     pub(crate) fn point(self, metric: Metric) -> Point {
         let (seconds, middle) = (u64::from(self.seconds), value(self.middle));
         let sum = match metric.behaviour() {
-            Behaviour::Counter => middle,
-            Behaviour::Gauge => middle.saturating_mul(seconds),
+            Behaviour::Counter | Behaviour::Tally => middle,
+            Behaviour::Gauge | Behaviour::Level => middle.saturating_mul(seconds),
         };
         Point {
             seconds,

@@ -55,8 +55,14 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The tier is the coarsest that is fine enough, of those that reach back far enough. `oldest`
-    /// has the first second that each tier has; `None` for nothing.
-    pub(crate) fn of(asked: Asked, now: u64, oldest: [Option<u64>; TIERS.len()]) -> Self {
+    /// has the first second that each tier has; `None` for nothing. `every`: no tier is finer, as
+    /// it has nothing of what is asked for.
+    pub(crate) fn of(
+        asked: Asked,
+        now: u64,
+        oldest: [Option<u64>; TIERS.len()],
+        every: u64,
+    ) -> Self {
         let to = asked.to.max(asked.from + 1);
         let wanted = (to - asked.from).div_ceil(asked.points.clamp(1, POINTS_MAX));
         let first = oldest.into_iter().flatten().min().unwrap_or(0);
@@ -64,7 +70,8 @@ impl Plan {
         let enough = asked.from.max(first + TIERS[TIERS.len() - 1].span());
         let reaches = |tier: &&Tier| {
             let has = oldest[usize::from(tier.number)];
-            asked.from + tier.kept >= now && has.is_none_or(|has| has <= enough)
+            let reaches = asked.from + tier.kept >= now && has.is_none_or(|has| has <= enough);
+            reaches && tier.step >= every
         };
         let able: Vec<&Tier> = TIERS.iter().filter(reaches).collect();
         let fine_enough = able.iter().rev().find(|tier| tier.step <= wanted);
@@ -122,7 +129,7 @@ mod test {
             to: from + length,
             points,
         };
-        let plan = Plan::of(asked, NOW, oldest);
+        let plan = Plan::of(asked, NOW, oldest, 1);
         assert!(plan.from <= from && plan.from + plan.step > from);
         assert!(plan.to() >= from + length);
         assert!(plan.count as u64 <= points.max(1) + 1);
@@ -151,6 +158,17 @@ mod test {
             plan(2_000, 1_000, 500, [Some(NOW - 60), cut[1], cut[2]]),
             (10, 10)
         );
+    }
+
+    #[test]
+    fn what_is_read_every_ten_seconds_is_not_asked_of_seconds() {
+        let asked = Asked {
+            from: NOW - 60,
+            to: NOW,
+            points: 60,
+        };
+        let plan = Plan::of(asked, NOW, [None; 3], 10);
+        assert_eq!((plan.tier.step, plan.step), (10, 10));
     }
 
     #[test]

@@ -84,8 +84,8 @@ pub struct Reading<'a> {
     pub kind: Kind,
     /// As [`Object::name`].
     pub name: &'a str,
-    /// Counters as they stand, gauges as they are; `None` where there is nothing to say, such as
-    /// the latency of a second without commands.
+    /// Counters as they stand, gauges and levels as they are, tallies of what came since the last
+    /// one; `None` where there is nothing to say, such as the latency of a second without commands.
     pub figures: Vec<(Metric, Option<u64>)>,
 }
 
@@ -126,6 +126,8 @@ struct Open {
     /// The point that is under way: its first second, and what is known so far.
     first: u64,
     point: Vec<(Metric, Point)>,
+    /// The same of what is read once in ten seconds: apart, so that each second goes through few.
+    slow: Vec<(Metric, Point)>,
 }
 
 /// What is under way of all objects.
@@ -260,7 +262,12 @@ impl Track {
                 continue;
             };
             match metric.behaviour() {
-                Behaviour::Gauge => grown.push((*metric, figure.saturating_mul(metric.scale()))),
+                Behaviour::Gauge | Behaviour::Level => {
+                    grown.push((*metric, figure.saturating_mul(metric.scale())));
+                }
+                // Where nothing came there is nothing to keep.
+                Behaviour::Tally if *figure == 0 => {}
+                Behaviour::Tally => grown.push((*metric, *figure)),
                 Behaviour::Counter => {
                     let before = self.replace(*metric, *figure).filter(|_| late <= LATE_MAX);
                     // A counter that went back is another one: how much it grew is not known.
@@ -304,12 +311,14 @@ impl Track {
         for (metric, figure) in grown {
             let figure = match metric.behaviour() {
                 Behaviour::Counter => share(*figure, number, shares),
-                Behaviour::Gauge if number == shares => *figure,
+                _ if number == shares => *figure,
                 // It was so when it was read, and nobody knows before.
-                Behaviour::Gauge => continue,
+                Behaviour::Gauge | Behaviour::Level | Behaviour::Tally => continue,
             };
-            let point = Point::one(figure);
-            for open in &mut self.tiers {
+            let point = Point::of(*metric, figure);
+            let every = metric.every();
+            let coarse_enough = |open: &&mut Open| open.chunk.tier.step >= every;
+            for open in self.tiers.iter_mut().filter(coarse_enough) {
                 open.add(*metric, &point);
             }
         }
@@ -342,6 +351,7 @@ impl Open {
             dirty: false,
             first: 0,
             point: Vec::new(),
+            slow: Vec::new(),
         }
     }
 
@@ -353,7 +363,8 @@ impl Open {
             let point = points[place].point(*metric);
             (*metric, point)
         });
-        self.point = points.filter(|(_, point)| !point.is_gap()).collect();
+        let known = points.filter(|(_, point)| !point.is_gap());
+        (self.point, self.slow) = known.partition(|(metric, _)| metric.every() == 1);
         self.chunk = chunk;
     }
 
@@ -376,12 +387,13 @@ impl Open {
 
     fn add(&mut self, metric: Metric, point: &Point) {
         self.dirty = true;
-        let found = self
-            .point
-            .binary_search_by_key(&metric, |(known, _)| *known);
-        match found {
-            Ok(at) => self.point[at].1.add(point),
-            Err(at) => self.point.insert(at, (metric, *point)),
+        let under_way = match metric.every() {
+            1 => &mut self.point,
+            _ => &mut self.slow,
+        };
+        match under_way.binary_search_by_key(&metric, |(known, _)| *known) {
+            Ok(at) => under_way[at].1.add(point),
+            Err(at) => under_way.insert(at, (metric, *point)),
         }
     }
 
@@ -392,12 +404,15 @@ impl Open {
         for (_, point) in &mut self.point {
             *point = Point::default();
         }
+        // Which rows of a map have something changes.
+        self.slow.clear();
     }
 
     /// Puts the point that is under way into its place.
     fn put_point(&self, chunk: &mut Chunk) {
         let place = chunk.tier.place(self.first);
-        for (metric, point) in self.point.iter().filter(|(_, point)| !point.is_gap()) {
+        let known = self.point.iter().chain(&self.slow);
+        for (metric, point) in known.filter(|(_, point)| !point.is_gap()) {
             chunk.points_mut(*metric)[place] = Packed::of(*metric, point);
         }
     }

@@ -120,7 +120,8 @@ impl History {
         let oldest = self.database.read(oldest).await?;
         let plan = {
             let recorder = self.recorder();
-            Plan::of(asked, recorder.newest(), oldest)
+            let every = metrics.iter().map(|metric| metric.every()).max();
+            Plan::of(asked, recorder.newest(), oldest, every.unwrap_or(1))
         };
         let mut lines = Vec::new();
         for object in objects {

@@ -198,7 +198,7 @@ impl Run {
         asked: Asked,
     ) -> (Plan, Vec<Point>) {
         // Nothing is said of when it is asked: each tier is asked for all that it has.
-        let mut plan = Plan::of(asked, 0, [None; 3]);
+        let mut plan = Plan::of(asked, 0, [None; 3], 1);
         plan.step = plan.step.div_ceil(tier.step) * tier.step;
         plan.from -= plan.from % plan.step;
         plan.tier = tier;
@@ -264,7 +264,7 @@ fn assert_alike(
     // A figure is rounded once, a mean to a whole figure besides.
     let near = |a: u64, b: u64| a.abs_diff(b) <= b / within + wanted.seconds;
     let is_near = match metric.behaviour() {
-        Behaviour::Counter => near(found.sum, wanted.sum),
+        Behaviour::Counter | Behaviour::Level | Behaviour::Tally => near(found.sum, wanted.sum),
         Behaviour::Gauge => {
             near(found.sum, wanted.sum)
                 && near(found.min, wanted.min)
@@ -387,4 +387,41 @@ fn rows_lie_where_their_time_and_object_are() {
         let start = chunk.number * chunk.tier.span();
         assert!(start <= run.now && start + chunk.tier.span() > BEGAN);
     }
+}
+
+#[test]
+fn what_is_read_every_ten_seconds_is_in_the_coarse_tiers_alone() {
+    let level = Metric::known("read_queue_p99");
+    let tally = Metric::of_map(false, 6);
+    let object = objects()[0].clone();
+    let mut recorder = Recorder::default();
+    // Two readings of each; in between nothing came.
+    for second in BEGAN..BEGAN + 30 {
+        let figures = match second - BEGAN {
+            9 => vec![(level, Some(10)), (tally, Some(400))],
+            19 => vec![(level, Some(30)), (tally, Some(0))],
+            29 => vec![(tally, Some(500))],
+            _ => vec![(METRICS[0], Some(second))],
+        };
+        let reading = Reading {
+            kind: object.kind,
+            name: &object.name,
+            figures,
+        };
+        recorder.push(second, &[reading]);
+    }
+    let of = |tier: Tier, metric: Metric| -> Vec<(u64, u64)> {
+        let chunk = recorder.under_way(&object, tier).unwrap();
+        let points = chunk.points(metric);
+        let points = points.into_iter().flatten().map(|it| it.point(metric));
+        points
+            .filter(|point| !point.is_gap())
+            .map(|point| (point.seconds, point.sum))
+            .collect()
+    };
+    assert_eq!((of(TIERS[0], level), of(TIERS[0], tally)), (vec![], vec![]));
+    assert_eq!(of(TIERS[1], level), [(10, 100), (10, 300)]);
+    assert_eq!(of(TIERS[1], tally), [(10, 400), (10, 500)]);
+    assert_eq!(of(TIERS[2], level), [(20, 400)]);
+    assert_eq!(of(TIERS[2], tally), [(20, 900)]);
 }

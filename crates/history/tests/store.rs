@@ -202,3 +202,64 @@ fn a_clock_that_is_set_back_takes_along_what_has_not_come_yet() {
     push(&history, BEGAN + 100..BEGAN + 200, 1);
     assert_eq!(known(&ask(&history, BEGAN, BEGAN + 300, 300)).0, 299);
 }
+
+/// What is known of one metric, in steps of so many seconds.
+fn line(history: &History, object: (Kind, &str), name: &str, span: (u64, u64), step: u64) -> Lines {
+    let object = Object {
+        kind: object.0,
+        name: object.1.to_owned(),
+    };
+    let (from, to) = (BEGAN + span.0, BEGAN + span.1);
+    let points = (to - from) / step;
+    let asked = Asked { from, to, points };
+    let metrics = vec![Metric::named(name).unwrap()];
+    wait(history.query(vec![object], metrics, asked)).unwrap()
+}
+
+#[test]
+fn a_file_from_before_levels_and_tallies_is_read_and_goes_on() {
+    let dir = Dir::new("older");
+    let old = rusqlite::Connection::open(dir.file()).unwrap();
+    old.execute_batch(include_str!("before_levels.sql"))
+        .unwrap();
+    drop(old);
+    let (lun, pool) = ((Kind::Lun, "a"), (Kind::Pool, "p"));
+    let history = start(&dir.file(), BEGAN + 700, 64 << 20);
+    let ops = line(&history, lun, "read_ops", (0, 700), 10);
+    assert_eq!((ops.resolution, known(&ops)), (10, (699, 69_900)));
+    let p99 = line(&history, lun, "read_latency_p99", (660, 700), 1);
+    let p99: Vec<u64> = p99.lines[0].points.iter().map(|it| it.max).collect();
+    // Two of three codes: figures above 255 have eight binary digits.
+    assert_eq!(p99[..3], [500, 502, 502]);
+    let used = line(&history, pool, "used_bytes", (0, 600), 300);
+    assert_eq!(used.lines[0].points[0].max, 1_000 << 20);
+    let tally = Metric::of_map(false, 6);
+    let level = metric("read_queue_p50");
+    for at in 700..720 {
+        let mut figures = vec![(metric("read_ops"), Some(at * 100))];
+        if at % 10 == 9 {
+            figures.extend([(level, Some(9)), (tally, Some(70))]);
+        }
+        let reading = Reading {
+            kind: Kind::Lun,
+            name: "a",
+            figures,
+        };
+        history.push(BEGAN + at, &[reading]);
+    }
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 720, 64 << 20);
+    let ops = line(&history, lun, "read_ops", (0, 720), 10);
+    assert_eq!(known(&ops), (699 + 19, 69_900 + 1_900));
+    let levels = line(&history, lun, "read_queue_p50", (690, 720), 1);
+    assert_eq!(levels.resolution, 10, "seconds have none");
+    let levels: Vec<(u64, u64)> = levels.lines[0]
+        .points
+        .iter()
+        .map(|it| (it.seconds, it.sum))
+        .collect();
+    assert_eq!(levels, [(0, 0), (10, 90), (10, 90)]);
+    let tallies = line(&history, lun, tally.name(), (0, 720), 300);
+    let tallies: u64 = tallies.lines[0].points.iter().map(|it| it.sum).sum();
+    assert_eq!(tallies, 140);
+}

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 use units::WallClock;
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// How long ago an answer begins where nobody says.
 const HOUR: u64 = 3_600;
@@ -28,7 +28,7 @@ const HOUR: u64 = 3_600;
 const POINTS: u64 = 600;
 
 /// The most points of a line.
-const POINTS_MAX: u64 = 10_000;
+pub(super) const POINTS_MAX: u64 = 10_000;
 
 /// The most objects, and the most points of all lines.
 const OBJECTS_MAX: usize = 256;
@@ -41,7 +41,50 @@ pub(crate) struct Asked {
     asked: history::Asked,
 }
 
-fn object(text: &str, node: &str) -> Result<Object, Problem> {
+/// The time that is asked for.
+pub(super) fn span(all: &Parameters, now: WallClock) -> Result<history::Asked, Problem> {
+    let to = all.time("to", now)?.unwrap_or(now).0 / SECOND;
+    let from = all.time("from", now)?.map(|from| from.0 / SECOND);
+    let from = from.unwrap_or(to.saturating_sub(HOUR));
+    if from >= to {
+        return Err(wrong("from: it is not before to".to_owned()));
+    }
+    let points = match all.number("step", 1, 365 * 86_400)? {
+        Some(step) => (to - from).div_ceil(step),
+        None => POINTS.min(to - from),
+    };
+    Ok(history::Asked { from, to, points })
+}
+
+/// Parameters that say which time is asked for.
+pub(super) fn takes_span(operation: &mut Operation) {
+    for (name, meaning, schema) in [
+        (
+            "from",
+            "Where to begin: RFC 3339, seconds since 1970, or how long ago, such as `-2d`.",
+            json!({ "type": "string", "default": "-1h" }),
+        ),
+        (
+            "to",
+            "Where to end; without it, now.",
+            json!({ "type": "string" }),
+        ),
+        (
+            "step",
+            "Seconds of a point, at least; without it so that there are 600 points at most.",
+            json!({ "type": "integer", "minimum": 1 }),
+        ),
+    ] {
+        operation.takes(Parameter {
+            name,
+            place: "query",
+            meaning: meaning.to_owned(),
+            schema,
+        });
+    }
+}
+
+pub(super) fn object(text: &str, node: &str) -> Result<Object, Problem> {
     let (kind, name) = text.split_once(':').unwrap_or((text, ""));
     let words = Kind::ALL.map(Kind::name);
     let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
@@ -61,9 +104,16 @@ fn object(text: &str, node: &str) -> Result<Object, Problem> {
     Ok(Object { kind, name })
 }
 
+/// The rows of a map have an answer of their own.
+fn names() -> Vec<&'static str> {
+    let alone = METRICS.into_iter().filter(|metric| !metric.is_of_map());
+    alone.map(Metric::name).collect()
+}
+
 fn metric(name: &str) -> Result<Metric, Problem> {
-    Metric::named(name).ok_or_else(|| {
-        let all: Vec<&str> = METRICS.into_iter().map(Metric::name).collect();
+    let found = Metric::named(name).filter(|metric| !metric.is_of_map());
+    found.ok_or_else(|| {
+        let all = names();
         let guess = did_you_mean(name, all.iter().copied());
         let all = all.join(", ");
         wrong(format!(
@@ -94,16 +144,8 @@ impl Asked {
         if metrics.is_empty() {
             metrics.extend(OF_NODE.into_iter().filter_map(Metric::named));
         }
-        let to = all.time("to", now)?.unwrap_or(now).0 / SECOND;
-        let from = all.time("from", now)?.map(|from| from.0 / SECOND);
-        let from = from.unwrap_or(to.saturating_sub(HOUR));
-        if from >= to {
-            return Err(wrong("from: it is not before to".to_owned()));
-        }
-        let points = match all.number("step", 1, 365 * 86_400)? {
-            Some(step) => (to - from).div_ceil(step),
-            None => POINTS.min(to - from),
-        };
+        let asked = span(&all, now)?;
+        let points = asked.points;
         let lines = u64::try_from(objects.len() * metrics.len()).unwrap_or(u64::MAX);
         if points > POINTS_MAX || points.saturating_mul(lines) > ALL_POINTS_MAX {
             return Err(wrong(format!(
@@ -111,7 +153,6 @@ impl Asked {
                  all; ask with a larger step, or for fewer objects and metrics"
             )));
         }
-        let asked = history::Asked { from, to, points };
         Ok(Self {
             objects,
             metrics,
@@ -145,27 +186,13 @@ impl Part for Asked {
             "`node`, or `KIND:NAME` with `lun`, `host`, `target`, `pool`, `nic`; several are possible.",
             json!({ "type": "string", "default": "node" }),
         );
-        let names: Vec<&str> = METRICS.into_iter().map(Metric::name).collect();
+        let names = names();
         let metrics = format!(
             "What to show of each, with commas between: {}.",
             names.join(", ")
         );
         takes("metric", &metrics, json!({ "type": "string" }));
-        takes(
-            "from",
-            "Where to begin: RFC 3339, seconds since 1970, or how long ago, such as `-2d`.",
-            json!({ "type": "string", "default": "-1h" }),
-        );
-        takes(
-            "to",
-            "Where to end; without it, now.",
-            json!({ "type": "string" }),
-        );
-        takes(
-            "step",
-            "Seconds of a point, at least; without it so that there are 600 points at most.",
-            json!({ "type": "integer", "minimum": 1 }),
-        );
+        takes_span(operation);
         operation.fails(&[Code::BadRequest, Code::RecordsUnreadable]);
     }
 }

@@ -6,6 +6,7 @@
 
 mod frame;
 mod history;
+mod latency_map;
 mod log;
 mod stream;
 
@@ -260,6 +261,11 @@ pub(crate) fn paths(paths: Paths) -> Paths {
             "/api/v1/history",
             "figures over time: `history`",
             history::history,
+        )
+        .get(
+            "/api/v1/history/latency",
+            "how many commands took how long, over time: `history --map`",
+            latency_map::latency_map,
         )
         .get(
             "/api/v1/audit",

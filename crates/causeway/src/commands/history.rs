@@ -7,6 +7,7 @@ use crate::output::{rounded, table};
 use manifest::problem::Problem;
 use manifest::time::{parse, rfc3339};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use units::WallClock;
 
 /// What may stand where.
@@ -22,8 +23,11 @@ pub(crate) struct HistoryFlags {
     /// node, or KIND:NAME with lun, host, target, pool or nic: lun:vm01
     object: String,
     /// What to show, such as read_ops write_ops read_latency_p99; a wrong one lists them all
-    #[arg(required = true)]
+    #[arg(required_unless_present = "map")]
     metric: Vec<String>,
+    /// Show how many commands took how long instead, of node or a LUN
+    #[arg(long, conflicts_with = "metric")]
+    map: bool,
     /// Where to begin: a time, or so long ago: 2026-11-26T10:00:00Z, 30m, 2d, 1y
     #[arg(long, value_name = "TIME", default_value = "1h")]
     from: String,
@@ -57,10 +61,28 @@ struct Line {
     max: Option<Vec<Option<f64>>>,
 }
 
+/// The document of `/api/v1/history/latency`.
+#[derive(Serialize, Deserialize)]
+struct LatencyMap {
+    from: String,
+    step: u64,
+    resolution: u64,
+    columns: usize,
+    bounds_us: Vec<u64>,
+    read: Vec<(usize, usize, u64)>,
+    write: Vec<(usize, usize, u64)>,
+}
+
 pub(crate) fn run(context: &Context<'_>, flags: &HistoryFlags) -> Result<(), Problem> {
-    let mut asked = Asked::new("/api/v1/history");
+    let path = match flags.map {
+        true => "/api/v1/history/latency",
+        false => "/api/v1/history",
+    };
+    let mut asked = Asked::new(path);
     asked.add("object", &flags.object);
-    asked.add("metric", &flags.metric.join(","));
+    if !flags.map {
+        asked.add("metric", &flags.metric.join(","));
+    }
     asked.add("from", &moment(&flags.from));
     asked.maybe("to", flags.to.as_deref().map(moment).as_deref());
     let step = flags.step.or_else(|| {
@@ -68,9 +90,61 @@ pub(crate) fn run(context: &Context<'_>, flags: &HistoryFlags) -> Result<(), Pro
         span.map(|span| span.div_ceil(ROWS).max(1))
     });
     asked.maybe("step", step.map(|step| step.to_string()).as_deref());
+    if flags.map {
+        let map: LatencyMap = context.client.get(asked.path())?;
+        context.output.show(&map, show_map);
+        return Ok(());
+    }
     let history: History = context.client.get(asked.path())?;
     context.output.show(&history, show);
     Ok(())
+}
+
+/// The time of a row.
+fn time(begin: &str, step: u64, at: usize) -> String {
+    let begin = parse(begin).unwrap_or(WallClock(0));
+    let after = step.saturating_mul(SECOND).saturating_mul(at as u64);
+    rfc3339(WallClock(begin.0.saturating_add(after)))
+}
+
+/// A row for each time in which something came, a column for each time that something took.
+fn show_map(map: &LatencyMap) -> String {
+    let cells = || map.read.iter().chain(&map.write);
+    let used = |of: fn(&(usize, usize, u64)) -> usize| {
+        let used: BTreeSet<usize> = cells().map(of).collect();
+        used
+    };
+    let (times, bounds) = (used(|cell| cell.0), used(|cell| cell.1));
+    if times.is_empty() {
+        return "no command came in this time\n".to_owned();
+    }
+    let head: Vec<String> = bounds
+        .iter()
+        .map(|row| {
+            let us = map.bounds_us.get(*row).copied().unwrap_or(0);
+            format!("<={us}us")
+        })
+        .collect();
+    let head = ["FROM", "OP"]
+        .into_iter()
+        .chain(head.iter().map(String::as_str));
+    let head: Vec<&str> = head.collect();
+    let mut rows = Vec::new();
+    for at in times {
+        for (op, cells) in [("read", &map.read), ("write", &map.write)] {
+            let of_time = cells.iter().filter(|cell| cell.0 == at);
+            let counts: BTreeMap<usize, u64> =
+                of_time.map(|(_, row, count)| (*row, *count)).collect();
+            if counts.is_empty() {
+                continue;
+            }
+            let count = |row: &usize| counts.get(row).map_or("-".to_owned(), u64::to_string);
+            let mut row = vec![time(&map.from, map.step, at), op.to_owned()];
+            row.extend(bounds.iter().map(count));
+            rows.push(row);
+        }
+    }
+    table(&head, &rows)
 }
 
 /// So long ago, in seconds.
@@ -109,17 +183,12 @@ fn figure(figure: Option<f64>, unit: &str) -> String {
 }
 
 fn show(history: &History) -> String {
-    let begin = parse(&history.from).unwrap_or(WallClock(0));
     let metrics = history.lines.iter().map(|line| line.metric.to_uppercase());
     let head: Vec<String> = std::iter::once("FROM".to_owned()).chain(metrics).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let count = history.lines.iter().map(|line| line.mean.len()).max();
     let rows = (0..count.unwrap_or(0)).map(|at| {
-        let after = history
-            .step
-            .saturating_mul(SECOND)
-            .saturating_mul(at as u64);
-        let time = rfc3339(WallClock(begin.0.saturating_add(after)));
+        let time = time(&history.from, history.step, at);
         let cells = history.lines.iter().map(|line| {
             let mean = line.mean.get(at).copied().flatten();
             figure(mean, &line.unit)
@@ -139,6 +208,32 @@ fn show(history: &History) -> String {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn a_map_has_a_row_where_something_came_and_a_column_for_what_it_took() {
+        let map = LatencyMap {
+            from: "2027-01-15T08:00:00.000Z".to_owned(),
+            step: 10,
+            resolution: 10,
+            columns: 3,
+            bounds_us: vec![1, 2, 4],
+            read: vec![(0, 0, 5), (2, 2, 7)],
+            write: vec![(2, 0, 1)],
+        };
+        let text = show_map(&map);
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let (first, last) = ("2027-01-15T08:00:00.000Z", "2027-01-15T08:00:20.000Z");
+        let wanted = [
+            vec!["FROM", "OP", "<=1us", "<=4us"],
+            vec![first, "read", "5", "-"],
+            vec![last, "read", "-", "7"],
+            vec![last, "write", "1", "-"],
+        ];
+        assert_eq!(rows, wanted);
+    }
 
     #[test]
     fn a_gap_is_no_zero_and_bytes_are_for_people() {
