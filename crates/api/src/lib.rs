@@ -105,6 +105,7 @@ mod attack_test;
 mod edit_test;
 #[cfg(test)]
 mod login_test;
+mod slow_readings;
 #[cfg(test)]
 mod test;
 #[cfg(test)]

@@ -490,6 +490,8 @@ mod test {
                 luns: luns.iter().map(|(name, ..)| activity(name)).collect(),
                 sessions: Vec::new(),
             },
+            transfers: BTreeMap::new(),
+            stages: Vec::new(),
             luns: conditions.collect(),
             pools,
             portals: Vec::new(),

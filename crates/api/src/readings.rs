@@ -1,30 +1,39 @@
 //! What a history records of the activity of a node: pure.
 
 use crate::nics::Nics;
+use crate::slow_readings::{Both, SlowReadings};
 use controller::{Condition, Moment};
 use history::{Kind, Metric, Reading};
-use manifest::activity::{ActivityView, LunActivity, OpActivity, SessionActivity};
+use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::PoolFacts;
+use manifest::journal::JournalFacts;
 use manifest::latency::Latency;
+use manifest::pulse::Transfers;
 use std::collections::BTreeMap;
 
 /// What hosts and targets did since the start: their sessions come and go.
 #[derive(Default)]
 pub(crate) struct Readings {
     groups: BTreeMap<(Kind, String), Group>,
+    slow: SlowReadings,
 }
 
 /// The sessions of a host, or those with a target.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Group {
     sessions: u64,
     in_flight: u64,
     commands: u64,
     bytes_in: u64,
     bytes_out: u64,
+    read_ops: u64,
+    write_ops: u64,
+    /// How long those took that ended since the moment before.
+    reads: Together,
+    writes: Together,
 }
 
-type Figures = Vec<(Metric, Option<u64>)>;
+pub(crate) type Figures = Vec<(Metric, Option<u64>)>;
 
 /// The metric of a name that is known when this is compiled.
 macro_rules! metric {
@@ -41,42 +50,47 @@ macro_rules! known {
 }
 
 impl Readings {
-    /// Gives `push` what is to be recorded of a moment; `before`: the one before it.
+    /// Gives `push` what is to be recorded of a moment; `before`: the one before it; `stages`: of
+    /// its LUNs, in their order, once in ten seconds.
     pub(crate) fn take(
         &mut self,
         before: Option<&Moment>,
         now: &Moment,
+        stages: Vec<Both>,
         nics: &Nics,
         push: impl FnOnce(&[Reading<'_>]),
     ) {
         let view = &now.activity;
+        self.count_sessions(before, now);
         let before = before.map(|before| &before.activity);
-        self.count_sessions(before, view);
         let mut readings = Vec::with_capacity(view.luns.len() + self.groups.len() + 1);
+        let is_slow = !stages.is_empty();
+        let mut stages = stages.into_iter();
         let (mut reads, mut writes) = (Together::default(), Together::default());
         let mut older = before.iter().flat_map(|before| &before.luns).peekable();
         for (lun, condition) in view.luns.iter().zip(&now.luns) {
             // Both are in the order of their names.
             while older.next_if(|older| older.name < lun.name).is_some() {}
             let older = older.next_if(|older| older.name == lun.name);
-            readings.push(of_lun(lun, condition, older, (&mut reads, &mut writes)));
+            let mut reading = of_lun(lun, condition, older, (&mut reads, &mut writes));
+            if let Some(mut both) = stages.next() {
+                for (stages, op) in both.iter_mut().zip([&lun.read, &lun.write]) {
+                    stages.total.clone_from(&op.latency.total);
+                }
+                self.slow.of_lun(&lun.name, both, &mut reading.figures);
+            }
+            readings.push(reading);
         }
-        readings.push(of_node(now, &reads, &writes));
+        let mut node = of_node(now, &reads, &writes, nics);
+        if is_slow {
+            let known = view.luns.iter().map(|lun| lun.name.as_str());
+            self.slow.of_node(known, &mut node.figures);
+        }
+        readings.push(node);
         for ((kind, name), group) in &self.groups {
-            readings.push(Reading {
-                kind: *kind,
-                name,
-                figures: known![
-                    "sessions": group.sessions,
-                    "in_flight": group.in_flight,
-                    "commands": group.commands,
-                    "bytes_in": group.bytes_in,
-                    "bytes_out": group.bytes_out,
-                ]
-                .into(),
-            });
+            readings.push(of_group(*kind, name, group));
         }
-        readings.extend(of_pools(&now.pools));
+        readings.extend(fresh(&now.pools).map(of_pool));
         readings.extend(nics.0.iter().map(|nic| Reading {
             kind: Kind::Nic,
             name: &nic.name,
@@ -87,37 +101,52 @@ impl Readings {
 
     /// Adds what sessions did since they were seen last. A host whose last session has ended is
     /// recorded once more, with none.
-    fn count_sessions(&mut self, before: Option<&ActivityView>, view: &ActivityView) {
+    fn count_sessions(&mut self, before: Option<&Moment>, now: &Moment) {
         self.groups.retain(|_, group| group.sessions > 0);
         for group in self.groups.values_mut() {
             (group.sessions, group.in_flight) = (0, 0);
+            (group.reads, group.writes) = (Together::default(), Together::default());
         }
-        let mut older = before.iter().flat_map(|before| &before.sessions).peekable();
-        for session in &view.sessions {
+        let (none, nothing) = (BTreeMap::new(), Transfers::default());
+        let took_before = before.map_or(&none, |before| &before.transfers);
+        let mut older = before
+            .iter()
+            .flat_map(|before| &before.activity.sessions)
+            .peekable();
+        for session in &now.activity.sessions {
             while older.next_if(|older| older.id < session.id).is_some() {}
             let older = older.next_if(|older| older.id == session.id);
+            let took = now.transfers.get(&session.id).unwrap_or(&nothing);
+            let before = took_before.get(&session.id).unwrap_or(&nothing);
+            let (reads, writes) = (
+                took.read.since(&before.read),
+                took.write.since(&before.write),
+            );
             let host = (Kind::Host, session.host.clone());
             let target = session.target.clone().map(|target| (Kind::Target, target));
             for key in std::iter::once(host).chain(target) {
-                self.groups.entry(key).or_default().add(session, older);
+                let group = self.groups.entry(key).or_default();
+                group.add(session, older);
+                group.took(&reads, &writes);
             }
         }
     }
 }
 
-/// How long the operations of all LUNs took that ended since the moment before.
+/// How long operations of several LUNs or sessions took.
 #[derive(Default)]
-struct Together(BTreeMap<u64, u64>);
+pub(crate) struct Together(BTreeMap<u64, u64>);
 
 impl Together {
-    fn add(&mut self, since: &Latency) {
+    pub(crate) fn add(&mut self, since: &Latency) {
         for (bound, count) in &since.buckets {
             *self.0.entry(*bound).or_default() += count;
         }
     }
 
-    fn quantile(&self, per_mille: u64) -> Option<u64> {
-        let all = Latency {
+    /// All of them.
+    pub(crate) fn all(&self) -> Latency {
+        Latency {
             count: self.0.values().sum(),
             us_sum: 0,
             buckets: self
@@ -125,8 +154,16 @@ impl Together {
                 .iter()
                 .map(|(bound, count)| (*bound, *count))
                 .collect(),
-        };
-        all.quantile(per_mille)
+        }
+    }
+
+    /// Their percentiles, where there are any.
+    fn put(&self, figures: &mut Figures, names: &[Metric; 5]) {
+        if !self.0.is_empty() {
+            let all = self.all();
+            figures.push((names[0], all.quantile(500)));
+            figures.push((names[1], all.quantile(990)));
+        }
     }
 }
 
@@ -139,9 +176,35 @@ impl Group {
         self.bytes_in += since(now.bytes_in, before.map(|it| it.bytes_in));
         self.bytes_out += since(now.bytes_out, before.map(|it| it.bytes_out));
     }
+
+    fn took(&mut self, reads: &Latency, writes: &Latency) {
+        self.read_ops += reads.count;
+        self.write_ops += writes.count;
+        self.reads.add(reads);
+        self.writes.add(writes);
+    }
 }
 
-fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together) -> Reading<'a> {
+fn of_group<'a>(kind: Kind, name: &'a str, group: &Group) -> Reading<'a> {
+    let mut figures = Figures::from(known![
+        "sessions": group.sessions,
+        "in_flight": group.in_flight,
+        "commands": group.commands,
+        "bytes_in": group.bytes_in,
+        "bytes_out": group.bytes_out,
+        "read_ops": group.read_ops,
+        "write_ops": group.write_ops,
+    ]);
+    group.reads.put(&mut figures, &READ);
+    group.writes.put(&mut figures, &WRITE);
+    Reading {
+        kind,
+        name,
+        figures,
+    }
+}
+
+fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together, nics: &Nics) -> Reading<'a> {
     let view = &now.activity;
     let sum = |of: fn(&LunActivity) -> u64| view.luns.iter().map(of).sum();
     let load: u64 = view
@@ -159,11 +222,20 @@ fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together) -> Reading<
         "in_flight": sum(|lun| lun.in_flight),
         "sessions": u64::try_from(view.sessions.len()).unwrap_or(0),
         "core_load": load / cores,
+        "bytes_in": nics.0.iter().map(|nic| nic.bytes_in).sum(),
+        "bytes_out": nics.0.iter().map(|nic| nic.bytes_out).sum(),
     ]);
-    for (names, together) in [(&READ, reads), (&WRITE, writes)] {
-        figures.push((names[0], together.quantile(500)));
-        figures.push((names[1], together.quantile(990)));
+    reads.put(&mut figures, &READ);
+    writes.put(&mut figures, &WRITE);
+    let cached: Vec<_> = now.luns.iter().filter_map(|lun| lun.cached).collect();
+    if !cached.is_empty() {
+        figures.extend(known![
+            "cache_hits": cached.iter().map(|it| it.hits).sum(),
+            "cache_misses": cached.iter().map(|it| it.misses).sum(),
+        ]);
     }
+    let journals = fresh(&now.pools).filter_map(|pool| pool.journal.as_ref());
+    figures.extend(of_journals(journals));
     Reading {
         kind: Kind::Node,
         name: &view.node,
@@ -250,20 +322,32 @@ fn mean(now: &Latency, before: &Latency) -> Option<u64> {
     now.us_sum.checked_sub(before.us_sum)?.checked_div(count)
 }
 
-fn of_pools(pools: &[PoolFacts]) -> impl Iterator<Item = Reading<'_>> {
-    // Figures of a pool that does not answer are old.
+/// Without those that do not answer: their figures are old.
+fn fresh(pools: &[PoolFacts]) -> impl Iterator<Item = &PoolFacts> {
     let fresh = |pool: &&PoolFacts| pool.age_seconds.is_none() && pool.problem.is_none();
-    pools.iter().filter(fresh).map(of_pool)
+    pools.iter().filter(fresh)
+}
+
+/// What these journals have together; nothing where there is none.
+fn of_journals<'a>(journals: impl Iterator<Item = &'a JournalFacts>) -> Figures {
+    let journals: Vec<&JournalFacts> = journals.collect();
+    if journals.is_empty() {
+        return Figures::new();
+    }
+    let sum = |of: fn(&JournalFacts) -> u64| journals.iter().map(|journal| of(journal)).sum();
+    known![
+        "journal_size_bytes": sum(|it| it.size_bytes),
+        "journal_used_bytes": sum(|it| it.used_bytes),
+        "journal_pending_bytes": sum(|it| it.pending_bytes),
+        "destaged_bytes": sum(|it| it.destaged_bytes),
+        "journal_written_bytes": sum(|it| it.written_bytes),
+    ]
+    .into()
 }
 
 fn of_pool(pool: &PoolFacts) -> Reading<'_> {
     let mut figures = Figures::from(known!["size_bytes": pool.total, "used_bytes": pool.used]);
-    if let Some(journal) = &pool.journal {
-        figures.extend(known![
-            "journal_size_bytes": journal.size_bytes,
-            "journal_used_bytes": journal.used_bytes,
-        ]);
-    }
+    figures.extend(of_journals(pool.journal.iter()));
     Reading {
         kind: Kind::Pool,
         name: &pool.name,
@@ -274,7 +358,7 @@ fn of_pool(pool: &PoolFacts) -> Reading<'_> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::SessionActivity;
+    use manifest::activity::{ActivityView, SessionActivity};
     use manifest::facts::LunState;
     use manifest::objects::ReadCacheFacts;
     use manifest::pulse::Ended;
@@ -334,6 +418,8 @@ mod test {
                 luns,
                 sessions,
             },
+            transfers: BTreeMap::new(),
+            stages: Vec::new(),
             pools: Vec::new(),
             portals: Vec::new(),
             refusals: Vec::new(),
@@ -353,16 +439,22 @@ mod test {
     fn read(run: &mut Run, now: Moment, wanted: &[(Kind, &str, &str)]) -> Vec<Option<u64>> {
         let mut found = Vec::new();
         let Run { readings, before } = run;
-        readings.take(before.as_ref(), &now, &Nics(Vec::new()), |all| {
-            found = wanted
-                .iter()
-                .map(|(kind, name, metric)| {
-                    let of = all.iter().find(|it| it.kind == *kind && it.name == *name)?;
-                    let figure = of.figures.iter().find(|(it, _)| it.name() == *metric)?;
-                    figure.1
-                })
-                .collect();
-        });
+        readings.take(
+            before.as_ref(),
+            &now,
+            Vec::new(),
+            &Nics(Vec::new()),
+            |all| {
+                found = wanted
+                    .iter()
+                    .map(|(kind, name, metric)| {
+                        let of = all.iter().find(|it| it.kind == *kind && it.name == *name)?;
+                        let figure = of.figures.iter().find(|(it, _)| it.name() == *metric)?;
+                        figure.1
+                    })
+                    .collect();
+            },
+        );
         *before = Some(now);
         found
     }
@@ -414,6 +506,62 @@ mod test {
     }
 
     #[test]
+    fn a_host_has_what_its_sessions_read_and_wrote_and_how_long_that_took() {
+        let took = |micros: &[u64]| lun("", micros).read.latency.total;
+        let mut run = Run::default();
+        let mut now = |transfers: &[(u64, &[u64], &[u64])], wanted: &[&'static str]| {
+            let sessions = transfers.iter().map(|(id, ..)| session(*id, 0)).collect();
+            let mut moment = view(vec![], sessions);
+            let transfers = transfers.iter().map(|(id, reads, writes)| {
+                let (read, write) = (took(reads), took(writes));
+                (*id, Transfers { read, write })
+            });
+            moment.transfers = transfers.collect();
+            let wanted: Vec<_> = wanted.iter().map(|it| (Kind::Host, "h", *it)).collect();
+            read(&mut run, moment, &wanted)
+        };
+        let ops = ["read_ops", "write_ops"];
+        let first: [(u64, &[u64], &[u64]); 2] = [(1, &[4; 9], &[]), (2, &[4], &[64])];
+        assert_eq!(now(&first, &ops), [Some(10), Some(1)]);
+        let times = ["read_latency_p50", "read_latency_p99", "write_latency_p50"];
+        let second: [(u64, &[u64], &[u64]); 2] = [(1, &[4; 9], &[]), (2, &[4, 4, 512, 512], &[64])];
+        assert_eq!(now(&second, &times), [Some(512), Some(512), None]);
+        let third: [(u64, &[u64], &[u64]); 1] = [(3, &[8], &[])];
+        assert_eq!(now(&third, &ops), [Some(14), Some(1)], "they never go back");
+    }
+
+    #[test]
+    fn a_pool_and_the_node_have_what_journals_hold_and_destage() {
+        let pool = |name: &str, destaged| {
+            let pool = serde_json::json!({
+                "name": name, "path": "/p", "total": 9, "available": 5, "used": 4, "provisioned_bytes": 0,
+            });
+            let mut pool: PoolFacts = serde_json::from_value(pool).unwrap();
+            pool.journal = Some(JournalFacts {
+                size_bytes: 1000,
+                used_bytes: 800,
+                pending_bytes: 700,
+                destaged_bytes: destaged,
+                ..JournalFacts::missing("/j".to_owned(), String::new())
+            });
+            pool
+        };
+        let mut moment = view(vec![], vec![]);
+        let mut silent = pool("silent", 9_000);
+        silent.age_seconds = Some(3);
+        moment.pools = vec![pool("p", 10), pool("q", 20), silent];
+        let wanted = [
+            (Kind::Pool, "p", "journal_pending_bytes"),
+            (Kind::Pool, "q", "destaged_bytes"),
+            (Kind::Pool, "silent", "destaged_bytes"),
+            (Kind::Node, "n", "destaged_bytes"),
+            (Kind::Node, "n", "journal_used_bytes"),
+        ];
+        let found = read(&mut Run::default(), moment, &wanted);
+        assert_eq!(found, [Some(700), Some(20), None, Some(30), Some(1_600)]);
+    }
+
+    #[test]
     fn every_object_has_its_figures() {
         let mut readings = Readings::default();
         let pool = serde_json::json!({
@@ -424,13 +572,19 @@ mod test {
         let mut second = view(vec![lun("a", &[1, 2])], vec![session(1, 1)]);
         second.pools = pools;
         second.luns[0].cached = Some(ReadCacheFacts::default());
-        readings.take(Some(&first), &second, &Nics(Vec::new()), |all| {
-            let count = |kind: Kind| {
-                let of = all.iter().find(|reading| reading.kind == kind);
-                of.map(|reading| reading.figures.len())
-            };
-            let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(count);
-            assert_eq!(counts, [Some(12), Some(11), Some(5), Some(2)]);
-        });
+        readings.take(
+            Some(&first),
+            &second,
+            Vec::new(),
+            &Nics(Vec::new()),
+            |all| {
+                let count = |kind: Kind| {
+                    let of = all.iter().find(|reading| reading.kind == kind);
+                    of.map(|reading| reading.figures.len())
+                };
+                let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(count);
+                assert_eq!(counts, [Some(14), Some(11), Some(7), Some(2)]);
+            },
+        );
     }
 }

@@ -10,9 +10,11 @@ use crate::outside::now;
 use crate::readings::Readings;
 use crate::records::Records;
 use controller::{Handle, Moment};
+use history::SLOW_EVERY;
 use manifest::code::Code;
 use manifest::facts::PoolFacts;
 use manifest::problem::Problem;
+use manifest::pulse::Asked;
 use std::io;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
@@ -50,7 +52,7 @@ impl Sampler {
         let thread = Builder::new().name("sampler".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = sample(records, handle, ready) => {}
+                    () = sample(&records, &handle, ready) => {}
                     // The sender is gone only when this is stopped.
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }
@@ -83,17 +85,17 @@ impl Drop for Sampler {
 }
 
 /// Until the node is gone.
-async fn sample(records: Records, handle: Handle, ready: mpsc::Sender<()>) {
+async fn sample(records: &Records, handle: &Handle, ready: mpsc::Sender<()>) {
     records.history().load(now().seconds()).await;
     let mut state = State::default();
     loop {
-        let (since, pools) = (state.ended_since(), state.known_pools());
+        let (asked, pools) = (state.asks(now().wall.0 / SECOND_NANOS), state.known_pools());
         let moment = handle
-            .call(move |controller| Box::pin(async move { controller.moment(since, pools).await }));
+            .call(move |controller| Box::pin(async move { controller.moment(asked, pools).await }));
         let Ok(moment) = moment.await else {
             return;
         };
-        state.take(&records, moment);
+        state.take(records, moment);
         // Only whoever starts it waits, and only once.
         let _ = ready.send(());
         tokio::time::sleep(until_next_second(now().wall.0)).await;
@@ -112,11 +114,20 @@ struct State {
     readings: Readings,
     observed: Observed,
     number: u64,
+    /// The tenth of seconds since 1970 in which stages were asked for last.
+    stages: u64,
 }
 
 impl State {
-    fn ended_since(&self) -> u64 {
-        self.before.as_ref().map_or(0, |before| before.ended.next)
+    /// What is wanted of a second: once in ten, in the last of them, how long stages took.
+    fn asks(&mut self, second: u64) -> Asked {
+        let tenth = (second + 1) / SLOW_EVERY;
+        let stages = tenth > self.stages;
+        self.stages = tenth;
+        Asked {
+            ended_since: self.before.as_ref().map_or(0, |before| before.ended.next),
+            stages,
+        }
     }
 
     /// The pools of the moment before, but for each fifth.
@@ -128,12 +139,15 @@ impl State {
             .map(|before| before.pools.clone())
     }
 
-    fn take(&mut self, records: &Records, moment: Moment) {
+    fn take(&mut self, records: &Records, mut moment: Moment) {
         let before = self.before.as_ref();
         let second = now().wall.0 / SECOND_NANOS;
         let history = records.history();
+        // Nobody compares them with those of the moment before, who keeps it.
+        let stages = std::mem::take(&mut moment.stages);
+        let stages = stages.into_iter().map(|it| [it.read, it.write]).collect();
         self.readings
-            .take(before, &moment, &Nics::read(), |readings| {
+            .take(before, &moment, stages, &Nics::read(), |readings| {
                 history.push(second, readings);
             });
         for happened in self.observed.take(before, &moment) {
@@ -148,6 +162,22 @@ impl State {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn stages_are_asked_for_in_the_last_of_ten_seconds_and_later_where_that_one_was_missed() {
+        let mut state = State::default();
+        let seconds = [100, 101, 108, 109, 110, 118, 120, 121, 129, 130];
+        let asked = seconds.map(|second| state.asks(second).stages);
+        let wanted = [109, 120, 129];
+        let first = 100;
+        for (second, asked) in seconds.into_iter().zip(asked) {
+            assert_eq!(
+                asked,
+                second == first || wanted.contains(&second),
+                "{second}"
+            );
+        }
+    }
 
     #[test]
     fn samples_are_taken_when_seconds_begin() {

@@ -5,9 +5,10 @@ use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::facts::{LunState, PoolFacts, PortalFacts, RefusalFacts};
 use manifest::objects::ReadCacheFacts;
-use manifest::pulse::Ended;
+use manifest::pulse::{Asked, Ended, LunStages, Transfers};
 use manifest::scrub::ScrubFacts;
 use manifest::time::rfc3339;
+use std::collections::BTreeMap;
 
 /// How a LUN is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +30,10 @@ pub struct Moment {
     pub activity: ActivityView,
     /// How the LUNs of `activity` are, in its order.
     pub luns: Vec<Condition>,
+    /// How long the stages of the LUNs' commands took, in their order; empty unless asked for.
+    pub stages: Vec<LunStages>,
+    /// How long the commands of the sessions took, by the session's number.
+    pub transfers: BTreeMap<u64, Transfers>,
     /// The pools, with their journals.
     pub pools: Vec<PoolFacts>,
     /// Where it listens.
@@ -44,7 +49,13 @@ pub struct Moment {
 impl Controller {
     /// What the node does.
     pub async fn activity(&self) -> ActivityView {
-        let pulse = self.engine.pulse(u64::MAX).await;
+        let pulse = self
+            .engine
+            .pulse(Asked {
+                ended_since: u64::MAX,
+                stages: false,
+            })
+            .await;
         let luns = pulse.luns.into_iter().map(|lun| lun.activity);
         self.view(luns.collect(), pulse.sessions).await
     }
@@ -67,12 +78,12 @@ impl Controller {
         }
     }
 
-    /// What there is to record now; `ended_since`: where the last moment's `ended` said to go on, 0
-    /// at first. `pools`: what is known of them, for whoever asks more often than their file
+    /// What there is to record now; `asked.ended_since`: where the last moment's `ended` said to go
+    /// on, 0 at first. `pools`: what is known of them, for whoever asks more often than their file
     /// systems need to be asked; their journals are asked all the same.
-    pub async fn moment(&self, ended_since: u64, pools: Option<Vec<PoolFacts>>) -> Moment {
+    pub async fn moment(&self, asked: Asked, pools: Option<Vec<PoolFacts>>) -> Moment {
         let generation = self.generation();
-        let pulse = self.engine.pulse(ended_since).await;
+        let pulse = self.engine.pulse(asked).await;
         let luns = pulse.luns.into_iter().map(|lun| {
             let condition = Condition {
                 state: lun.state,
@@ -86,6 +97,8 @@ impl Controller {
             generation,
             activity: self.view(luns, pulse.sessions).await,
             luns: conditions,
+            stages: pulse.stages,
+            transfers: pulse.transfers,
             pools: match pools {
                 Some(known) => self.with_journals(known).await,
                 None => self.pools().await,

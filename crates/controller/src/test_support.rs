@@ -19,7 +19,7 @@ use manifest::objects::{
 };
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::pulse::{Ended, LunPulse, Pulse};
+use manifest::pulse::{Asked, Ended, LunPulse, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -174,7 +174,7 @@ impl Engine for FakeEngine {
         self.open.borrow().iter().map(of).collect()
     }
 
-    fn pulse(&self, _: u64) -> LocalFuture<Pulse> {
+    fn pulse(&self, _: Asked) -> LocalFuture<Pulse> {
         let (objects, luns) = (Rc::clone(&self.published.borrow()), self.luns());
         let sessions = self.sessions.borrow().clone();
         Box::pin(async move {
@@ -189,6 +189,8 @@ impl Engine for FakeEngine {
                 })
             };
             Pulse {
+                transfers: BTreeMap::new(),
+                stages: Vec::new(),
                 luns: objects.luns.iter().filter_map(lun).collect(),
                 sessions: sessions.into_iter().map(SessionActivity::of).collect(),
                 ended: Ended::default(),

@@ -15,7 +15,7 @@ use manifest::objects::Objects;
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::pulse::Pulse;
+use manifest::pulse::{Asked, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::collections::BTreeMap;
@@ -69,9 +69,8 @@ pub trait Engine {
     /// a small part of the work of [`Engine::luns`].
     fn conditions(&self) -> BTreeMap<String, LunCondition>;
 
-    /// What somebody needs who samples every second; of the sessions that ended those from a place
-    /// on: 0, or what the last pulse named.
-    fn pulse(&self, ended_since: u64) -> LocalFuture<Pulse>;
+    /// What somebody needs who samples every second.
+    fn pulse(&self, asked: Asked) -> LocalFuture<Pulse>;
 
     /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and returns how it is
     /// then.

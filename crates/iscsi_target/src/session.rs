@@ -67,12 +67,24 @@ pub struct SessionInfo {
     pub bytes_in_flight_max: Option<u64>,
     /// Its part of its core's time.
     pub load: Load,
-    /// How long READ and WRITE commands took, from the first byte until the socket had the answer.
-    pub latency: Histogram,
+    /// How long READ commands took, from the first byte until the socket had the answer.
+    pub reads: Histogram,
+    /// The same of WRITE commands.
+    pub writes: Histogram,
     /// It stays on its core: its portal group is pinned.
     pub pinned: bool,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
+}
+
+impl SessionInfo {
+    /// How long READ and WRITE commands took, from the first byte until the socket had the answer.
+    #[must_use]
+    pub fn latency(&self) -> Histogram {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        all
+    }
 }
 
 /// How a connection has received what its host sent.
@@ -168,8 +180,10 @@ pub(crate) struct Counters {
     pub(crate) received: Cell<Received>,
     pub(crate) in_progress: Cell<u64>,
     pub(crate) bytes_in_flight: Cell<u64>,
-    /// Of READ and WRITE commands, from the first byte until the socket had the answer.
-    pub(crate) latency: RefCell<Histogram>,
+    /// Of READ commands, from the first byte until the socket had the answer.
+    pub(crate) reads: RefCell<Histogram>,
+    /// The same of WRITE commands.
+    pub(crate) writes: RefCell<Histogram>,
 }
 
 /// A login between the end of its negotiation and the beginning of its session: the directory may
@@ -336,7 +350,8 @@ impl Session {
         counters.bytes_read.set(info.bytes_read);
         counters.bytes_written.set(info.bytes_written);
         counters.received.set(info.received);
-        counters.latency.borrow_mut().clone_from(&info.latency);
+        counters.reads.borrow_mut().clone_from(&info.reads);
+        counters.writes.borrow_mut().clone_from(&info.writes);
         session.part.go_on(info.load);
         session.new_work();
         drop(info);
@@ -401,7 +416,8 @@ impl Session {
         info.in_progress = self.counters.in_progress.get();
         info.bytes_in_flight = self.counters.bytes_in_flight.get();
         info.load = self.part.load();
-        info.latency.clone_from(&self.counters.latency.borrow());
+        info.reads.clone_from(&self.counters.reads.borrow());
+        info.writes.clone_from(&self.counters.writes.borrow());
         info
     }
 }

@@ -15,7 +15,7 @@
 use crate::names::UnitId;
 use crate::share::control::TaskControl;
 use crate::share::{CoreUnit, Registry};
-use crate::times::{Figures, StageBrief, between};
+use crate::times::{Figures, StageBrief, Transfer, between};
 use env::{CoreHandle, LocalFuture, call_all};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +75,17 @@ pub struct Tally {
     run: Option<Run>,
 }
 
+/// How long some commands took in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Took {
+    /// Which they were.
+    pub transfer: Transfer,
+    /// From the first byte until the socket had the whole answer.
+    pub total: Bin,
+    /// How many.
+    pub count: u64,
+}
+
 /// Commands that took the same time in each stage.
 #[derive(Debug)]
 struct Run {
@@ -84,20 +95,23 @@ struct Run {
 }
 
 impl Run {
-    fn end(self, now: Now) -> (Bin, u64) {
+    fn end(self, now: Now) -> Option<Took> {
         let (watch, count) = (self.latency_trace.control.stopwatch(), self.count);
         let total = Bin::of_nanos(between(watch.first_byte, now));
         let network = watch.network.get() + between(watch.mark.get(), now);
+        let transfer = watch.transfer?;
         let mut times = self.latency_trace.unit.times().borrow_mut();
-        if let Some(transfer) = watch.transfer {
-            let times = times.of(transfer);
-            times
-                .queue
-                .count_many(Bin::of_nanos(watch.queue.get()), count);
-            times.network.count_many(Bin::of_nanos(network), count);
-            times.total.count_many(total, count);
-        }
-        (total, count)
+        let times = times.of(transfer);
+        times
+            .queue
+            .count_many(Bin::of_nanos(watch.queue.get()), count);
+        times.network.count_many(Bin::of_nanos(network), count);
+        times.total.count_many(total, count);
+        Some(Took {
+            transfer,
+            total,
+            count,
+        })
     }
 }
 
@@ -109,9 +123,9 @@ impl Tally {
     }
 
     /// The socket has the whole answer of this one, too. Returns how long the ones before it took
-    /// in all, and how many they are, where this one took another time.
+    /// where this one took another time.
     #[inline]
-    pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<(Bin, u64)> {
+    pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<Took> {
         if let Some(run) = &mut self.run
             && Rc::ptr_eq(&run.latency_trace.unit, &latency_trace.unit)
             && run
@@ -127,12 +141,12 @@ impl Tally {
             latency_trace,
             count: 1,
         })?;
-        Some(before.end(self.now))
+        before.end(self.now)
     }
 
-    /// That was all. Returns how long the last ones took in all, and how many they are.
+    /// That was all. Returns how long the last ones took.
     #[must_use]
-    pub fn end(self) -> Option<(Bin, u64)> {
-        Some(self.run?.end(self.now))
+    pub fn end(self) -> Option<Took> {
+        self.run?.end(self.now)
     }
 }

@@ -6,8 +6,37 @@
 
 use crate::activity::{LunActivity, SessionActivity};
 use crate::facts::LunState;
+use crate::latency::{Latency, Stages};
 use crate::objects::ReadCacheFacts;
 use crate::scrub::ScrubFacts;
+use std::collections::BTreeMap;
+
+/// What is wanted of a pulse.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Asked {
+    /// Where to go on with the sessions that ended: 0, or what the last pulse named.
+    pub ended_since: u64,
+    /// How long each stage took as well, with its buckets. It costs as much as all the rest.
+    pub stages: bool,
+}
+
+/// How long the stages of a LUN's commands took; the whole stands in its activity.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LunStages {
+    /// Of its reads, without `total`.
+    pub read: Stages,
+    /// Of its writes, without `total`.
+    pub write: Stages,
+}
+
+/// How long the commands of a session took, since it began.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Transfers {
+    /// Its reads.
+    pub read: Latency,
+    /// Its writes.
+    pub write: Latency,
+}
 
 /// How a LUN is, and what it does.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,8 +84,12 @@ pub struct Ended {
 pub struct Pulse {
     /// The LUNs in service, by name.
     pub luns: Vec<LunPulse>,
+    /// How long the stages of their commands took, in their order; empty unless asked for.
+    pub stages: Vec<LunStages>,
     /// The sessions, by number.
     pub sessions: Vec<SessionActivity>,
+    /// How long their commands took, by the session's number.
+    pub transfers: BTreeMap<u64, Transfers>,
     /// Sessions that ended since the place that was named.
     pub ended: Ended,
 }

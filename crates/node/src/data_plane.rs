@@ -45,7 +45,7 @@ use manifest::objects::{Lun, Objects, SECTION_LUN};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
-use manifest::pulse::Pulse;
+use manifest::pulse::{Asked, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -589,10 +589,11 @@ impl Engine for Node {
         facts::conditions(&self.0)
     }
 
-    fn pulse(&self, ended_since: u64) -> LocalFuture<Pulse> {
-        shared(self, move |node| async move {
-            pulse::pulse(&node, ended_since).await
-        })
+    fn pulse(&self, asked: Asked) -> LocalFuture<Pulse> {
+        shared(
+            self,
+            move |node| async move { pulse::pulse(&node, asked).await },
+        )
     }
 
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {

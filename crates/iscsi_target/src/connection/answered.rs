@@ -2,9 +2,8 @@
 
 use crate::session::Session;
 use env::CoreHandle;
-use logical_unit::{LatencyTrace, Tally};
+use logical_unit::{LatencyTrace, Tally, Took, Transfer};
 use std::collections::VecDeque;
-use units::histogram::Bin;
 
 /// The answers of one connection, in the order in which they leave.
 #[derive(Default)]
@@ -28,11 +27,15 @@ impl Answered {
         if self.waiting.front().is_none_or(|(end, _)| *end > self.sent) {
             return;
         }
-        let mut latency = session.map(|session| session.counters.latency.borrow_mut());
-        let mut count = |took: Option<(Bin, u64)>| {
-            if let (Some(latency), Some((total, count))) = (&mut latency, took) {
-                latency.count_many(total, count);
-            }
+        let count = |took: Option<Took>| {
+            let (Some(session), Some(took)) = (session, took) else {
+                return;
+            };
+            let counted = match took.transfer {
+                Transfer::Read => &session.counters.reads,
+                Transfer::Write => &session.counters.writes,
+            };
+            counted.borrow_mut().count_many(took.total, took.count);
         };
         let mut tally = Tally::new(core.now());
         while self

@@ -212,7 +212,8 @@ impl Driver {
             bytes_in_flight: 0,
             bytes_in_flight_max: view.and_then(|view| view.host.bytes_in_flight_max),
             load: Load::default(),
-            latency: Histogram::default(),
+            reads: Histogram::default(),
+            writes: Histogram::default(),
             pinned: !self.export.pinned(self.portal_group_tag).is_empty(),
             luns: view
                 .iter()

@@ -250,7 +250,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         bytes_in_flight: info.bytes_in_flight,
         bytes_in_flight_max: info.bytes_in_flight_max,
         commands: info.commands,
-        latency: Latency::of(&info.latency),
+        latency: Latency::of(&info.latency()),
         chap_user: info.chap_user.clone(),
         mutual_chap: info.mutual_chap,
         luns,

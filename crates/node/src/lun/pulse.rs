@@ -5,31 +5,36 @@ use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
 use crate::lun::unit::Unit;
 use iscsi_target::SessionInfo;
-use layers::{Brief, KindBrief, Meter};
-use logical_unit::{StageBrief, TimesBrief};
+use layers::{Brief, Counters, KindBrief, Meter};
+use logical_unit::{Figures, StageBrief, Times, TimesBrief};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
 use manifest::objects::LayerFacts;
-use manifest::pulse::{Ended, EndedSession, LunPulse, Pulse};
+use manifest::pulse::{Asked, Ended, EndedSession, LunPulse, LunStages, Pulse, Transfers};
 use manifest::scrub::ScrubFacts;
 use std::rc::Rc;
+use units::Histogram;
+use volume::OpKind;
 
-/// The pulse of the node; of the sessions that ended those from `ended_since` on.
-pub(crate) async fn pulse(node: &Inner, ended_since: u64) -> Pulse {
-    let luns = luns(node).await;
+/// The pulse of the node.
+pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
+    let (luns, stages) = luns(node, asked.stages).await;
     let Some(server) = node.server() else {
         return Pulse {
             luns,
+            stages,
             ..Pulse::default()
         };
     };
     let sessions = server.sessions(&node.core).await;
     // Asked after the list: it has whatever is missing there.
-    let ended = server.ended(ended_since);
+    let ended = server.ended(asked.ended_since);
     Pulse {
         luns,
+        stages,
         sessions: sessions.iter().map(|info| session(node, info)).collect(),
+        transfers: sessions.iter().map(transfers).collect(),
         ended: Ended {
             sessions: ended.sessions.iter().map(|it| over(node, it)).collect(),
             next: ended.next,
@@ -61,15 +66,40 @@ fn found(node: &Inner) -> Vec<Found> {
     in_service.collect()
 }
 
-async fn luns(node: &Inner) -> Vec<LunPulse> {
+async fn luns(node: &Inner, with_stages: bool) -> (Vec<LunPulse>, Vec<LunStages>) {
     let all = found(node);
-    let meters = all.iter().map(|lun| lun.unit.parts().meter);
-    let counts = Meter::briefs(&node.core, meters.collect()).await;
+    let meters: Vec<Meter> = all.iter().map(|lun| lun.unit.parts().meter).collect();
+    let stages = match with_stages {
+        true => stages(node, &all, meters.clone()).await,
+        false => Vec::new(),
+    };
+    let counts = Meter::briefs(&node.core, meters).await;
     let ids = all.iter().map(|lun| lun.unit.id).collect();
     let times = logical_unit::briefs(&node.core, ids).await;
     let all = all.into_iter().zip(counts.iter().zip(times));
-    all.map(|(lun, (count, times))| pulse_of(lun, count, &times))
-        .collect()
+    let luns = all.map(|(lun, (count, times))| pulse_of(lun, count, &times));
+    (luns.collect(), stages)
+}
+
+/// How long the stages of these LUNs' commands took, in their order.
+async fn stages(node: &Inner, all: &[Found], meters: Vec<Meter>) -> Vec<LunStages> {
+    let counters = Meter::read_all(&node.core, meters).await;
+    let figures = logical_unit::figures(&node.core).await;
+    let none = Figures::default();
+    let of = |(lun, counters): (&Found, &Counters)| {
+        let times = &figures.get(&lun.unit.id).unwrap_or(&none).times;
+        let stages = |times: &Times, backend: &Histogram| Stages {
+            total: Latency::default(),
+            network: Latency::of(&times.network),
+            queue: Latency::of(&times.queue),
+            backend: Latency::of(backend),
+        };
+        LunStages {
+            read: stages(&times.read, &counters.of(OpKind::Read).latency),
+            write: stages(&times.write, &counters.of(OpKind::Write).latency),
+        }
+    };
+    all.iter().zip(&counters).map(of).collect()
 }
 
 fn pulse_of(lun: Found, count: &Brief, times: &StageBrief) -> LunPulse {
@@ -138,8 +168,16 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionActivity {
         commands: info.commands,
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,
-        latency: Latency::of(&info.latency),
+        latency: Latency::of(&info.latency()),
     }
+}
+
+fn transfers(info: &SessionInfo) -> (u64, Transfers) {
+    let transfers = Transfers {
+        read: Latency::of(&info.reads),
+        write: Latency::of(&info.writes),
+    };
+    (info.number.0, transfers)
 }
 
 fn over(node: &Inner, session: &iscsi_target::EndedSession) -> EndedSession {
