@@ -250,10 +250,13 @@ fn filling_pools(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
             sink.between(object, cause);
             continue;
         };
-        let forecast = pool.full_in_seconds.map(|seconds| {
+        let soon = pool.full_in_seconds.map(|seconds| {
             let span = about(seconds);
             format!("; full in about {span} at the rate of the last hour")
         });
+        let forecast = pool.forecast.as_ref();
+        let dated = forecast.filter(|it| it.full_at.is_some());
+        let forecast = dated.map(|it| format!("; {}", it.text)).or(soon);
         let free = rounded(pool.available);
         let forecast = forecast.unwrap_or_default();
         let cause = format!(

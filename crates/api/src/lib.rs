@@ -41,6 +41,7 @@ mod edit;
 mod etag;
 mod explorer;
 mod fields;
+mod forecasts;
 mod generations;
 mod headers;
 mod idempotency;

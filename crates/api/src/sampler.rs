@@ -4,6 +4,7 @@
 //! **Contract.** One question to the node a second, whatever is recorded and however many watch. A
 //! node that does not answer in its second is asked again in the next one; the history has a gap.
 
+use crate::forecasts;
 use crate::nics::Nics;
 use crate::observed::Observed;
 use crate::outside::now;
@@ -53,6 +54,7 @@ impl Sampler {
             runtime.block_on(async {
                 tokio::select! {
                     () = sample(&records, &handle, ready) => {}
+                    () = forecasts::keep(&records, &handle) => {}
                     // The sender is gone only when this is stopped.
                     _ = stopped.wait_for(|stop| *stop) => {}
                 }

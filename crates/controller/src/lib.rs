@@ -24,6 +24,7 @@ use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
 use manifest::config::{Config, Listen, Pool};
 use manifest::facts::PortalFacts;
+use manifest::forecast::ForecastFacts;
 use manifest::job::JobView;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
@@ -32,6 +33,7 @@ use manifest::tag::Expected;
 use manifest::view::Outcome;
 use state::Store;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -81,6 +83,7 @@ pub struct Controller {
     pub(crate) node_id: String,
     pub(crate) api: RefCell<Reached>,
     pub(crate) disks: RefCell<disks::Disks>,
+    pub(crate) forecasts: RefCell<BTreeMap<String, ForecastFacts>>,
     store: Mutex<Store>,
     objects: RefCell<Rc<Objects>>,
     generation: Cell<u64>,
@@ -136,6 +139,7 @@ impl Controller {
             objects: RefCell::new(objects),
             api: RefCell::default(),
             disks: RefCell::default(),
+            forecasts: RefCell::default(),
             damage,
             stopping: Cell::new(false),
             half_done: Cell::new(false),

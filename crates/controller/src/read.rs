@@ -237,6 +237,7 @@ impl Controller {
         let mut journals = self.engine.journals().await;
         for pool in &mut pools {
             pool.journal = journals.remove(&pool.name);
+            pool.forecast = self.forecasts.borrow().get(&pool.name).cloned();
             pool.disks = self.disks_of(&pool.name);
         }
         pools

@@ -2,6 +2,7 @@
 
 use super::Controller;
 use manifest::facts::{PoolFacts, PoolState};
+use manifest::forecast::ForecastFacts;
 use manifest::objects::Objects;
 use manifest::size::rounded;
 use manifest::time::about;
@@ -92,6 +93,11 @@ fn provisioned(objects: &Objects) -> BTreeMap<&str, u64> {
 }
 
 impl Controller {
+    /// When pools are likely to be full, by their names, as whoever reads their history reports it.
+    pub fn set_forecasts(&self, forecasts: BTreeMap<String, ForecastFacts>) {
+        *self.forecasts.borrow_mut() = forecasts;
+    }
+
     /// What memory LUNs and read caches may take.
     pub(super) async fn memory(&self, objects: &Objects) -> MemoryView {
         MemoryView::of(objects, self.engine.memory().await)

@@ -3,6 +3,7 @@
 
 use crate::code::Code;
 use crate::disks::DiskVerdict;
+use crate::forecast::ForecastFacts;
 use crate::journal::JournalFacts;
 use crate::latency::{Latency, Stages};
 use crate::objects::LayerFacts;
@@ -381,6 +382,9 @@ pub struct PoolFacts {
     /// within a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_in_seconds: Option<u64>,
+    /// When it is likely to be full, by its history of up to 30 days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastFacts>,
     /// How old these figures are, where the pool does not answer now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<u64>,

@@ -15,6 +15,7 @@ pub mod document;
 pub mod facts;
 pub mod field;
 pub mod fields;
+pub mod forecast;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 #[cfg(any(test, feature = "test_support"))]

@@ -6,6 +6,7 @@ use crate::{
 };
 use crate::{RuleSettings, Settings, TargetSeen, Verdict, Watch};
 use manifest::facts::PoolFacts;
+use manifest::forecast::ForecastFacts;
 use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use manifest::scrub::{ScrubFacts, ScrubState};
 use manifest::time::rfc3339;
@@ -472,4 +473,33 @@ fn scrubs_are_overdue_by_the_schedule_and_remembered_over_restarts() {
         "{cause}"
     );
     assert!(say(110, None, None).unwrap().0);
+}
+
+#[test]
+fn a_pool_that_fills_says_when_it_is_full_by_its_history_and_else_by_the_last_hour() {
+    let cause = |forecast: Option<ForecastFacts>| {
+        let mut filling = pool(850);
+        filling.full_in_seconds = Some(7_200);
+        filling.forecast = forecast;
+        let readings = read(&pools(vec![filling]));
+        let found = readings.iter().find(|it| it.rule.id == "pool_filling");
+        found.unwrap().cause.clone()
+    };
+    let forecast = |full_at: Option<&str>| ForecastFacts {
+        text: "full on about 14 March at this rate".to_owned(),
+        full_at: full_at.map(str::to_owned),
+        ..ForecastFacts::default()
+    };
+    let dated = cause(Some(forecast(Some("2027-03-14T00:00:00Z"))));
+    assert!(
+        dated.ends_with("; full on about 14 March at this rate"),
+        "{dated}"
+    );
+    for undated in [None, Some(forecast(None))] {
+        let undated = cause(undated);
+        assert!(
+            undated.ends_with("; full in about 2 hours at the rate of the last hour"),
+            "{undated}"
+        );
+    }
 }

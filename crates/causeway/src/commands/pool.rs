@@ -92,7 +92,14 @@ pub(super) fn list(pools: &[PoolFacts]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = pools.iter().map(row).collect();
-    table(&["POOL", "SIZE", "FREE", "PATH", "JOURNAL", "STATE"], &rows)
+    let mut text = table(&["POOL", "SIZE", "FREE", "PATH", "JOURNAL", "STATE"], &rows);
+    for pool in pools {
+        let forecast = pool.forecast.as_ref();
+        if let Some(dated) = forecast.filter(|it| it.full_at.is_some()) {
+            text.push_str(&format!("pool {}: {}\n", pool.name, dated.text));
+        }
+    }
+    text
 }
 
 fn fill(journal: &JournalFacts) -> String {
@@ -129,6 +136,8 @@ fn page(pool: &PoolFacts) -> String {
         let when = format!("in about {}, at the rate of the last hour", about(it));
         ("full", when)
     }));
+    let forecast = pool.forecast.as_ref();
+    rows.extend(forecast.map(|it| ("forecast", it.text.clone())));
     match &pool.journal {
         None => rows.push(("journal", "none".to_owned())),
         Some(journal) => rows.extend(of_journal(journal)),
@@ -303,6 +312,27 @@ mod test {
             Some("full in about 2 hours, at the rate of the last hour")
         );
         assert_eq!(line(&page(&pool(None))), None);
+    }
+
+    #[test]
+    fn a_list_names_the_pools_that_have_a_date_and_a_page_says_why_one_has_none() {
+        let pool = |text: &str, full_at: Option<&str>| -> PoolFacts {
+            let forecast = serde_json::json!({"trend": "fills", "text": text, "known_seconds": 1, "full_at": full_at});
+            let document = serde_json::json!({"name": "p", "path": "/p", "total": 9, "available": 1, "forecast": forecast});
+            serde_json::from_value(document).unwrap()
+        };
+        let dated = pool("full on about 14 March", Some("2027-03-14T00:00:00Z"));
+        assert!(list(&[dated]).ends_with("\npool p: full on about 14 March\n"));
+        let steady = pool("does not fill up: no trend in 3 days", None);
+        assert!(!list(std::slice::from_ref(&steady)).contains("does not"));
+        let lines = page(&steady);
+        let line = lines
+            .lines()
+            .find(|line| line.trim_start().starts_with("forecast"));
+        assert!(
+            line.is_some_and(|line| line.ends_with("no trend in 3 days")),
+            "{lines}"
+        );
     }
 
     #[test]
