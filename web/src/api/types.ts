@@ -90,6 +90,7 @@ export interface Pool {
   shares_with?: string[];
   overcommitted_bytes?: number;
   full_in_seconds?: number;
+  forecast?: { trend: 'too_little' | 'steady' | 'shrinks' | 'fills'; text: string; full_at?: string };
   age_seconds?: number;
   problem?: string;
   health?: { system: string; severity: 'ok' | 'warning' | 'error'; checks?: string[] };

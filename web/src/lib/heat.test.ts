@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countsOf, heat, longestOf, ROWS, rowOf } from './heat.ts';
+import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, together, type RecordedMap } from './heat.ts';
 import { quotients, spread } from './spread.ts';
 
 describe('a heat map', () => {
@@ -16,6 +16,20 @@ describe('a heat map', () => {
     expect(map).toMatchObject({ most: 9, lowest: 6, highest: 6 });
     expect(map.cells[1]?.heat).toBe(1);
     expect(map.cells[0]?.heat).toBeGreaterThan(0.5);
+  });
+  it('begins with what was recorded, and goes on with what was seen since', () => {
+    const map: RecordedMap = {
+      from: '1970-01-01T00:01:40Z', step: 10, bounds_us: Array.from({ length: ROWS }, (_, row) => 2 ** row),
+      read: [[0, 6, 3], [2, 6, 4], [2, 7, 1]], write: [[0, 6, 10]],
+    };
+    const reads = columnsOf(map, map.read);
+    expect(reads.map(({ at, counts }) => [at, counts[6], counts[7]])).toEqual([[105, 3, 0], [125, 4, 1]]);
+    const all = together([...reads, ...columnsOf(map, map.write)]);
+    expect(all.map(({ at, counts }) => [at, counts[6]])).toEqual([[105, 13], [125, 4]]);
+    // The column from 120 to 130 was recorded: what was seen within it would count twice.
+    const seen = [100, 129, 130, 131].map((at) => ({ at, counts: countsOf([[64, 1]]) }));
+    expect(joined(reads, map.step, seen).map((column) => column.at)).toEqual([105, 125, 130, 131]);
+    expect(joined([], 0, seen)).toEqual(seen);
   });
   it('of nothing has no cell', () => {
     expect(heat([], 0, 10, 5)).toMatchObject({ cells: [], most: 0 });

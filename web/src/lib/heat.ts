@@ -33,6 +33,45 @@ export function countsOf(buckets: Buckets): Uint32Array {
   return counts;
 }
 
+/** What the daemon answers: cells of column, row and how many. */
+export interface RecordedMap {
+  from: string;
+  step: number;
+  bounds_us: number[];
+  read: [number, number, number][];
+  write: [number, number, number][];
+}
+
+/** Cells as columns, each in the middle of its time. */
+export function columnsOf(map: RecordedMap, cells: [number, number, number][]): Column[] {
+  const begin = new Date(map.from).getTime() / 1000;
+  const columns = new Map<number, Uint32Array>();
+  for (const [column, row, n] of cells) {
+    const counts = columns.get(column) ?? new Uint32Array(ROWS);
+    const at = rowOf(map.bounds_us[row] ?? 1);
+    counts[at] = (counts[at] ?? 0) + n;
+    columns.set(column, counts);
+  }
+  return [...columns].sort((a, b) => a[0] - b[0]).map(([column, counts]) => ({ at: begin + (column + 0.5) * map.step, counts }));
+}
+
+/** What was recorded, and after it what was seen since. */
+export function joined(recorded: Column[], step: number, seen: Column[]): Column[] {
+  const end = (recorded.at(-1)?.at ?? -Infinity) + step / 2;
+  return [...recorded, ...seen.filter((column) => column.at >= end)];
+}
+
+/** Columns of the same time together. */
+export function together(all: Column[]): Column[] {
+  const sums = new Map<number, Uint32Array>();
+  for (const { at, counts } of all) {
+    const sum = sums.get(at) ?? new Uint32Array(ROWS);
+    for (let row = 0; row < ROWS; row++) sum[row] = (sum[row] ?? 0) + (counts[row] ?? 0);
+    sums.set(at, sum);
+  }
+  return [...sums].sort((a, b) => a[0] - b[0]).map(([at, counts]) => ({ at, counts }));
+}
+
 export interface Cell {
   column: number;
   row: number;

@@ -1,6 +1,7 @@
 // What a pool's state means, and how full it is. Pure.
 
 import type { Pool } from '../api/types.ts';
+import { seconds } from './format.ts';
 import type { State } from './verdict.ts';
 
 export function poolState(pool: Pool): State {
@@ -32,4 +33,15 @@ export function fill(pool: Pool): number {
 /** Of a journal: the part that is in use, 0 to 1. */
 export function journalFill(journal: { size_bytes: number; used_bytes: number }): number {
   return journal.size_bytes > 0 ? journal.used_bytes / journal.size_bytes : 0;
+}
+
+const DAY = 86_400;
+
+/** When it is full: by the history of days; and by the last hour, where that is within a day or all that is known. */
+export function forecast(pool: Pick<Pool, 'forecast' | 'full_in_seconds'>): string {
+  const soon = pool.full_in_seconds;
+  const hour = soon === undefined ? undefined : `full in ${seconds(soon)} at the rate of the last hour`;
+  if (!pool.forecast) return hour ?? 'does not fill up at the rate of the last hour';
+  const isKnown = pool.forecast.trend !== 'too_little';
+  return hour && (soon === undefined || soon < DAY || !isKnown) ? `${pool.forecast.text}; ${hour}` : pool.forecast.text;
 }

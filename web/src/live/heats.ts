@@ -1,6 +1,6 @@
 // The last minutes of how long commands took, for some LUNs: columns of a heat map.
 
-import { countsOf, ROWS, type Column } from '../lib/heat.ts';
+import { countsOf, together, type Column } from '../lib/heat.ts';
 import type { Latency } from '../api/types.ts';
 
 export type Op = 'read' | 'write';
@@ -23,12 +23,6 @@ export class Heats {
 
   of(op: Op | 'all'): Column[] {
     if (op !== 'all') return this.columns[op];
-    const sums = new Map<number, Uint32Array>();
-    for (const { at, counts } of [...this.columns.read, ...this.columns.write]) {
-      const sum = sums.get(at) ?? new Uint32Array(ROWS);
-      for (let row = 0; row < ROWS; row++) sum[row] = (sum[row] ?? 0) + (counts[row] ?? 0);
-      sums.set(at, sum);
-    }
-    return [...sums].sort((a, b) => a[0] - b[0]).map(([at, counts]) => ({ at, counts }));
+    return together([...this.columns.read, ...this.columns.write]);
   }
 }

@@ -1,4 +1,4 @@
-// What the daemon recorded: the last hour, days or year of a node or a LUN.
+// What the daemon recorded of an object: its last minutes, days or year.
 
 import { get } from '../api/client.ts';
 import { FIGURES } from './live.svelte.ts';
@@ -8,9 +8,18 @@ import { Ring } from './ring.ts';
 export const LIVE_MAX = 1_800;
 const POINTS = 600;
 
+/** What is known of a point, by the daemon's names of metrics. */
+export type Row = Record<string, number | undefined>;
+
+/** A figure that is drawn: a metric by its name, or what is made of some. */
+export interface Drawn {
+  name: string;
+  of: (row: Row) => number | undefined;
+}
+
 type Figure = (typeof FIGURES)[number];
 
-/** The daemon's names of what the page draws. */
+/** The daemon's names of what the page draws live. */
 const METRICS: Record<Figure, string> = {
   readIops: 'read_ops',
   writeIops: 'write_ops',
@@ -23,7 +32,9 @@ const METRICS: Record<Figure, string> = {
   inFlight: 'in_flight',
 };
 
-interface History {
+const LIVE: Drawn[] = FIGURES.map((name) => ({ name, of: (row) => row[METRICS[name]] }));
+
+export interface History {
   from: string;
   step: number;
   lines: { metric: string; mean: (number | null)[] }[];
@@ -31,16 +42,28 @@ interface History {
 
 /** The figures of an object over a span; empty until they are here. */
 export class Past {
-  ring = $state.raw(new Ring(FIGURES, 1));
+  ring: Ring = $state.raw(new Ring([], 1));
+  /** Seconds of a point. */
+  step = $state(1);
+  /** The newest figures that are known. */
+  newest: Row = $state.raw({});
   /** Nothing is recorded here, or not for who asks. */
   absent = $state(false);
+  private readonly metrics: string[];
+  private readonly drawn: Drawn[];
+
+  /** Without arguments what the page draws live. */
+  constructor(metrics: string[] = Object.values(METRICS), drawn: Drawn[] = LIVE) {
+    this.metrics = metrics;
+    this.drawn = drawn;
+  }
 
   /** Asks now and whenever a point is over, until what is returned is called: for `$effect`. */
   follow(object: string, span: number): () => void {
     const left = new AbortController();
     const step = Math.max(1, Math.ceil(span / POINTS));
     const ask = () => void this.ask(object, span, step, left.signal);
-    this.ring = new Ring(FIGURES, 1);
+    this.ring = new Ring(this.drawn.map((one) => one.name), 1);
     ask();
     const timer = setInterval(ask, Math.max(10, Math.min(step, 300)) * 1000);
     return () => {
@@ -50,12 +73,12 @@ export class Past {
   }
 
   private async ask(object: string, span: number, step: number, signal: AbortSignal): Promise<void> {
-    const metrics = FIGURES.map((figure) => METRICS[figure]).join(',');
     const from = Math.floor(Date.now() / 1000) - span;
-    const path = `history?object=${encodeURIComponent(object)}&metric=${metrics}&from=${from}&step=${step}`;
+    const path = `history?object=${encodeURIComponent(object)}&metric=${this.metrics.join()}&from=${from}&step=${step}`;
     try {
       const history = await get<History>(path, signal);
-      this.ring = ringOf(history);
+      [this.ring, this.newest] = drawnOf(history, this.drawn);
+      this.step = history.step;
       this.absent = false;
     } catch {
       if (!signal.aborted) this.absent = true;
@@ -63,13 +86,19 @@ export class Past {
   }
 }
 
-function ringOf(history: History): Ring {
+/** What is drawn of an answer, and the newest of it. */
+export function drawnOf(history: History, drawn: Drawn[]): [Ring, Row] {
   const count = Math.max(1, ...history.lines.map((line) => line.mean.length));
-  const ring = new Ring(FIGURES, count);
+  const ring = new Ring(drawn.map((one) => one.name), count);
   const begin = new Date(history.from).getTime() / 1000;
-  const by = new Map(history.lines.map((line) => [line.metric, line.mean]));
+  const newest: Row = {};
   for (let at = 0; at < count; at++) {
-    ring.push(begin + at * history.step, FIGURES.map((figure) => by.get(METRICS[figure])?.[at] ?? undefined));
+    const row: Row = Object.fromEntries(history.lines.map((line) => [line.metric, line.mean[at] ?? undefined]));
+    const figures = drawn.map((one) => one.of(row));
+    drawn.forEach((one, i) => {
+      if (figures[i] !== undefined) newest[one.name] = figures[i];
+    });
+    ring.push(begin + at * history.step, figures);
   }
-  return ring;
+  return [ring, newest];
 }

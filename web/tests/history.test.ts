@@ -1,0 +1,125 @@
+// What was recorded before the page was opened is shown when it is: of LUNs, hosts, targets, pools and their journals.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Browser, here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { enter, steps } from './steps.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+let browser: Browser;
+const { page, button, text } = steps(() => browser);
+
+const ESX = 'iqn.1998-01.com.vmware:esx01';
+/** Stages and maps are recorded every ten seconds, and of the first there is nothing to compare with. */
+const RECORDED_MS = 32_000;
+/** Seconds since 1970 of when the page was opened. */
+let opened = 0;
+/** What the page asked of the history. */
+const asked: string[] = [];
+
+/** The rows of a table, cell by cell, once one of them satisfies. */
+async function rows(name: RegExp, satisfies: (cells: string[]) => boolean): Promise<string[][]> {
+  const table = page().getByRole('region', { name });
+  for (let turn = 0; turn < 60; turn++) {
+    const all = await table.locator('tbody tr').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
+    if (all.some(satisfies)) return all;
+    await page().waitForTimeout(500);
+  }
+  throw new Error(`${name}: no row satisfies`);
+}
+
+/** A chart as a table, once a row of it has a figure. */
+async function charted(title: string): Promise<string[][]> {
+  await button(`${title} as a table`).click();
+  const name = new RegExp(`^${title.replaceAll(/[()]/g, '.')},`);
+  return rows(name, (cells) => cells.slice(1).some((cell) => /[1-9]/.test(cell)));
+}
+
+/** Seconds since 1970 of a time of today, or of yesterday where that would lie ahead. */
+function at(time: string | undefined): number {
+  const [hour = 0, minute = 0, second = 0] = (time ?? '').split(':').map(Number);
+  const seconds = new Date().setHours(hour, minute, second, 0) / 1000;
+  return seconds > Date.now() / 1000 + 60 ? seconds - 86_400 : seconds;
+}
+
+describe('what was recorded', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    daemon.run('share', 'create', 'vm01', '--size', '64M', '--target', 'vms', '--for', ESX, '--cache', 'write-back');
+    daemon.run('lun', 'set', 'vm01', 'read_cache=8MiB');
+    daemon.load(ESX, 11, 1, 'vms', 0, '-o4', '-w30', '-g2000');
+    await new Promise((done) => setTimeout(done, RECORDED_MS));
+    browser = await Browser.open(daemon.url);
+    await enter(browser, daemon.token);
+    page().on('request', (request) => {
+      if (request.url().includes('/history')) asked.push(request.url());
+    });
+    opened = Date.now() / 1000;
+  });
+  after(async () => {
+    await browser.close();
+    await daemon.stop();
+    browser.well();
+  });
+
+  it('shows a LUN how long commands took before the page was opened', async () => {
+    await browser.go('/luns/vm01');
+    await button('Latency over time as a table').click();
+    const all = await rows(/^Latency over time, as a table/, (cells) => at(cells[0]) < opened - 10 && /≤ .*: [1-9]/.test(cells[1] ?? ''));
+    assert.ok(all.length >= 1);
+    await button('Latency over time as a map').click();
+    await page().getByRole('application', { name: /^Latency over time/ }).focus();
+    await page().keyboard.press('ArrowLeft');
+    await text(/commands, up to .* the fastest/).waitFor();
+  });
+
+  it('shows how large commands were and how many at once, of the hour before', async () => {
+    await button('Sizes and queue as a table').click();
+    const size = page().locator('section', { hasText: 'How large, and how many at once' }).locator('table').first();
+    await size.getByRole('cell', { name: '4 KiB', exact: true }).waitFor();
+    const often = await size.locator('tbody tr', { hasText: '4 KiB' }).locator('td').nth(1).textContent();
+    assert.ok(Number(often) >= 2, `points of the time before the page was opened: ${often}`);
+  });
+
+  it('shows percentiles of stages over time, p99 or p50', async () => {
+    await charted('Stages of reads, p99');
+    await charted('Stages of writes, p99');
+    await button('p50').click();
+    await charted('Stages of reads, p50');
+    assert.match(page().url(), /percentile=p50/);
+    assert.ok(asked.some((url) => url.includes('read_queue_p50')));
+  });
+
+  it('shows what the read cache had', async () => {
+    const all = await charted('Read cache');
+    assert.ok(all.length > 0);
+  });
+
+  it('shows what a host and a target did, reads and writes apart, and keeps the span in the address', async () => {
+    for (const path of ['/hosts/esx01', '/targets/vms']) {
+      await browser.go(path.replace('esx01', (JSON.parse(daemon.run('host', 'ls', '-o', 'json')) as { name: string }[])[0]?.name ?? ''));
+      const all = await charted('IOPS');
+      assert.ok(all.some((cells) => cells.slice(1).every((cell) => /[1-9]/.test(cell))), 'reads and writes');
+      await charted('Latency of reads');
+      await charted('Latency of writes');
+      await button('1 d').click();
+      await page().waitForURL(/span=86400/);
+      await button('1 h').click();
+    }
+    assert.ok(asked.some((url) => /object=target%3Avms.*step=144/.test(url)), asked.join('\n'));
+  });
+
+  it('shows a pool its space, its journal with the mark of the alert, and what was destaged', async () => {
+    await browser.go('/pools/default');
+    await charted('Space');
+    const used = await charted('Journal in use');
+    assert.ok(used.some((cells) => cells[2] === '80 %'), 'the mark');
+    await charted('Into the journal, and destaged');
+    await text('too little history for a forecast').waitFor();
+    assert.deepEqual(await browser.axe('a pool with tables'), []);
+    await button('Space as a chart').click();
+    assert.deepEqual(await browser.axe('a pool with charts'), []);
+  });
+});
