@@ -4,6 +4,7 @@
 //!   X-org.causeway.Fence=400001370000,0012     end this other session of mine for good
 //!   X-org.causeway.Fence=Fenced                nothing of it is carried out any more
 //!   X-org.causeway.Ports=?                     what stands behind your portals? (see [`port`])
+//!   X-org.causeway.Nic=eth2,card:0000:03:00    my NIC of this session, at its login (see [`nic`])
 //! ```
 //!
 //! Others answer such keys `NotUnderstood` and go on.
@@ -11,6 +12,7 @@
 //! Spec: RFC 7143 6.3 "Text Mode Negotiation" (keys `X-` with a reversed domain name), 12.22
 //! "X-...".
 
+pub mod nic;
 pub mod port;
 
 use crate::ids::{Isid, Tsih};

@@ -2,6 +2,7 @@
 
 use crate::bhs::Attribute;
 use crate::data_sequence::Residual;
+use crate::extension_keys::nic::NicRecord;
 use crate::initiator_side::{
     self, InitiatorChap, InitiatorConfig, InitiatorConnection, TargetProof,
 };
@@ -65,6 +66,21 @@ struct Pair {
     completions: BTreeMap<u32, initiator_side::Completion>,
     notes: Vec<String>,
     target_closed: bool,
+    /// What the target heard of the initiator's NIC.
+    nic: Option<NicRecord>,
+    /// The target is of others: it knows our keys under no name.
+    foreign: bool,
+}
+
+/// The same text, with keys of our own under another name, or back.
+fn renamed(wire: &mut [u8], from: &[u8], to: &[u8]) -> usize {
+    let found = |wire: &[u8]| wire.windows(from.len()).position(|it| it == from);
+    let mut count = 0;
+    while let Some(at) = found(wire) {
+        wire[at..at + to.len()].copy_from_slice(to);
+        count += 1;
+    }
+    count
 }
 
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
@@ -92,6 +108,8 @@ impl Pair {
             completions: BTreeMap::new(),
             notes: Vec::new(),
             target_closed: false,
+            nic: None,
+            foreign: false,
         }
     }
 
@@ -110,6 +128,19 @@ impl Pair {
             let back: Vec<u8> = self.target.transmit().pieces().flatten().copied().collect();
             self.target.sent(back.len());
             self.to_initiator.extend_from_slice(&back);
+            if self.foreign {
+                let (ours, theirs) = (b"X-org.causeway.Nic", b"X-com.somebody.Key");
+                renamed(&mut self.to_target, ours, theirs);
+                let unknown = b"X-com.somebody.Key=NotUnderstood";
+                if renamed(
+                    &mut self.to_initiator,
+                    unknown,
+                    b"X-org.causeway.Nic=NotUnderstood",
+                ) > 0
+                {
+                    self.notes.push("not understood".into());
+                }
+            }
             let late = std::mem::take(&mut self.late);
             if out.is_empty() && back.is_empty() && late.is_empty() {
                 return;
@@ -129,7 +160,10 @@ impl Pair {
     fn serve(&mut self) {
         while let Some(event) = self.target.poll_event() {
             match event {
-                target_side::TargetEvent::LoginReady(_) => self.target.complete_login(Tsih(9)),
+                target_side::TargetEvent::LoginReady(outcome) => {
+                    self.nic = outcome.nic;
+                    self.target.complete_login(Tsih(9));
+                }
                 target_side::TargetEvent::Command(command) => self.command(&command),
                 target_side::TargetEvent::DataOut { itt, data } => {
                     let (offset, length) = self.writes.remove(&itt.get()).unwrap();
@@ -358,6 +392,50 @@ fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {
                 "{:?}",
                 pair.notes
             );
+        }
+    }
+}
+
+/// A target of ours hears of the NIC, behind CHAP too; another one answers that it does not know
+/// the key, and the session works as well.
+// spec: RFC 7143 6.2 "Text Mode Negotiation".
+#[test]
+fn the_nic_is_told_at_the_login_and_a_target_that_does_not_know_the_key_does_no_harm() {
+    let nic = NicRecord {
+        name: "eth2".into(),
+        card: Some("0000:03:00".into()),
+        speed: Some(10_000_000_000),
+        planned: true,
+        ..NicRecord::default()
+    };
+    let proof = InitiatorChap {
+        algorithms: chap::ChapAlgorithm::ALL.to_vec(),
+        user: "user".into(),
+        secret: chap::Secret::new(b"the initiator's secret"),
+        target: None,
+    };
+    for foreign in [false, true] {
+        for with_chap in [false, true] {
+            let mut config = config(Offer::default());
+            config.nic = Some(nic.clone());
+            config.chap = with_chap.then(|| proof.clone());
+            let terms = if with_chap {
+                chap(None)
+            } else {
+                Authentication::NotRequired
+            };
+            let mut pair = Pair::new(&config, Offer::default(), terms);
+            pair.foreign = foreign;
+            pair.run(999);
+            let (heard, notes) = if foreign {
+                (None, vec!["not understood".to_owned()])
+            } else {
+                (Some(nic.clone()), Vec::new())
+            };
+            assert_eq!((&pair.nic, &pair.notes), (&heard, &notes));
+            let written = pair.submit(WRITE, 0, &pattern(3, 4096), 0);
+            pair.run(999);
+            assert_eq!(pair.completions[&written].status, 0);
         }
     }
 }

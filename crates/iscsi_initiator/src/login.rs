@@ -38,6 +38,17 @@ pub enum LoginError {
 }
 
 impl LoginError {
+    /// The target found something in what we said, and will find it again.
+    fn is_initiator_error(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: Some(LoginStatus::InitiatorError),
+                ..
+            }
+        )
+    }
+
     /// The target did not take our proof of who we are.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
@@ -95,12 +106,17 @@ pub async fn connect_by(
     };
     // Some targets take number 7 for SHA-1 (the registry has SHA-256 there), choose it, and fail:
     // MD5 means the same to all.
-    let many = |chap: &InitiatorChap| chap.algorithms.len() > 1;
+    let many = |chap: &&mut InitiatorChap| chap.algorithms.len() > 1;
     let mut again = config.clone();
-    let Some(chap) = again.chap.as_mut().filter(|chap| many(chap)) else {
+    let chap = again.chap.as_mut().filter(many);
+    // A target that is hung up by a key that it does not know gets none.
+    let keyed = refused.is_initiator_error() && again.nic.take().is_some();
+    if chap.is_none() && !keyed {
         return Err(refused);
-    };
-    chap.algorithms = vec![ChapAlgorithm::Md5];
+    }
+    if let Some(chap) = chap {
+        chap.algorithms = vec![ChapAlgorithm::Md5];
+    }
     attempt(core, portal, from, interface, again).await
 }
 

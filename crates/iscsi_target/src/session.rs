@@ -4,6 +4,7 @@ use crate::export::{Export, Host};
 use crate::load::{Load, Part, work_of};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
+use iscsi::extension_keys::nic::NicRecord;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -33,6 +34,8 @@ pub struct SessionInfo {
     pub initiator: String,
     /// InitiatorAlias, where the login had one.
     pub initiator_alias: Option<String>,
+    /// What the initiator reported of its NIC, where it is one of ours.
+    pub nic: Option<NicRecord>,
     /// Initiator part of the session identifier, in hexadecimal.
     pub isid: String,
     /// The session's handle.

@@ -32,11 +32,11 @@ const NAME_BYTES_MAX: usize = 64;
 /// Portals that are read; no target has more.
 const PORTS_MAX: usize = 1024;
 /// Speeds that a link can have, in bits per second.
-const SPEEDS: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000_000;
+pub(super) const SPEEDS: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000_000;
 /// Packets that a link can take, in bytes.
-const PACKETS: std::ops::RangeInclusive<u64> = 576..=1 << 20;
+pub(super) const PACKETS: std::ops::RangeInclusive<u64> = 576..=1 << 20;
 /// Links of one team.
-const LINKS: std::ops::RangeInclusive<u64> = 1..=256;
+pub(super) const LINKS: std::ops::RangeInclusive<u64> = 1..=256;
 /// Complaints that are kept.
 const WRONG_MAX: usize = 4;
 
@@ -73,11 +73,17 @@ pub struct ReportedPorts {
 }
 
 /// A name as it may be reported: printable, without the characters that part items.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text
             .bytes()
             .all(|it| it.is_ascii_alphanumeric() || b"._:@/+-".contains(&it))
+}
+
+/// A name of at most so many characters, with `_` for each that may not be reported.
+pub(super) fn plain_name(name: &str, most: usize) -> String {
+    let plain = |it: char| if is_name(&it.to_string()) { it } else { '_' };
+    name.chars().take(most).map(plain).collect()
 }
 
 /// The answer as text. Names lose what may not be reported.
@@ -99,8 +105,7 @@ fn value(record: &PortRecord) -> String {
     ];
     for (item, name) in names {
         let Some(name) = name else { continue };
-        let plain = |it: char| if is_name(&it.to_string()) { it } else { '_' };
-        let name: String = name.chars().take(NAME_BYTES_MAX).map(plain).collect();
+        let name = plain_name(name, NAME_BYTES_MAX);
         if !name.is_empty() {
             // Writing to a String cannot fail.
             let _ = write!(value, ",{item}:{name}");
@@ -215,7 +220,7 @@ impl PortRecord {
     }
 }
 
-fn set_name(into: &mut Option<String>, item: &str, value: &str) -> Result<(), String> {
+pub(super) fn set_name(into: &mut Option<String>, item: &str, value: &str) -> Result<(), String> {
     if !is_name(value) {
         return Err(format!("{} is no name of a {item}", shown(value)));
     }
@@ -225,7 +230,7 @@ fn set_name(into: &mut Option<String>, item: &str, value: &str) -> Result<(), St
     }
 }
 
-fn set_number<T: TryFrom<u64>>(
+pub(super) fn set_number<T: TryFrom<u64>>(
     into: &mut Option<T>,
     item: &str,
     value: &str,

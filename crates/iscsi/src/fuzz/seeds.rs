@@ -195,6 +195,10 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("FirstBurstLength", "65536"),
         ("MaxBurstLength", "0x40000"),
         ("X-com.example.key", "1"),
+        (
+            "X-org.causeway.Nic",
+            "eth2,card:0000:03:00,speed:1000000000",
+        ),
     ]);
     vec![
         ("login_stream", chap_login()),

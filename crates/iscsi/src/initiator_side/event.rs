@@ -4,6 +4,7 @@ use crate::bhs::{Attribute, Bhs};
 use crate::chap::{CHALLENGE_BYTES, ChapAlgorithm, Secret};
 use crate::connection::CloseReason;
 use crate::data_sequence::Residual;
+use crate::extension_keys::nic::NicRecord;
 use crate::ids::{Cid, Isid, Itt, Lun, Tsih};
 use crate::login_status::LoginStatus;
 use crate::parameters::{Offer, Parameters};
@@ -27,6 +28,8 @@ pub struct InitiatorConfig {
     pub chap: Option<InitiatorChap>,
     /// What we offer.
     pub offer: Offer,
+    /// What a target of ours hears of the NIC that the session goes through.
+    pub nic: Option<NicRecord>,
     /// A login that takes longer has failed.
     pub login_timeout: Duration,
     /// Silence after which the target is pinged; `None`: never.
@@ -47,6 +50,7 @@ impl InitiatorConfig {
             cid: Cid(0),
             chap: None,
             offer: Offer::default(),
+            nic: None,
             login_timeout: Duration::from_secs(15),
             ping_after: Some(Duration::from_secs(5)),
             ping_timeout: Duration::from_secs(5),

@@ -8,6 +8,7 @@
 use super::event::{InitiatorChap, InitiatorConfig};
 use crate::bhs::{LoginResponse, StageBits};
 use crate::chap::{CHALLENGE_BYTES_MAX, ChapAlgorithm};
+use crate::extension_keys::nic::{NIC, NicRecord};
 use crate::ids::Tsih;
 use crate::login_status::LoginStatus;
 use crate::negotiation::Negotiation;
@@ -182,6 +183,10 @@ impl LoginInitiator {
                 let mut text = Vec::new();
                 for (name, value) in self.negotiation.offers() {
                     text::push(&mut text, name, &value);
+                }
+                // Others answer that they do not know the key, and `conclude` passes that over.
+                if let Some(value) = self.config.nic.as_ref().and_then(NicRecord::value) {
+                    text::push(&mut text, NIC, &value);
                 }
                 let transit = Some(StageBits::FULL_FEATURE.0);
                 Ok(Step::Say(Say {

@@ -2,6 +2,7 @@
 
 use crate::bhs::Attribute;
 use crate::connection::CloseReason;
+use crate::extension_keys::nic::NicRecord;
 use crate::ids::{Cid, Isid, Itt, Lun, Tsih};
 use crate::login_status::LoginStatus;
 use crate::parameters::Parameters;
@@ -318,6 +319,8 @@ pub struct LoginOutcome {
     pub mutual: bool,
     /// Values in force.
     pub parameters: Parameters,
+    /// What the initiator reported of its NIC, where it is one of ours.
+    pub nic: Option<NicRecord>,
 }
 
 /// An event of the target that the initiator is informed of (RFC 7143 11.9.1 "AsyncEvent").

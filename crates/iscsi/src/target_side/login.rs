@@ -18,6 +18,7 @@ use super::event::{LoginOutcome, SessionType};
 use super::policy::{Authentication, ChapTerms, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms};
 use crate::bhs::{LoginRequest, StageBits};
 use crate::chap::{CHALLENGE_BYTES, CHALLENGE_BYTES_MAX, ChapAlgorithm};
+use crate::extension_keys::nic::{NIC, NicRecord};
 use crate::ids::{Cid, Isid, Tsih};
 use crate::login_status::LoginStatus;
 use crate::negotiation::{KeyId, Kind, Negotiation, find};
@@ -87,6 +88,7 @@ pub(crate) struct LoginTarget {
     group_tag: Option<u16>,
     alias: Option<String>,
     declared_length: bool,
+    nic: Option<NicRecord>,
 }
 
 /// What the first text says.
@@ -125,6 +127,7 @@ impl LoginTarget {
             group_tag: None,
             alias: None,
             declared_length: false,
+            nic: None,
         }
     }
 
@@ -488,7 +491,13 @@ impl LoginTarget {
                 "the initiator skips the security stage, and CHAP is required",
             ));
         }
-        self.negotiate(pairs)
+        // A declaration: it has no answer, and nonsense is as if nothing had been said.
+        let told = pairs.iter().find(|(key, _)| *key == NIC);
+        if let Some((_, value)) = told.filter(|_| self.nic.is_none()) {
+            self.nic = NicRecord::parse(value);
+        }
+        let others: Vec<(&str, &str)> = pairs.iter().copied().filter(|it| it.0 != NIC).collect();
+        self.negotiate(&others)
     }
 
     fn negotiate(&mut self, pairs: &[(&str, &str)]) -> Result<(), LoginRefusal> {
@@ -582,6 +591,7 @@ impl LoginTarget {
             chap_user: user.clone(),
             mutual: *mutual,
             parameters,
+            nic: self.nic.clone(),
         })
     }
 

@@ -499,6 +499,44 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
     }
 }
 
+/// Nothing of a NIC is kept before the security stage is over, and nonsense is as if nothing had
+/// been said: it neither ends the login nor is answered.
+#[test]
+fn a_nic_is_heard_of_in_the_operational_stage_only_and_nonsense_of_it_is_passed_over() {
+    let key = "X-org.causeway.Nic";
+    let mut target =
+        TargetConnection::new(NOW, &TargetConfig::default(), Box::new(Policy::default()));
+    let early = format!("{NAMES}AuthMethod=None\0{key}=early\0");
+    feed(&mut target, NOW, &login(0, Some(1), &early), 9999);
+    let answered = drain(&mut target);
+    let text = String::from_utf8_lossy(&answered[0].1).into_owned();
+    assert!(text.contains(&format!("{key}=NotUnderstood\0")), "{text}");
+    feed(&mut target, NOW, &login(1, Some(3), ""), 9999);
+    match target.poll_event() {
+        Some(TargetEvent::LoginReady(outcome)) => assert_eq!(outcome.nic, None),
+        other => panic!("{other:?}"),
+    }
+    for (said, heard) in [
+        ("eth2,card:1", Some("eth2")),
+        ("<script>alert(1)</script>", None),
+        ("\u{1b}[2J", None),
+        ("", None),
+        ("NotUnderstood", Some("NotUnderstood")),
+    ] {
+        let policy = Box::new(Policy::default());
+        let mut target = TargetConnection::new(NOW, &TargetConfig::default(), policy);
+        let text = format!("{NAMES}{key}={said}\0{key}=again\0");
+        feed(&mut target, NOW, &login(1, Some(3), &text), 9999);
+        match target.poll_event() {
+            Some(TargetEvent::LoginReady(outcome)) => {
+                let name = outcome.nic.map(|nic| nic.name);
+                assert_eq!(name.as_deref(), heard, "{said:?}");
+            }
+            other => panic!("{said:?}: {other:?}"),
+        }
+    }
+}
+
 /// What the owner wants, what comes with the command, what was handed in before it asked, and what
 /// of the PDU is there: it is taken only where all that is wanted comes next, and its digest is
 /// there and right.
