@@ -38,6 +38,7 @@ const COMPRESSED: &[&str] = &[
     "export",
     "grants",
     "history",
+    "history/latency",
     "hosts",
     "jobs",
     "luns",
