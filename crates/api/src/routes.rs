@@ -12,7 +12,6 @@ use crate::etag;
 use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
-use crate::metrics;
 use crate::nowhere::{not_so, nowhere};
 use crate::parts::{Change, DryRun, Named, Wanted, Whole};
 use crate::records::{Records, Streams};

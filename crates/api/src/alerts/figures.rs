@@ -1,8 +1,8 @@
 //! What metrics report of alerts.
 
 use super::keep::{Alerting, moment};
-use crate::metrics::{AlertFigures, Receiver};
 use alerts::{AlertState, RULES, Severity};
+use metrics::{AlertFigures, Receiver};
 use std::collections::BTreeMap;
 
 /// The states that alerts are counted in.

@@ -1,5 +1,5 @@
 //! Metrics and their reference name the same families. What the reference says of each is made from
-//! the code by a test of `api`; here it is seen that no name is left out there, and that no old one
+//! the code by a test of `metrics`; here it is seen that no name is left out there, and that no old one
 //! stays.
 
 use super::Finding;
@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (name, (file, line)) in &emitted {
         if !described.contains_key(name) {
             complaints.push(format!(
-                "{file}:{line}: the metric {name} is not in docs/metrics.md: give it a place in crates/api/src/metrics/page.rs"
+                "{file}:{line}: the metric {name} is not in docs/metrics.md: give it a place in crates/metrics/src/page.rs"
             ));
         }
     }

@@ -21,8 +21,7 @@ mod pools;
 mod scrubs;
 mod sessions;
 
-pub use self::alerts::AlertFigures;
-pub(crate) use self::alerts::Receiver;
+pub use self::alerts::{AlertFigures, Receiver};
 pub use family::SERIES_MAX;
 
 use controller::Sample;
@@ -74,3 +73,6 @@ pub fn text(sample: &Sample, figures: &AlertFigures) -> String {
     out.single(&DROPPED, dropped);
     out.into_text()
 }
+
+#[cfg(test)]
+mod test;

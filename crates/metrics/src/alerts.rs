@@ -6,18 +6,21 @@ use super::family::{Family, Text};
 #[derive(Default)]
 pub struct AlertFigures {
     /// By severity and state: how many.
-    pub(crate) alerts: Vec<(&'static str, &'static str, u64)>,
+    pub alerts: Vec<(&'static str, &'static str, u64)>,
     /// By rule: how many.
-    pub(crate) rules: Vec<(&'static str, u64)>,
+    pub rules: Vec<(&'static str, u64)>,
     /// By name: whether messages arrive.
-    pub(crate) receivers: Vec<(String, Receiver)>,
+    pub receivers: Vec<(String, Receiver)>,
 }
 
 /// What there is to report of a receiver.
-pub(crate) struct Receiver {
-    pub(crate) delivered: u64,
-    pub(crate) failed: u64,
-    pub(crate) waiting: u64,
+pub struct Receiver {
+    /// Messages that were taken, since the start.
+    pub delivered: u64,
+    /// Attempts that failed, since the start.
+    pub failed: u64,
+    /// Messages that are still to be sent.
+    pub waiting: u64,
 }
 
 pub(super) const ALERTS: Family<2> = Family::gauge(
