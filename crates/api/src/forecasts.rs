@@ -1,5 +1,5 @@
 //! When pools are likely to be full, by their history of up to 30 days: asked of it every five
-//! minutes, and told to the controller, which reports it with the pools.
+//! minutes, and given to the controller, which reports it with the pools.
 
 use crate::outside::now;
 use crate::records::Records;
@@ -35,9 +35,9 @@ pub(crate) async fn keep(records: &Records, handle: &Handle) {
                 forecasts.insert(pool.name, forecast);
             }
         }
-        let told =
+        let given =
             handle.call(|controller| Box::pin(async move { controller.set_forecasts(forecasts) }));
-        if told.await.is_err() {
+        if given.await.is_err() {
             return;
         }
         tokio::time::sleep(EVERY).await;

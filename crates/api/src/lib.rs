@@ -75,6 +75,7 @@ mod shared_answers;
 mod stall;
 mod store;
 mod tls;
+mod together;
 mod tokens;
 mod users;
 mod x509;

@@ -2,6 +2,7 @@
 
 use crate::nics::Nics;
 use crate::slow_readings::{Both, SlowReadings};
+use crate::together::{Figures, Together};
 use controller::{Condition, Moment};
 use history::{Kind, Metric, Reading};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
@@ -32,8 +33,6 @@ struct Group {
     reads: Together,
     writes: Together,
 }
-
-pub(crate) type Figures = Vec<(Metric, Option<u64>)>;
 
 /// The metric of a name that is known when this is compiled.
 macro_rules! metric {
@@ -129,40 +128,6 @@ impl Readings {
                 group.add(session, older);
                 group.took(&reads, &writes);
             }
-        }
-    }
-}
-
-/// How long operations of several LUNs or sessions took.
-#[derive(Default)]
-pub(crate) struct Together(BTreeMap<u64, u64>);
-
-impl Together {
-    pub(crate) fn add(&mut self, since: &Latency) {
-        for (bound, count) in &since.buckets {
-            *self.0.entry(*bound).or_default() += count;
-        }
-    }
-
-    /// All of them.
-    pub(crate) fn all(&self) -> Latency {
-        Latency {
-            count: self.0.values().sum(),
-            us_sum: 0,
-            buckets: self
-                .0
-                .iter()
-                .map(|(bound, count)| (*bound, *count))
-                .collect(),
-        }
-    }
-
-    /// Their percentiles, where there are any.
-    fn put(&self, figures: &mut Figures, names: &[Metric; 5]) {
-        if !self.0.is_empty() {
-            let all = self.all();
-            figures.push((names[0], all.quantile(500)));
-            figures.push((names[1], all.quantile(990)));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a history records once in ten seconds of the LUNs that did something: percentiles of each
 //! stage, and how many commands took how long. Pure.
 
-use crate::readings::{Figures, Together};
+use crate::together::{Figures, Together};
 use history::{Metric, map_row};
 use manifest::latency::{Latency, Stages};
 use std::collections::{BTreeMap, BTreeSet};

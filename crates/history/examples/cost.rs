@@ -31,7 +31,7 @@ fn slow(load: u64, rows: u8, random: &mut Random) -> Vec<(Metric, Option<u64>)> 
         .flat_map(|is_write| (0..rows).map(move |row| (is_write, row)))
     {
         // The middle rows have most.
-        let most = 10 * load >> u32::from(row.abs_diff(rows / 2));
+        let most = (10 * load) >> u32::from(row.abs_diff(rows / 2));
         figures.push((
             Metric::of_map(is_write, 5 + row),
             Some(most - most / 10 + random.below(most / 5 + 1)),
@@ -64,7 +64,9 @@ fn main() {
     let luns: usize = arguments.next().unwrap_or(1_000);
     let seconds = arguments.next().map_or(7_200, |it| it as u64);
     let busy = arguments.next().unwrap_or(100);
-    let rows = arguments.next().map_or(7, |it| it as u8);
+    let rows = arguments
+        .next()
+        .map_or(7, |it| u8::try_from(it).unwrap_or(u8::MAX));
     let path = std::env::temp_dir().join(format!("history-cost-{}.db", std::process::id()));
     let history = History::start(Settings {
         path: path.clone(),

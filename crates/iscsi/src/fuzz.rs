@@ -332,8 +332,8 @@ pub fn text_keys(bytes: &[u8]) {
         // Readers of values take anything.
         let _ = (text::number(value), text::binary(value, 1024));
         let nic = extension_keys::nic::NicRecord::parse(value);
-        let told = nic.as_ref().and_then(extension_keys::nic::NicRecord::value);
-        assert!(told.is_none_or(|it| it.len() <= 255), "longer than a value");
+        let said = nic.as_ref().and_then(extension_keys::nic::NicRecord::value);
+        assert!(said.is_none_or(|it| it.len() <= 255), "longer than a value");
     }
     let mut negotiation = Negotiation::new(Offer::default(), bytes.len() % 2 == 1);
     let mut out = Vec::new();

@@ -400,7 +400,7 @@ fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {
 /// the key, and the session works as well.
 // spec: RFC 7143 6.2 "Text Mode Negotiation".
 #[test]
-fn the_nic_is_told_at_the_login_and_a_target_that_does_not_know_the_key_does_no_harm() {
+fn the_nic_is_named_at_the_login_and_a_target_that_does_not_know_the_key_does_no_harm() {
     let nic = NicRecord {
         name: "eth2".into(),
         card: Some("0000:03:00".into()),

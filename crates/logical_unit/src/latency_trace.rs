@@ -78,7 +78,7 @@ pub struct Tally {
 /// How long some commands took in all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Took {
-    /// Which they were.
+    /// Reads or writes.
     pub transfer: Transfer,
     /// From the first byte until the socket had the whole answer.
     pub total: Bin,

@@ -192,11 +192,12 @@ fn line(samples: &[Sample]) -> Option<Line> {
     let squares: f64 = days.iter().map(|day| (day - mean_day).powi(2)).sum();
     let products = both().map(|(day, sample)| (day - mean_day) * (sample.used - mean_used));
     let rate = products.sum::<f64>() / squares;
-    let beside: Vec<f64> = both()
+    let distances: Vec<f64> = both()
         .map(|(day, sample)| sample.used - mean_used - rate * (day - mean_day))
         .collect();
-    let all: f64 = beside.iter().map(|it| it * it).sum();
-    let neighbours: f64 = beside.array_windows().map(|[one, next]| one * next).sum();
+    let all: f64 = distances.iter().map(|it| it * it).sum();
+    let pairs = distances.iter().zip(distances.iter().skip(1));
+    let neighbours: f64 = pairs.map(|(one, next)| one * next).sum();
     // Rounding alone: they lie on the line.
     let on_the_line = all.sqrt() <= 1e-9 * mean_used.abs().max(1.0);
     let alike = if on_the_line {

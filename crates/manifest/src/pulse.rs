@@ -32,9 +32,9 @@ pub struct LunStages {
 /// How long the commands of a session took, since it began.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Transfers {
-    /// Its reads.
+    /// From the command's first byte to the answer's last.
     pub read: Latency,
-    /// Its writes.
+    /// The same, with the time that the data took to come.
     pub write: Latency,
 }
 

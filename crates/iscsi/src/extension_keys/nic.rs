@@ -81,7 +81,7 @@ impl NicRecord {
             let Some((name, value)) = item.split_once(':') else {
                 continue;
             };
-            // What makes no sense is left out: nobody could be told of it here.
+            // What makes no sense is left out: nobody could be asked about it here.
             let _ = match name {
                 "card" => set_name(&mut record.card, name, value),
                 "fabric" => set_name(&mut record.fabric, name, value),
@@ -136,8 +136,8 @@ mod test {
             card: Some("c".repeat(1000)),
             fabric: Some("f".repeat(1000)),
             speed: Some(*SPEEDS.end()),
-            links: Some(*LINKS.end() as u16),
-            mtu: Some(*PACKETS.end() as u32),
+            links: u16::try_from(*LINKS.end()).ok(),
+            mtu: u32::try_from(*PACKETS.end()).ok(),
             planned: true,
         };
         let value = long.value().unwrap();

@@ -492,8 +492,8 @@ impl LoginTarget {
             ));
         }
         // A declaration: it has no answer, and nonsense is as if nothing had been said.
-        let told = pairs.iter().find(|(key, _)| *key == NIC);
-        if let Some((_, value)) = told.filter(|_| self.nic.is_none()) {
+        let said = pairs.iter().find(|(key, _)| *key == NIC);
+        if let Some((_, value)) = said.filter(|_| self.nic.is_none()) {
             self.nic = NicRecord::parse(value);
         }
         let others: Vec<(&str, &str)> = pairs.iter().copied().filter(|it| it.0 != NIC).collect();

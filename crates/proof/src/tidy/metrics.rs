@@ -1,6 +1,6 @@
 //! Metrics and their reference name the same families. What the reference says of each is made from
-//! the code by a test of `metrics`; here it is seen that no name is left out there, and that no old one
-//! stays.
+//! the code by a test of `metrics`; here it is seen that no name is left out there, and that no old
+//! one stays.
 
 use super::Finding;
 use super::lexer::Kind;

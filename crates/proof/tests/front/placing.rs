@@ -187,7 +187,7 @@ fn a_session_that_moves_loses_no_command_and_mixes_no_data() {
             let reported = session_of(&bench, ALICE).await;
             // What the settling took, and eight times 24 of each.
             assert!((384..390).contains(&reported.commands), "{reported:?}");
-            assert_eq!((reported.in_progress, reported.latency.total()), (0, 384));
+            assert_eq!((reported.in_progress, reported.latency().total()), (0, 384));
             host.logout();
             host.closed().await;
             bench.sleep(Duration::from_millis(50)).await;
