@@ -80,6 +80,7 @@ fn tagged(edit: &Edit, body: &Body) -> Tagged {
             all @ (Tagged::All | Tagged::Section(_)) => all,
         },
         Edit::Apply { .. }
+        | Edit::ApplyOnly { .. }
         | Edit::Create(_)
         | Edit::Set(_)
         | Edit::Adopt { .. }

@@ -56,6 +56,7 @@ pub mod nics;
 mod nowhere;
 mod objects;
 mod observed;
+mod only;
 mod origin;
 mod outside;
 mod parameters;

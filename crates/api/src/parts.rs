@@ -174,10 +174,14 @@ impl Seen {
 }
 
 impl Change {
-    fn read(parts: &Parts, more: Option<&str>) -> Result<(Self, Switches), Problem> {
+    pub(super) fn read(
+        parts: &Parts,
+        query: Option<&str>,
+        more: Option<&str>,
+    ) -> Result<(Self, Switches), Problem> {
         let mut known = vec!["dry_run", "force"];
         known.extend(more);
-        let switches = Switches::read(parts.uri.query(), &known)?;
+        let switches = Switches::read(query, &known)?;
         let how = How {
             force: switches.on("force"),
             dry_run: switches.on("dry_run"),
@@ -199,7 +203,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Change {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        Ok(Self::read(parts, None)?.0)
+        Ok(Self::read(parts, parts.uri.query(), None)?.0)
     }
 }
 
@@ -246,29 +250,5 @@ impl Part for DryRun {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.takes(Parameter::switch("dry_run", DRY_RUN));
         operation.fails(&[Code::BadRequest]);
-    }
-}
-
-/// How all objects are changed.
-pub(super) struct Whole {
-    pub(super) change: Change,
-    pub(super) prune: bool,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Whole {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let (change, switches) = Change::read(parts, Some("prune"))?;
-        let prune = switches.on("prune");
-        Ok(Self { change, prune })
-    }
-}
-
-impl Part for Whole {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Change::describe(operation, schemas);
-        let meaning = "Remove objects that the body does not name; LUNs keep their data.";
-        operation.takes(Parameter::switch("prune", meaning));
     }
 }

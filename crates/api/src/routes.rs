@@ -13,7 +13,8 @@ use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
 use crate::nowhere::{not_so, nowhere};
-use crate::parts::{Change, DryRun, Named, Wanted, Whole};
+use crate::only::{Only, Whole};
+use crate::parts::{Change, DryRun, Named, Wanted};
 use crate::records::{Records, Streams};
 use crate::shared_answers::{self, SharedAnswers};
 use axum::Router;
@@ -26,7 +27,7 @@ use manifest::code::Code;
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
 use manifest::journal::{JournalOutcome, JournalRequest};
 use manifest::objects::ObjectSet;
-use manifest::plan::Edit;
+use manifest::plan::{Edit, export_only};
 use manifest::problem::Problem;
 use manifest::tag::Tagged;
 use manifest::view::{Health, StatusView};
@@ -222,10 +223,16 @@ async fn activity(State(handle): State<Handle>) -> Answer<ActivityView> {
     Answer(ask!(handle, |controller| controller.activity().await))
 }
 
-async fn export(State(handle): State<Handle>) -> WithTag<ObjectSet> {
+async fn export(State(handle): State<Handle>, Only(only): Only) -> WithTag<ObjectSet> {
     WithTag(ask!(handle, |controller| {
         let tag = controller.tag(&Tagged::All);
-        controller.export().map(|set| (tag, set))
+        let set = controller.export()?;
+        let set = if only.is_empty() {
+            set
+        } else {
+            export_only(&set, &only)?
+        };
+        Ok((tag, set))
     }))
 }
 
@@ -235,7 +242,13 @@ async fn apply(
     Wanted(set): Wanted<ObjectSet>,
 ) -> Outcome {
     let (prune, body) = (whole.prune, Body::set(&set));
-    edit(&handle, whole.change, Edit::Apply { set, prune }, body).await
+    let only = whole.only;
+    let wanted = if only.is_empty() {
+        Edit::Apply { set, prune }
+    } else {
+        Edit::ApplyOnly { set, only, prune }
+    };
+    edit(&handle, whole.change, wanted, body).await
 }
 
 async fn create_objects(

@@ -197,9 +197,18 @@ pub(crate) enum Command {
         /// Remove what the file does not name; LUNs keep their data until `lun purge`
         #[arg(long)]
         prune: bool,
+        /// Only this object and its grants: KIND=NAME, such as target=t1 (lun, target, host,
+        /// grant); may be repeated. What else the grants name is made where it is not there
+        #[arg(long, value_name = "KIND=NAME")]
+        only: Vec<String>,
     },
-    /// Print all objects in the form that `apply` reads
-    Export,
+    /// Print all objects, or some, in the form that `apply` reads
+    Export {
+        /// Only this object, its grants and all that they name: KIND=NAME, such as target=t1 (lun,
+        /// target, host, grant); may be repeated
+        #[arg(long, value_name = "KIND=NAME")]
+        only: Vec<String>,
+    },
     /// Ask any path of the daemon's API, for scripts: prints the document that it answers
     Api(ApiFlags),
     /// Paths: which there are between this host and a LUN, which are used, and why; works without
@@ -297,8 +306,8 @@ impl Command {
             Self::Job { verb } => job::run(&context()?, verb),
             Self::Doctor(flags) => doctor::run(common, flags, output),
             Self::Lab { verb } => lab::run(verb, output),
-            Self::Apply { file, prune } => apply::apply(&context()?, file, *prune),
-            Self::Export => apply::export(&context()?),
+            Self::Apply { file, prune, only } => apply::apply(&context()?, file, *prune, only),
+            Self::Export { only } => apply::export(&context()?, only),
             Self::Api(flags) => api::run(&context()?, flags),
             Self::Path { verb } => path::run(verb, output),
             Self::Explain { code: Some(code) } => explain::run(output, code),

@@ -1,6 +1,7 @@
 //! `causeway apply` and `causeway export`.
 
 use super::context::Context;
+use crate::client::segment;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{code_of, text};
@@ -9,17 +10,30 @@ use manifest::problem::Problem;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn apply(context: &Context<'_>, file: &Path, prune: bool) -> Result<(), Problem> {
+pub(crate) fn apply(
+    context: &Context<'_>,
+    file: &Path,
+    prune: bool,
+    only: &[String],
+) -> Result<(), Problem> {
     let objects = read(file)?;
-    let path = format!("/api/v1/apply?prune={prune}");
+    let path = format!("/api/v1/apply?prune={prune}{}", parameters(only));
     let outcome = context.request(Method::POST, &path, &objects.set);
     let outcome = outcome.map_err(|problem| locate(&objects, problem))?;
     context.print(&outcome);
     Ok(())
 }
 
-pub(crate) fn export(context: &Context<'_>) -> Result<(), Problem> {
-    let set: ObjectSet = context.client.get("/api/v1/export")?;
+/// What stands behind the path for each object that is meant.
+fn parameters(only: &[String]) -> String {
+    let all = only.iter().map(|it| format!("&only={}", segment(it)));
+    all.collect()
+}
+
+pub(crate) fn export(context: &Context<'_>, only: &[String]) -> Result<(), Problem> {
+    let parameters = parameters(only).replacen('&', "?", 1);
+    let path = format!("/api/v1/export{parameters}");
+    let set: ObjectSet = context.client.get(&path)?;
     context.output.show(&set, to_toml);
     Ok(())
 }

@@ -510,3 +510,51 @@ fn status_names_places_as_any_directory_can_use_them() {
     );
     daemon.stop();
 }
+
+#[test]
+fn one_target_is_exported_and_brought_back_alone() {
+    let place = Place::new("only");
+    let daemon = place.start();
+    for command in [
+        "lun create a --size 16M",
+        "lun create b --size 16M",
+        "target create t1",
+        "target create t2",
+        "host create h --iqn iqn.2026-11.org.example:h",
+        "grant create h a --target t1",
+        "grant create h b --target t2",
+    ] {
+        place.run(0, command);
+    }
+    let saved = place.run(0, "export --only target=t1");
+    assert!(
+        saved.contains("name = \"a\"") && !saved.contains("\"b\""),
+        "{saved}"
+    );
+    place.write("t1.toml", &saved);
+    place.write("all.toml", &place.run(0, "export"));
+    place.run(0, "target delete t1 --yes");
+    place.run(0, "lun set b cache=write-through --yes");
+    place.run(0, "grant delete h:t2:b --yes");
+    // The whole file would change LUN b and bring its grant back.
+    let done = place.run(0, "apply -f all.toml --only target=t1");
+    assert!(
+        done.contains("create target t1") && done.contains("create grant h:t1:a"),
+        "{done}"
+    );
+    assert!(
+        !done.contains("lun b") && !done.contains("h:t2:b"),
+        "{done}"
+    );
+    let done = place.run(0, "apply -f t1.toml");
+    assert!(
+        done.contains("nothing to do") || !done.contains("create"),
+        "{done}"
+    );
+    place.run(2, "apply -f all.toml --only targets=t1");
+    place.run(3, "apply -f t1.toml --only target=t2");
+    place.run(3, "export --only lun=c");
+    let plan = place.run(0, "apply -f t1.toml --only target=t2 --prune --dry-run");
+    assert!(plan.contains("remove target t2"), "{plan}");
+    drop(daemon);
+}

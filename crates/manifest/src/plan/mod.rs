@@ -12,6 +12,7 @@
 mod adopt;
 mod choice;
 mod compare;
+mod only;
 mod removed;
 mod rollback;
 mod single;
@@ -30,6 +31,7 @@ use units::text::counted;
 
 pub use adopt::Adopted;
 pub use compare::{LunChanges, lun_changes};
+pub use only::export_only;
 
 /// A change that someone asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +42,16 @@ pub enum Edit {
         /// What is wanted.
         set: ObjectSet,
         /// Whether what is not in it goes away.
+        prune: bool,
+    },
+    /// The same for a part of the set: some objects, their grants, and what these name and is not
+    /// there. With `prune`, what goes is of that part, too.
+    ApplyOnly {
+        /// What is wanted.
+        set: ObjectSet,
+        /// Which of it is meant; not empty.
+        only: Vec<Subject>,
+        /// Whether those that are not in it go away, and grants of theirs that are not in it.
         prune: bool,
     },
     /// Make objects that must not exist yet.

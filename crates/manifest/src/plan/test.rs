@@ -812,5 +812,6 @@ fn ten_thousand_luns_are_planned_at_once() {
 }
 
 mod grants;
+mod only;
 mod patch;
 mod rollback;

@@ -35,6 +35,17 @@ pub(super) fn wanted(
             wanted.brings_grants_back = !*prune;
             wanted.add(set, random)?
         }
+        Edit::ApplyOnly { set, only, prune } => {
+            let part = super::only::part(set, only, current, *prune)?;
+            let start = if *prune {
+                super::only::pruned(current, only, &part)
+            } else {
+                current.clone()
+            };
+            let mut wanted = Wanted::new(current, start, around);
+            wanted.brings_grants_back = !*prune;
+            wanted.add(&part, random)?
+        }
         Edit::Create(set) => {
             refuse_existing(current, set)?;
             Wanted::new(current, current.clone(), around).add(set, random)?
