@@ -212,25 +212,41 @@ fn remove_after(connection: &Connection, now: u64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Removes the oldest chunks of the finest tier that has more than what is under way.
+/// Removes the oldest chunks of the finest tier that has more than it keeps in any case: a year of
+/// many LUNs would leave nothing of the last hour. Where that is not enough, of the finest that has
+/// more than what is under way.
 fn shrink(connection: &Connection) -> rusqlite::Result<bool> {
-    for tier in TIERS {
-        let all = (tier.key(0, 0), tier.key(u64::MAX, OBJECTS_MAX));
-        // Each of the two is one step in the tree; both in one query would read the whole tier.
-        let sql = "SELECT (SELECT min(key) FROM chunk WHERE key >= ?1 AND key <= ?2),
-                   (SELECT max(key) FROM chunk WHERE key >= ?1 AND key <= ?2)";
-        let mut ends = connection.prepare_cached(sql)?;
-        let ends: (Option<i64>, Option<i64>) =
-            ends.query_row([all.0, all.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let (Some(first), Some(last)) = ends else {
-            continue;
-        };
-        let (first, last) = (chunk_of(first), chunk_of(last));
-        if first < last {
-            return Ok(remove(connection, keys(tier, first, first + 1))? > 0);
+    for keeps_least in [true, false] {
+        for tier in TIERS {
+            let least = if keeps_least {
+                tier.kept_least / tier.span()
+            } else {
+                0
+            };
+            let Some((first, last)) = ends(connection, tier)? else {
+                continue;
+            };
+            if last - first > least {
+                return Ok(remove(connection, keys(tier, first, first + 1))? > 0);
+            }
         }
     }
     Ok(false)
+}
+
+/// The first and the last chunk of a tier.
+fn ends(connection: &Connection, tier: Tier) -> rusqlite::Result<Option<(u64, u64)>> {
+    let all = (tier.key(0, 0), tier.key(u64::MAX, OBJECTS_MAX));
+    // Each of the two is one step in the tree; both in one query would read the whole tier.
+    let sql = "SELECT (SELECT min(key) FROM chunk WHERE key >= ?1 AND key <= ?2),
+               (SELECT max(key) FROM chunk WHERE key >= ?1 AND key <= ?2)";
+    let mut ends = connection.prepare_cached(sql)?;
+    let ends: (Option<i64>, Option<i64>) =
+        ends.query_row([all.0, all.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (first, last) = ends;
+    Ok(first
+        .zip(last)
+        .map(|(first, last)| (chunk_of(first), chunk_of(last))))
 }
 
 fn load(connection: &Connection, now: u64) -> rusqlite::Result<Loaded> {

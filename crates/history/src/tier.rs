@@ -12,6 +12,8 @@ pub struct Tier {
     pub step: u64,
     /// Seconds that a point is kept.
     pub kept: u64,
+    /// Seconds of it that a coarser tier gives way to, where the file is full.
+    pub(crate) kept_least: u64,
 }
 
 /// The finest first. A chunk of each has whole points of the next one, so that what is under way in
@@ -21,16 +23,19 @@ pub const TIERS: [Tier; 3] = [
         number: 0,
         step: 1,
         kept: 3_600,
+        kept_least: 600,
     },
     Tier {
         number: 1,
         step: 10,
         kept: 2 * 86_400,
+        kept_least: 6 * 3_600,
     },
     Tier {
         number: 2,
         step: 300,
         kept: 365 * 86_400,
+        kept_least: 0,
     },
 ];
 

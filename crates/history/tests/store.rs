@@ -173,6 +173,30 @@ fn a_full_file_loses_the_oldest_of_the_finest_first() {
 }
 
 #[test]
+fn a_year_that_fills_the_file_leaves_the_last_hours_what_they_are() {
+    let dir = Dir::new("year");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push(&history, BEGAN..BEGAN + 3_000, 1);
+    history.stop();
+    let file = rusqlite::Connection::open(dir.file()).unwrap();
+    // Chunks of five hours before.
+    let (tier, hours) = (2_i64 << 60, i64::try_from(BEGAN / 18_000).unwrap());
+    for ago in 1..=10 {
+        let key = tier | (hours - ago) << 24;
+        let sql = "INSERT INTO chunk VALUES (?1, zeroblob(200000))";
+        file.execute(sql, [key]).unwrap();
+    }
+    drop(file);
+    let history = start(&dir.file(), BEGAN + 3_000, 1 << 20);
+    push(&history, BEGAN + 3_000..BEGAN + 3_200, 1);
+    let coarse = ask(&history, BEGAN, BEGAN + 3_200, 320);
+    // Who was started anew does not know by how much the counter grew meanwhile.
+    assert_eq!((coarse.resolution, known(&coarse).0), (10, 3_198));
+    history.stop();
+    assert!(history.health().bytes <= 1 << 20, "{:?}", history.health());
+}
+
+#[test]
 fn a_row_that_is_damaged_is_a_gap() {
     let dir = Dir::new("row");
     let history = start(&dir.file(), BEGAN, 64 << 20);
