@@ -86,7 +86,10 @@ impl ForecastFacts {
             ..Self::default()
         };
         let Some(line) = line else {
-            out.text = format!("too little history for a forecast: {}", span(known));
+            out.text = format!(
+                "too little history for a forecast: {}, and a day is needed",
+                span(known)
+            );
             return out;
         };
         if line.rate.abs() <= line.error {
@@ -167,7 +170,7 @@ fn day(at: WallClock, now: WallClock) -> String {
 
 fn span(seconds: u64) -> String {
     let (number, unit) = match seconds {
-        0..3_600 => (seconds / 60, "minute"),
+        0..3_600 => return "less than an hour".to_owned(),
         3_600..172_800 => (seconds / 3_600, "hour"),
         _ => (seconds / DAY, "day"),
     };
@@ -292,8 +295,13 @@ mod test {
         let of_hours = |hours| of(&hourly(hours, |hour| hour), 240);
         let little = of_hours(23);
         assert_eq!((little.trend, little.full_at), (Trend::TooLittle, None));
-        assert_eq!(little.text, "too little history for a forecast: 23 hours");
-        assert_eq!(of(&[], 240).trend, Trend::TooLittle);
+        assert_eq!(
+            little.text,
+            "too little history for a forecast: 23 hours, and a day is needed"
+        );
+        let none = of(&[], 240);
+        assert_eq!(none.trend, Trend::TooLittle);
+        assert!(none.text.contains("less than an hour"), "{}", none.text);
         assert_eq!(of_hours(24).trend, Trend::Fills);
         // Three samples in a month: a day is known, but nothing of what was between.
         let two = [0, 20].map(|day| Sample {
