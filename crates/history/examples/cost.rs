@@ -66,7 +66,7 @@ fn main() {
     let busy = arguments.next().unwrap_or(100);
     let rows = arguments
         .next()
-        .map_or(7, |it| u8::try_from(it).unwrap_or(u8::MAX));
+        .map_or(7, |it| u8::try_from(it).unwrap_or(7));
     let path = std::env::temp_dir().join(format!("history-cost-{}.db", std::process::id()));
     let history = History::start(Settings {
         path: path.clone(),

@@ -30,15 +30,25 @@ impl Chunk {
 
     /// The points of a metric, gaps where it has none yet.
     pub(crate) fn points_mut(&mut self, metric: Metric) -> &mut Points {
-        let found = self
+        self.points_from(&mut 0, metric)
+    }
+
+    /// The same for whoever asks for one metric after the other, in their order: begins at `at`,
+    /// where the one before was found.
+    pub(crate) fn points_from(&mut self, at: &mut usize, metric: Metric) -> &mut Points {
+        let is_before = |(known, _): &(Metric, Box<Points>)| *known < metric;
+        while self.metrics.get(*at).is_some_and(is_before) {
+            *at += 1;
+        }
+        if self
             .metrics
-            .binary_search_by_key(&metric, |(known, _)| *known);
-        let at = found.unwrap_or_else(|at| {
+            .get(*at)
+            .is_none_or(|(known, _)| *known != metric)
+        {
             let gaps = Box::new([Packed::default(); POINTS]);
-            self.metrics.insert(at, (metric, gaps));
-            at
-        });
-        &mut self.metrics[at].1
+            self.metrics.insert(*at, (metric, gaps));
+        }
+        &mut self.metrics[*at].1
     }
 
     pub(crate) fn points(&self, metric: Metric) -> Option<&Points> {
@@ -58,9 +68,11 @@ impl Chunk {
             }
             out.push(metric.number());
             put(&mut out, points.iter().map(|point| point.seconds));
-            for field in fields(*metric, self.tier) {
-                let known = points.iter().filter(|point| point.seconds > 0);
-                put(&mut out, known.map(|point| *field(&mut { *point })));
+            let known = || points.iter().filter(|point| point.seconds > 0);
+            put(&mut out, known().map(|point| point.middle));
+            if has_ends(*metric, self.tier) {
+                put(&mut out, known().map(|point| point.min));
+                put(&mut out, known().map(|point| point.max));
             }
         }
         // The end.
@@ -92,43 +104,24 @@ impl Chunk {
                 point.seconds = seconds;
             }
             let known = points.iter().filter(|point| point.seconds > 0).count();
-            for field in fields(metric, tier) {
-                let codes = take(rest, known)?;
-                let known = points.iter_mut().filter(|point| point.seconds > 0);
-                for (point, code) in known.zip(codes) {
-                    *field(point) = code;
-                }
+            let middle = take(rest, known)?;
+            let (min, max) = match has_ends(metric, tier) {
+                true => (take(rest, known)?, take(rest, known)?),
+                false => (middle.clone(), middle.clone()),
+            };
+            let known = points.iter_mut().filter(|point| point.seconds > 0);
+            for (point, at) in known.zip(0..) {
+                (point.middle, point.min, point.max) = (middle[at], min[at], max[at]);
             }
-            complete(metric, tier, points);
         }
         rest.is_empty().then_some(chunk)
     }
 }
 
-type Field = fn(&mut Packed) -> &mut u16;
-
-/// What a file has of a metric's points: the sum or the mean, of a gauge in a point of several
-/// seconds the least and the most as well.
-fn fields(metric: Metric, tier: Tier) -> &'static [Field] {
-    const ALL: [Field; 3] = [
-        |point| &mut point.middle,
-        |point| &mut point.min,
-        |point| &mut point.max,
-    ];
-    if metric.behaviour() != Behaviour::Gauge || tier.step == 1 {
-        return &ALL[..1];
-    }
-    &ALL
-}
-
-/// The fields that a file does not have.
-fn complete(metric: Metric, tier: Tier, points: &mut Points) {
-    if fields(metric, tier).len() > 1 {
-        return;
-    }
-    for point in points.iter_mut().filter(|point| point.seconds > 0) {
-        (point.min, point.max) = (point.middle, point.middle);
-    }
+/// A file has the sum or the mean of each point; of a gauge in a point of several seconds the least
+/// and the most as well.
+fn has_ends(metric: Metric, tier: Tier) -> bool {
+    metric.behaviour() == Behaviour::Gauge && tier.step > 1
 }
 
 #[cfg(test)]

@@ -276,6 +276,8 @@ impl Track {
                 }
             }
         }
+        // All that follows goes through them in this order, and searches for none.
+        grown.sort_unstable_by_key(|(metric, _)| *metric);
         self.last = second;
         let shares = if late <= LATE_MAX { late } else { 1 };
         for number in 1..=shares {
@@ -308,19 +310,18 @@ impl Track {
         for open in &mut self.tiers {
             open.advance(self.id, second, closed);
         }
-        for (metric, figure) in grown {
+        let points = grown.iter().filter_map(|(metric, figure)| {
             let figure = match metric.behaviour() {
                 Behaviour::Counter => share(*figure, number, shares),
                 _ if number == shares => *figure,
                 // It was so when it was read, and nobody knows before.
-                Behaviour::Gauge | Behaviour::Level | Behaviour::Tally => continue,
+                Behaviour::Gauge | Behaviour::Level | Behaviour::Tally => return None,
             };
-            let point = Point::of(*metric, figure);
-            let every = metric.every();
-            let coarse_enough = |open: &&mut Open| open.chunk.tier.step >= every;
-            for open in self.tiers.iter_mut().filter(coarse_enough) {
-                open.add(*metric, &point);
-            }
+            Some((*metric, Point::of(*metric, figure)))
+        });
+        let points: Vec<(Metric, Point)> = points.collect();
+        for open in &mut self.tiers {
+            open.add(&points);
         }
     }
 
@@ -385,15 +386,27 @@ impl Open {
         self.first = first;
     }
 
-    fn add(&mut self, metric: Metric, point: &Point) {
-        self.dirty = true;
-        let under_way = match metric.every() {
-            1 => &mut self.point,
-            _ => &mut self.slow,
-        };
-        match under_way.binary_search_by_key(&metric, |(known, _)| *known) {
-            Ok(at) => under_way[at].1.add(point),
-            Err(at) => under_way.insert(at, (metric, *point)),
+    /// Adds points, which are in the order of their metrics, but those that the tier is too fine
+    /// for.
+    fn add(&mut self, points: &[(Metric, Point)]) {
+        let (mut fast, mut slow) = (0, 0);
+        for (metric, point) in points {
+            let every = metric.every();
+            let (under_way, at) = match every {
+                1 => (&mut self.point, &mut fast),
+                _ => (&mut self.slow, &mut slow),
+            };
+            if every > self.chunk.tier.step {
+                continue;
+            }
+            while under_way.get(*at).is_some_and(|(known, _)| known < metric) {
+                *at += 1;
+            }
+            match under_way.get_mut(*at) {
+                Some((known, sum)) if known == metric => sum.add(point),
+                _ => under_way.insert(*at, (*metric, *point)),
+            }
+            self.dirty = true;
         }
     }
 
@@ -411,9 +424,11 @@ impl Open {
     /// Puts the point that is under way into its place.
     fn put_point(&self, chunk: &mut Chunk) {
         let place = chunk.tier.place(self.first);
-        let known = self.point.iter().chain(&self.slow);
-        for (metric, point) in known.filter(|(_, point)| !point.is_gap()) {
-            chunk.points_mut(*metric)[place] = Packed::of(*metric, point);
+        for under_way in [&self.point, &self.slow] {
+            let mut at = 0;
+            for (metric, point) in under_way.iter().filter(|(_, point)| !point.is_gap()) {
+                chunk.points_from(&mut at, *metric)[place] = Packed::of(*metric, point);
+            }
         }
     }
 
