@@ -75,6 +75,17 @@ describe('what was recorded', { skip }, () => {
     await text(/commands, up to .* the fastest/).waitFor();
   });
 
+  it('shows a LUN and the node what they did before the page was opened, in charts that go on live', async () => {
+    for (const path of ['/luns/vm01', '/']) {
+      await browser.go(path);
+      await button('IOPS as a table').click();
+      await rows(/^IOPS,/, (cells) => at(cells[0]) < opened - 10 && /[1-9]/.test(cells[1] ?? ''));
+      await rows(/^IOPS,/, (cells) => at(cells[0]) >= Math.ceil(opened));
+      await button('IOPS as a chart').click();
+    }
+    await browser.go('/luns/vm01');
+  });
+
   it('shows how large commands were and how many at once, of the hour before', async () => {
     await button('Sizes and queue as a table').click();
     const size = page().locator('section', { hasText: 'How large, and how many at once' }).locator('table').first();

@@ -66,6 +66,29 @@ describe('a ring', () => {
   });
 });
 
+describe('a ring that is filled live', () => {
+  const ring = (size: number, rows: [number, number | undefined][]) => {
+    const made = new Ring(['x'], size);
+    for (const [time, x] of rows) made.push(time, [x]);
+    return made;
+  };
+  it('begins with what was recorded before its oldest, gaps included', () => {
+    const live = ring(5, [[30, 3], [31, 4]]);
+    live.recall(ring(9, [[27, 1], [28, undefined], [29, 2], [30, 99], [31, 99]]));
+    expect(live.read(['x'])).toEqual([[27, 28, 29, 30, 31], [1, null, 2, 3, 4]]);
+    live.push(32, [5]);
+    expect(live.read(['x'])).toEqual([[28, 29, 30, 31, 32], [null, 2, 3, 4, 5]]);
+  });
+  it('takes the newest of the recorded where there is no room for all, and all of it where nothing was seen', () => {
+    const full = ring(3, [[29, 1], [30, 2], [31, 3], [32, 4]]);
+    full.recall(ring(2, [[28, 9], [29, 9]]));
+    expect(full.read(['x'])).toEqual([[30, 31, 32], [2, 3, 4]]);
+    const empty = ring(2, []);
+    empty.recall(ring(4, [[1, 1], [2, 2], [3, 3]]));
+    expect(empty.read(['x'])).toEqual([[2, 3], [2, 3]]);
+  });
+});
+
 describe('the link', () => {
   it('says since when figures are old', () => {
     expect(link(100, undefined, false).state).toBe('starting');

@@ -86,6 +86,24 @@ export class Past {
   }
 }
 
+/** Rings that know what was before the page was opened. */
+const recalled = new WeakSet<Ring>();
+
+/** Puts what was recorded into a ring that the page fills live, once: a page that was just opened has a past, too. */
+export async function recall(object: string, ring: Ring): Promise<void> {
+  if (recalled.has(ring)) return;
+  recalled.add(ring);
+  const from = Math.floor(Date.now() / 1000) - LIVE_MAX;
+  const path = `history?object=${encodeURIComponent(object)}&metric=${Object.values(METRICS).join()}&from=${from}&step=${LIVE_MAX / POINTS}`;
+  try {
+    const [recorded] = drawnOf(await get<History>(path), LIVE);
+    ring.recall(recorded);
+  } catch {
+    // It is not for who asks, or the daemon is away.
+    recalled.delete(ring);
+  }
+}
+
 /** What is drawn of an answer, and the newest of it. */
 export function drawnOf(history: History, drawn: Drawn[]): [Ring, Row] {
   const count = Math.max(1, ...history.lines.map((line) => line.mean.length));

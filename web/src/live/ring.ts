@@ -27,6 +27,21 @@ export class Ring {
     });
   }
 
+  /** Puts what was recorded before its oldest in front of it, as far as there is room. */
+  recall(recorded: Ring): void {
+    const [times, ...figures] = this.read(this.names);
+    const [earlier, ...before] = recorded.read(this.names);
+    const first = times[0] ?? Infinity;
+    const count = earlier.filter((time) => time < first).length;
+    const begin = Math.max(0, count - (this.size - times.length));
+    const rows: [number, (number | undefined)[]][] = [];
+    for (let i = begin; i < count; i++) rows.push([earlier[i] ?? 0, before.map((column) => column[i] ?? undefined)]);
+    times.forEach((time, i) => rows.push([time, figures.map((column) => column[i] ?? undefined)]));
+    this.begin = 0;
+    this.used = 0;
+    for (const [time, row] of rows) this.push(time, row);
+  }
+
   /** Time and the named figures since `from`, oldest first; a gap is `null`. */
   read(names: readonly string[], from = -Infinity): [number[], ...(number | null)[][]] {
     const columns = names.map((name) => this.columns[this.names.indexOf(name) + 1]);
