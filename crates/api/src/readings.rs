@@ -1,7 +1,7 @@
 //! What a history records of the activity of a node: pure.
 
 use crate::nics::Nics;
-use crate::slow_readings::{Both, SlowReadings};
+use crate::slow_readings::SlowReadings;
 use crate::together::{Figures, Together};
 use controller::{Condition, Moment};
 use history::{Kind, Metric, Reading};
@@ -9,7 +9,7 @@ use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::PoolFacts;
 use manifest::journal::JournalFacts;
 use manifest::latency::Latency;
-use manifest::pulse::Transfers;
+use manifest::pulse::{LunStages, Transfers};
 use std::collections::BTreeMap;
 
 /// What hosts and targets did since the start: their sessions come and go.
@@ -55,7 +55,7 @@ impl Readings {
         &mut self,
         before: Option<&Moment>,
         now: &Moment,
-        stages: Vec<Both>,
+        stages: Vec<LunStages>,
         nics: &Nics,
         push: impl FnOnce(&[Reading<'_>]),
     ) {
@@ -72,10 +72,7 @@ impl Readings {
             while older.next_if(|older| older.name < lun.name).is_some() {}
             let older = older.next_if(|older| older.name == lun.name);
             let mut reading = of_lun(lun, condition, older, (&mut reads, &mut writes));
-            if let Some(mut both) = stages.next() {
-                for (stages, op) in both.iter_mut().zip([&lun.read, &lun.write]) {
-                    stages.total.clone_from(&op.latency.total);
-                }
+            if let Some(both) = stages.next() {
                 self.slow.of_lun(&lun.name, both, &mut reading.figures);
             }
             readings.push(reading);

@@ -147,7 +147,6 @@ impl State {
         let history = records.history();
         // Nobody compares them with those of the moment before, who keeps it.
         let stages = std::mem::take(&mut moment.stages);
-        let stages = stages.into_iter().map(|it| [it.read, it.write]).collect();
         self.readings
             .take(before, &moment, stages, &Nics::read(), |readings| {
                 history.push(second, readings);

@@ -1,13 +1,11 @@
 //! What a history records once in ten seconds of the LUNs that did something: percentiles of each
 //! stage, and how many commands took how long. Pure.
 
-use crate::together::{Figures, Together};
-use history::{Metric, map_row};
-use manifest::latency::{Latency, Stages};
+use crate::together::Figures;
+use history::{MAP_ROWS, Metric, map_row};
+use manifest::pulse::LunStages;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Reads and writes.
-pub(crate) type Both = [Stages; 2];
+use units::Histogram;
 
 /// The whole, then network, queue and backend.
 const STAGES: usize = 4;
@@ -15,9 +13,9 @@ const STAGES: usize = 4;
 /// How long commands of each LUN took until the last reading.
 #[derive(Default)]
 pub(crate) struct SlowReadings {
-    before: BTreeMap<String, Both>,
+    before: BTreeMap<String, LunStages>,
     /// What all LUNs did since then.
-    node: [[Together; STAGES]; 2],
+    node: [[Histogram; STAGES]; 2],
 }
 
 /// p50 and p99 of network, queue and backend.
@@ -39,7 +37,7 @@ const NAMES: [Names; 2] = [
 
 impl SlowReadings {
     /// What is recorded of a LUN; nothing where it did nothing, or is seen for the first time.
-    pub(crate) fn of_lun(&mut self, name: &str, now: Both, figures: &mut Figures) {
+    pub(crate) fn of_lun(&mut self, name: &str, now: LunStages, figures: &mut Figures) {
         let Some(before) = self.before.get_mut(name) else {
             self.before.insert(name.to_owned(), now);
             return;
@@ -71,48 +69,48 @@ impl SlowReadings {
         let known: BTreeSet<&str> = known.into_iter().collect();
         self.before.retain(|name, _| known.contains(name.as_str()));
         for (op, sums) in std::mem::take(&mut self.node).into_iter().enumerate() {
-            put(figures, op, &sums.map(|sum| sum.all()));
+            put(figures, op, &sums);
         }
     }
 }
 
 /// What came of one operation: 0 for reads, 1 for writes.
-fn put(figures: &mut Figures, op: usize, since: &[Latency; STAGES]) {
-    for ((p50, p99), stage) in NAMES[op].iter().zip(&since[1..]) {
-        if !stage.is_empty() {
-            figures.push((*p50, stage.quantile(500)));
-            figures.push((*p99, stage.quantile(990)));
+fn put(figures: &mut Figures, op: usize, since: &[Histogram; STAGES]) {
+    for ((name_50, name_99), stage) in NAMES[op].iter().zip(&since[1..]) {
+        if let Some([p50, p99]) = stage.quantiles([500, 990]) {
+            figures.extend([(*name_50, Some(p50)), (*name_99, Some(p99))]);
         }
     }
-    let mut rows = BTreeMap::new();
-    for (bound, count) in &since[0].buckets {
-        *rows.entry(map_row(*bound)).or_insert(0) += count;
+    let mut rows = [0; MAP_ROWS];
+    let buckets = since[0].buckets().iter().enumerate();
+    for (bucket, count) in buckets.filter(|(_, count)| **count > 0) {
+        rows[usize::from(map_row(Histogram::micros(bucket)))] += count;
     }
-    let rows = rows.into_iter();
-    figures.extend(rows.map(|(row, count)| (Metric::of_map(op == 1, row), Some(count))));
+    let rows = rows.into_iter().zip(0..).filter(|(count, _)| *count > 0);
+    figures.extend(rows.map(|(count, row)| (Metric::of_map(op == 1, row), Some(count))));
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
+    use manifest::pulse::StageTimes;
     use std::time::Duration;
-    use units::Histogram;
 
-    fn took(micros: &[u64]) -> Latency {
+    fn took(micros: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
         for micros in micros {
             histogram.count(Duration::from_micros(*micros));
         }
-        Latency::of(&histogram)
+        histogram
     }
 
-    fn reads(total: &[u64], backend: &[u64]) -> Both {
-        let read = Stages {
+    fn reads(total: &[u64], backend: &[u64]) -> LunStages {
+        let read = StageTimes {
             total: took(total),
             backend: took(backend),
-            ..Stages::default()
+            ..StageTimes::default()
         };
-        [read, Stages::default()]
+        [read, StageTimes::default()]
     }
 
     fn of(figures: &Figures) -> BTreeMap<&'static str, u64> {
@@ -122,7 +120,7 @@ mod test {
         known.collect()
     }
 
-    fn lun(slow: &mut SlowReadings, name: &str, now: Both) -> Figures {
+    fn lun(slow: &mut SlowReadings, name: &str, now: LunStages) -> Figures {
         let mut figures = Figures::new();
         slow.of_lun(name, now, &mut figures);
         figures

@@ -289,6 +289,28 @@ impl Meter {
         sums
     }
 
+    /// How long reads and writes of these meters took, in their order, over all cores. Of no other
+    /// kind is anything copied.
+    pub async fn latencies(core: &CoreHandle, meters: Vec<Self>) -> Vec<[Histogram; 2]> {
+        let all = call_all(core, move |core: &CoreHandle| {
+            let of = |meter: &Self| {
+                let counting = meter.counting(core);
+                let kinds = &counting.borrow().counters;
+                [OpKind::Read, OpKind::Write].map(|kind| kinds.of(kind).latency.clone())
+            };
+            let here: Vec<_> = meters.iter().map(of).collect();
+            Box::pin(async move { here }) as env::LocalFuture<Vec<[Histogram; 2]>>
+        });
+        let mut all = all.await.into_iter();
+        let mut sums = all.next().unwrap_or_default();
+        for here in all {
+            for (sum, here) in sums.iter_mut().flatten().zip(here.iter().flatten()) {
+                sum.add(here);
+            }
+        }
+        sums
+    }
+
     /// What is read of these meters every second, in their order; nothing is copied but numbers.
     pub async fn briefs(core: &CoreHandle, meters: Vec<Self>) -> Vec<Brief> {
         let mut sums = vec![Brief::default(); meters.len()];

@@ -15,7 +15,7 @@
 use crate::names::UnitId;
 use crate::share::control::TaskControl;
 use crate::share::{CoreUnit, Registry};
-use crate::times::{Figures, StageBrief, Transfer, between};
+use crate::times::{Figures, StageBrief, StageTimes, Transfer, between};
 use env::{CoreHandle, LocalFuture, call_all};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,6 +45,22 @@ pub async fn briefs(core: &CoreHandle, units: Vec<UnitId>) -> Vec<StageBrief> {
         Box::pin(async move { here }) as LocalFuture<Vec<StageBrief>>
     });
     for here in per_core.await {
+        for (sum, here) in sums.iter_mut().zip(&here) {
+            sum.add(here);
+        }
+    }
+    sums
+}
+
+/// How long the stages of these units' commands took, in their order, over all cores.
+pub async fn stage_times(core: &CoreHandle, units: Vec<UnitId>) -> Vec<StageTimes> {
+    let per_core = call_all(core, move |core: &CoreHandle| {
+        let here = core.locals().get::<Registry>().stage_times(&units);
+        Box::pin(async move { here }) as LocalFuture<Vec<StageTimes>>
+    });
+    let mut all = per_core.await.into_iter();
+    let mut sums = all.next().unwrap_or_default();
+    for here in all {
         for (sum, here) in sums.iter_mut().zip(&here) {
             sum.add(here);
         }

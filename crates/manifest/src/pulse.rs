@@ -6,10 +6,11 @@
 
 use crate::activity::{LunActivity, SessionActivity};
 use crate::facts::LunState;
-use crate::latency::{Latency, Stages};
+use crate::latency::Latency;
 use crate::objects::ReadCacheFacts;
 use crate::scrub::ScrubFacts;
 use std::collections::BTreeMap;
+use units::Histogram;
 
 /// What is wanted of a pulse.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -20,14 +21,21 @@ pub struct Asked {
     pub stages: bool,
 }
 
-/// How long the stages of a LUN's commands took; the whole stands in its activity.
+/// How long the stages of one kind of commands took, as they are counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct LunStages {
-    /// Of its reads, without `total`.
-    pub read: Stages,
-    /// Of its writes, without `total`.
-    pub write: Stages,
+pub struct StageTimes {
+    /// From the first byte until the socket had the answer.
+    pub total: Histogram,
+    /// Waiting for the host's bytes, and for the socket to take the answer.
+    pub network: Histogram,
+    /// Waiting for admission, holds, memory.
+    pub queue: Histogram,
+    /// What the storage took.
+    pub backend: Histogram,
 }
+
+/// How long the stages of a LUN's reads and writes took.
+pub type LunStages = [StageTimes; 2];
 
 /// How long the commands of a session took, since it began.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -107,6 +107,55 @@ impl Histogram {
         self.sum_nanos = self.sum_nanos.saturating_add(other.sum_nanos);
     }
 
+    /// What was counted since `before`, an older figure of the same thing; all of it where that is
+    /// not so.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let (Some(now), Some(was)) = (&self.buckets, &before.buckets) else {
+            return self.clone();
+        };
+        let went_back = self.sum_nanos < before.sum_nanos
+            || now.iter().zip(was.iter()).any(|(now, was)| now < was);
+        if went_back {
+            return self.clone();
+        }
+        let mut new = now.clone();
+        for (new, was) in new.iter_mut().zip(was.iter()) {
+            *new -= was;
+        }
+        Self {
+            buckets: Some(new),
+            sum_nanos: self.sum_nanos - before.sum_nanos,
+        }
+    }
+
+    /// The bounds that so many of a thousand did not exceed, in whole microseconds; `None` where
+    /// nothing was counted. The last bucket has 2^25.
+    #[must_use]
+    pub fn quantiles<const N: usize>(&self, per_mille: [u64; N]) -> Option<[u64; N]> {
+        let buckets = self.buckets.as_ref()?;
+        let all: u64 = buckets.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        Some(per_mille.map(|per_mille| {
+            let wanted = all.saturating_mul(per_mille).div_ceil(1000).max(1);
+            let mut seen = 0;
+            let reached = buckets.iter().position(|count| {
+                seen += count;
+                seen >= wanted
+            });
+            Self::micros(reached.unwrap_or(BUCKETS - 1))
+        }))
+    }
+
+    /// The bound of a bucket in microseconds; 2^25 of the last one.
+    #[must_use]
+    pub fn micros(bucket: usize) -> u64 {
+        let bound = Self::bound(bucket).map(|bound| bound.as_micros());
+        bound.map_or(1 << 25, |us| u64::try_from(us).unwrap_or(u64::MAX))
+    }
+
     /// How many took no longer than [`Histogram::bound`] of the bucket, and longer than that of the
     /// one before.
     #[must_use]
@@ -160,6 +209,29 @@ mod test {
             let took = Duration::from_micros(1 << power);
             assert_eq!(Histogram::bound(bucket(took)), Some(took));
         }
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference_and_its_quantiles_are_bounds() {
+        let of = |micros: &[u64]| {
+            let mut all = Histogram::default();
+            for micros in micros {
+                all.count(Duration::from_micros(*micros));
+            }
+            all
+        };
+        let (before, after) = (of(&[5, 100]), of(&[5, 100, 64, 1000, 1000]));
+        let since = after.since(&before);
+        assert_eq!(since, of(&[64, 1000, 1000]));
+        assert_eq!(
+            since.quantiles([1, 333, 500, 990]),
+            Some([64, 64, 1024, 1024])
+        );
+        assert_eq!(before.since(&after), before, "it went back: another one");
+        assert_eq!(after.since(&Histogram::default()), after);
+        assert_eq!(before.since(&before).quantiles([500]), None);
+        assert_eq!(of(&[]).quantiles([500]), None);
+        assert_eq!(of(&[u64::MAX / 2000]).quantiles([500]), Some([1 << 25]));
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl Registry {
     }
 
     /// Of these units, in their order; nothing of those that are not up.
+    pub(crate) fn stage_times(&self, wanted: &[UnitId]) -> Vec<StageTimes> {
+        let units = self.0.borrow();
+        let times = |id: &UnitId| units.get(id).map(|unit| unit.times.borrow().clone());
+        let all = wanted.iter().map(times);
+        all.map(Option::unwrap_or_default).collect()
+    }
+
+    /// The same of what is read every second.
     pub(crate) fn briefs(&self, wanted: &[UnitId]) -> Vec<StageBrief> {
         let units = self.0.borrow();
         let brief = |id: &UnitId| {

@@ -5,17 +5,18 @@ use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
 use crate::lun::unit::Unit;
 use iscsi_target::SessionInfo;
-use layers::{Brief, Counters, KindBrief, Meter};
-use logical_unit::{Figures, StageBrief, Times, TimesBrief};
+use layers::{Brief, KindBrief, Meter};
+use logical_unit::{StageBrief, Times, TimesBrief};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
 use manifest::objects::LayerFacts;
-use manifest::pulse::{Asked, Ended, EndedSession, LunPulse, LunStages, Pulse, Transfers};
+use manifest::pulse::{
+    Asked, Ended, EndedSession, LunPulse, LunStages, Pulse, StageTimes, Transfers,
+};
 use manifest::scrub::ScrubFacts;
 use std::rc::Rc;
 use units::Histogram;
-use volume::OpKind;
 
 /// The pulse of the node.
 pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
@@ -83,23 +84,19 @@ async fn luns(node: &Inner, with_stages: bool) -> (Vec<LunPulse>, Vec<LunStages>
 
 /// How long the stages of these LUNs' commands took, in their order.
 async fn stages(node: &Inner, all: &[Found], meters: Vec<Meter>) -> Vec<LunStages> {
-    let counters = Meter::read_all(&node.core, meters).await;
-    let figures = logical_unit::figures(&node.core).await;
-    let none = Figures::default();
-    let of = |(lun, counters): (&Found, &Counters)| {
-        let times = &figures.get(&lun.unit.id).unwrap_or(&none).times;
-        let stages = |times: &Times, backend: &Histogram| Stages {
-            total: Latency::default(),
-            network: Latency::of(&times.network),
-            queue: Latency::of(&times.queue),
-            backend: Latency::of(backend),
-        };
-        LunStages {
-            read: stages(&times.read, &counters.of(OpKind::Read).latency),
-            write: stages(&times.write, &counters.of(OpKind::Write).latency),
-        }
+    let backend = Meter::latencies(&node.core, meters).await;
+    let ids = all.iter().map(|lun| lun.unit.id).collect();
+    let times = logical_unit::stage_times(&node.core, ids).await;
+    let stages = |times: Times, backend: Histogram| StageTimes {
+        total: times.total,
+        network: times.network,
+        queue: times.queue,
+        backend,
     };
-    all.iter().zip(&counters).map(of).collect()
+    let of = |([read, write], times): ([Histogram; 2], logical_unit::StageTimes)| {
+        [stages(times.read, read), stages(times.write, write)]
+    };
+    backend.into_iter().zip(times).map(of).collect()
 }
 
 fn pulse_of(lun: Found, count: &Brief, times: &StageBrief) -> LunPulse {
