@@ -2,12 +2,12 @@
 
 use crate::describe::Paths;
 use crate::edit::ask;
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::Named;
 use axum::extract::State;
 use connect::{Block, Export, platforms};
 use controller::{Controller, Handle};
+use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::view::{GrantView, LunView};
 use schemars::JsonSchema;

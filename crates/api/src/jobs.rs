@@ -3,7 +3,6 @@
 use crate::answer::Answer;
 use crate::describe::Paths;
 use crate::edit::ask;
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::{DryRun, Named};
 use accounts::Principal;
@@ -11,6 +10,7 @@ use axum::extract::{Extension, State};
 use controller::Handle;
 use manifest::code::Code;
 use manifest::job::JobView;
+use manifest::list::Columns;
 use manifest::problem::Problem;
 
 pub(super) fn paths(paths: Paths) -> Paths {

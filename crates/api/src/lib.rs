@@ -47,7 +47,6 @@ mod headers;
 mod idempotency;
 mod jobs;
 mod lab;
-mod list;
 mod listen;
 mod listing;
 mod login;

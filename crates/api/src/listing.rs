@@ -2,7 +2,6 @@
 
 use crate::answer::{Answer, TAG, problem_response, tagged};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
-use crate::list::{Columns, LIMIT_MAX, Query};
 use crate::parameters::decode;
 use crate::parts::Refused;
 use axum::extract::FromRequestParts;
@@ -12,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use manifest::code::Code;
 use manifest::disks::{BayView, DiskView};
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
+use manifest::list::{Columns, LIMIT_MAX, Query};
 use manifest::name::did_you_mean;
 use manifest::orphan::Orphan;
 use manifest::problem::Problem;
@@ -79,9 +79,40 @@ impl Row for LunView {
     ));
 }
 
+/// The parameter that leaves members out.
+const WITHOUT: &str = "without";
+
+/// The members of a row, by its schema.
+fn all_members<R: Row>() -> Vec<String> {
+    let schema = schemars::schema_for!(R);
+    let members = schema.get("properties").and_then(Value::as_object);
+    members
+        .map(|it| it.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
+/// The members that `value` names.
+fn members<R: Row>(value: &str) -> Result<Vec<String>, Problem> {
+    let all = all_members::<R>();
+    let known = |name: &str| {
+        if all.iter().any(|it| it == name) {
+            return Ok(name.to_owned());
+        }
+        let guess = did_you_mean(name, all.iter().map(String::as_str));
+        let detail = format!(
+            "{WITHOUT}={value}: no member \"{name}\"{guess}; there are {}",
+            all.join(", ")
+        );
+        Err(Problem::new(Code::BadRequest, detail))
+    };
+    value.split(',').map(known).collect()
+}
+
 /// What was asked of a list of `R`.
 pub(super) struct Listing<R> {
     query: Query,
+    /// The members that are left out of each row.
+    without: Vec<String>,
     /// The switch of [`Row::MORE`] is on.
     pub(super) more: bool,
     /// The path with all parameters but the cursor.
@@ -93,6 +124,7 @@ impl<R: Row> Listing<R> {
     fn read(path: &str, query: &str) -> Result<Self, Problem> {
         let mut out = Self {
             query: Query::default(),
+            without: Vec::new(),
             more: false,
             path: format!("{path}?"),
             row: PhantomData,
@@ -104,7 +136,9 @@ impl<R: Row> Listing<R> {
                 out.path.push_str(pair);
                 out.path.push('&');
             }
-            if R::MORE.is_some_and(|(more, _)| more == name) {
+            if name == WITHOUT {
+                out.without = members::<R>(&value)?;
+            } else if R::MORE.is_some_and(|(more, _)| more == name) {
                 out.more = match value.as_str() {
                     "true" | "1" => true,
                     "false" | "0" => false,
@@ -114,7 +148,7 @@ impl<R: Row> Listing<R> {
                     }
                 };
             } else if !out.query.take(R::COLUMNS, name, &value)? {
-                let mut known = vec!["limit", "cursor", "filter", "sort"];
+                let mut known = vec!["limit", "cursor", "filter", "sort", WITHOUT];
                 known.extend(R::MORE.map(|(more, _)| more));
                 let guess = did_you_mean(name, known.iter().copied());
                 let detail = format!("unknown parameter \"{name}\"{guess}");
@@ -194,6 +228,8 @@ impl<R: Row> Part for Listing<R> {
             sort.to_owned(),
             json!({ "type": "string", "enum": columns }),
         );
+        let without = "Members of each row that are left out, with commas between.";
+        takes(WITHOUT, without.to_owned(), json!({ "type": "string" }));
         if let Some((name, meaning)) = R::MORE {
             operation.takes(Parameter::switch(name, meaning));
         }
@@ -215,13 +251,16 @@ impl<R: Row> IntoResponse for Listed<R> {
             Err(problem) => return problem_response(&problem),
         };
         let listing = self.listing;
-        if !listing.query.is_any() {
+        if !listing.query.is_any() && listing.without.is_empty() {
             return tagged(Answer(Ok(rows)).into_response(), self.tag);
         }
         let rows = rows
             .iter()
             .map(|row| serde_json::to_value(row).unwrap_or_default());
-        let page = listing.query.select(R::COLUMNS, rows.collect());
+        let mut page = listing.query.select(R::COLUMNS, rows.collect());
+        for row in page.rows.iter_mut().filter_map(Value::as_object_mut) {
+            row.retain(|member, _| !listing.without.contains(member));
+        }
         let mut response = tagged(Answer(Ok(page.rows)).into_response(), self.tag);
         if let Some(cursor) = page.next {
             let cursor = utf8_percent_encode(&cursor, NON_ALPHANUMERIC);

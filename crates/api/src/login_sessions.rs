@@ -3,13 +3,13 @@
 use crate::answer::Answer;
 use crate::auth::{Caller, Gate};
 use crate::describe::Paths;
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::outside::now;
 use crate::parts::DryRun;
 use crate::users::time;
 use accounts::OpenSession;
 use axum::extract::Extension;
+use manifest::list::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;

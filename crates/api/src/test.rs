@@ -549,7 +549,17 @@ fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
     assert_eq!(first, "adb");
     assert_eq!(page(&next.unwrap()), ("c".to_owned(), None));
     assert_eq!(page("/api/v1/luns?limit=4"), ("abcd".to_owned(), None));
+    let (_, rows) = daemon.get("/api/v1/luns?without=ops,serial&sort=-size&limit=1");
+    let row = rows[0].as_object().unwrap();
+    assert_eq!(
+        (rows.as_array().unwrap().len(), &row["name"]),
+        (1, &json!("a"))
+    );
+    assert!(!row.contains_key("ops") && !row.contains_key("serial"));
+    assert!(row.contains_key("state") && row.contains_key("grants"));
     for wrong in [
+        "luns?without=secret",
+        "luns?without=",
         "luns?limit=0",
         "luns?sort=secret",
         "hosts?filter=chap:x",

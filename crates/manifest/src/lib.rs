@@ -25,6 +25,7 @@ mod interface;
 pub mod job;
 pub mod journal;
 pub mod latency;
+pub mod list;
 pub mod name;
 pub mod objects;
 pub mod orphan;

@@ -5,7 +5,6 @@ use crate::account_parts::SecretBody;
 use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::etag::tag_of;
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::{Named, Wanted};
 use crate::plain_change::{self, PlainChange, Refusals};
@@ -15,6 +14,7 @@ use alerts::{
 };
 use axum::extract::Extension;
 use manifest::code::Code;
+use manifest::list::Columns;
 use manifest::problem::Problem;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,7 +3,6 @@
 use crate::account_parts::SecretBody;
 use crate::answer::{Answer, PLAIN, Switches, problem_response};
 use crate::describe::{Operation, Parameter, Part, Paths, Reply, Schemas};
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parameters::{Parameters, wrong};
 use crate::parts::{DryRun, Named, Refused};
@@ -15,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use bench::compare::{Row as Compared, compare};
 use bench::report::view::Document;
 use manifest::code::Code;
+use manifest::list::Columns;
 use manifest::problem::Problem;
 use serde_json::{Value, json};
 use std::sync::Arc;

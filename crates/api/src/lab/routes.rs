@@ -3,12 +3,12 @@
 use crate::answer::Answer;
 use crate::bench::Since;
 use crate::describe::Paths;
-use crate::list::Columns;
 use crate::listing::{Listed, Listing, Row};
 use crate::parts::{DryRun, Named, Wanted};
 use accounts::Principal;
 use axum::extract::Extension;
 use manifest::code::Code;
+use manifest::list::Columns;
 use std::sync::Arc;
 use trial_runner::Beds;
 use trials::line::LinkOrder;

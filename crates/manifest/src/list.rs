@@ -6,27 +6,27 @@
 //! that come and go between two pages are neither passed over nor shown twice, but for those whose
 //! own order changes.
 
-use manifest::code::Code;
-use manifest::name::did_you_mean;
-use manifest::problem::Problem;
+use crate::code::Code;
+use crate::name::did_you_mean;
+use crate::problem::Problem;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 
 /// The most rows of a page.
-pub(crate) const LIMIT_MAX: usize = 10_000;
+pub const LIMIT_MAX: usize = 10_000;
 
 /// What may be asked of a list.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns {
+pub struct Columns {
     /// Members by which rows are found and put in order.
-    pub(crate) known: &'static [&'static str],
+    pub known: &'static [&'static str],
     /// The one of them that no two rows have in common; empty: only whole rows differ.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
 }
 
 /// What somebody asked of a list.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Query {
+pub struct Query {
     limit: Option<usize>,
     after: Option<(Value, Value)>,
     filters: Vec<(String, String)>,
@@ -35,9 +35,11 @@ pub(crate) struct Query {
 
 /// What is shown, and where the next page begins.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Page {
-    pub(crate) rows: Vec<Value>,
-    pub(crate) next: Option<String>,
+pub struct Page {
+    /// What fits, in order.
+    pub rows: Vec<Value>,
+    /// A cursor, where there is more.
+    pub next: Option<String>,
 }
 
 fn wrong(detail: String) -> Problem {
@@ -49,12 +51,7 @@ impl Query {
     ///
     /// # Errors
     /// What is wrong with its value.
-    pub(crate) fn take(
-        &mut self,
-        columns: Columns,
-        name: &str,
-        value: &str,
-    ) -> Result<bool, Problem> {
+    pub fn take(&mut self, columns: Columns, name: &str, value: &str) -> Result<bool, Problem> {
         let known = |column: &str| {
             if columns.known.contains(&column) {
                 return Ok(column.to_owned());
@@ -96,12 +93,12 @@ impl Query {
     }
 
     /// Only a part, or another order, was asked for.
-    pub(crate) fn is_any(&self) -> bool {
+    pub fn is_any(&self) -> bool {
         *self != Self::default()
     }
 
     /// What of `rows` is shown.
-    pub(crate) fn select(&self, columns: Columns, mut rows: Vec<Value>) -> Page {
+    pub fn select(&self, columns: Columns, mut rows: Vec<Value>) -> Page {
         let filters = &self.filters;
         rows.retain(|row| filters.iter().all(|(column, is)| fits(&row[column], is)));
         let (column, down) = match &self.sort {
