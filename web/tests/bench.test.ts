@@ -165,6 +165,9 @@ describe('the bench and the lab', { skip }, () => {
     const paths = page().getByRole('region', { name: 'Paths' });
     const drawing = page().getByRole('region', { name: 'Drawing of the lab' });
     await paths.getByText('active').nth(1).waitFor({ timeout: 60_000 });
+    await drawing.getByRole('button', { name: /^eth0 up/ }).hover();
+    await text('What a click does: link eth0: cut').waitFor();
+    await text(/echo '\{"link":"eth0","state":"cut"\}' \| causeway api POST lab\/beds\/\d+\/links -/).waitFor();
     await drawing.getByRole('button', { name: /^eth0 up/ }).click();
     await drawing.getByRole('button', { name: /^eth0 cut/ }).waitFor();
     await paths.getByText('down').first().waitFor();
