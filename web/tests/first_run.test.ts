@@ -1,6 +1,6 @@
 // A new node: the first steps, the first login, users, tokens and what becomes of wrong passwords.
 
-import { readFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -34,6 +34,8 @@ describe('a new node and who uses it', { skip }, () => {
     await page().goto('/');
   });
   after(() => end(browser, daemon));
+
+  const begun = Date.now();
 
   it('begins with the first steps, seven of them', async () => {
     await page().waitForURL('**/first-run');
@@ -77,6 +79,9 @@ describe('a new node and who uses it', { skip }, () => {
     await field('Directory or device').fill('/srv/fast');
     await field('Journal').fill('/dev/nvme0n1');
     await text('name = "fast" path = "/srv/fast" journal = "/dev/nvme0n1"').waitFor();
+    // Whoever pastes it sees that the file has it, and what takes it.
+    appendFileSync(join(daemon.dir, 'node.toml'), '[[pool]]\nname = "fast"\npath = "fast"\n');
+    await text(/It has pool\[1\]\.name = "fast", pool\[1\]\.path = "fast": that holds from the next start on/).waitFor();
     await link('Next: Where hosts reach it').click();
     await text('which are for this machine alone').waitFor();
     await field('Addresses or interfaces').fill('192.0.2.1 eth1');
@@ -96,6 +101,12 @@ describe('a new node and who uses it', { skip }, () => {
     await text('No host is connected yet.').waitFor();
     daemon.load('iqn.2026-01.org:first', 31, 1, 'vm01', 0, '-o1', '-g200');
     await text('everyone is connected to LUN vm01.').waitFor();
+  });
+
+  it('took less than five minutes, on seven screens', () => {
+    const seconds = (Date.now() - begun) / 1000;
+    console.log(`the first steps: ${seconds.toFixed(0)} s, seven screens`);
+    assert.ok(seconds < 300, `${seconds} s`);
   });
 
   it('does not show the steps by themselves again, and by name when they are wanted', async () => {
@@ -300,5 +311,18 @@ describe('a new node and who uses it', { skip }, () => {
       await page().waitForTimeout(150);
     }
     await text(/too many logins failed; try again in \d+ s/).waitFor();
+  });
+
+  it('has the pool that node.toml got, after a restart', async () => {
+    await daemon.kill();
+    await daemon.start();
+    const fresh = await Browser.open(daemon.url);
+    try {
+      await fresh.page.goto('/first-run?step=pool');
+      await fresh.page.getByText(/^fast: has room/).waitFor();
+    } finally {
+      await fresh.close();
+    }
+    fresh.well();
   });
 });

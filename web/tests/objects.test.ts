@@ -1,7 +1,8 @@
 // Hosts, targets, grants and LUNs are made, changed and taken away; and two people change one of them.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
@@ -305,12 +306,28 @@ describe('objects', { skip }, () => {
     await confirm('web', 'End it');
   });
 
+  it('shows what node.toml says, where, and what of it is not in force', async () => {
+    await browser.go('/settings/node');
+    await text('All that the file says is in force').waitFor();
+    await page().getByRole('row', { name: /^node\.name .*"san-a".* 3$/ }).waitFor();
+    appendFileSync(join(daemon.dir, 'node.toml'), '[scrub]\nevery_days = 30\n');
+    await text(/1 key of the file is not in force: a restart takes it, and ends \d+ sessions?/).waitFor();
+    await button('not in force').click();
+    await page().getByRole('row', { name: /^scrub\.every_days .*the file says now: 30/ }).waitFor();
+    await browser.go('/integrity');
+    await text('No schedule: LUNs are scrubbed when somebody asks.').waitFor();
+    await text('Another schedule').click();
+    await field('Each LUN every so many days').fill('7');
+    await text(/\[scrub\]\s+every_days = 7/).waitFor();
+    await text('It has scrub.every_days = 30: that holds from the next start on.').waitFor();
+  });
+
   it('shows hostile names of hosts, LUNs and targets as the text that they are', async () => {
     const renamed = (kind: string) => page().route(`**/api/v1/${kind}`, async (route) => {
       const rows = (await (await route.fetch()).json()) as Record<string, unknown>[];
       await route.fulfill({ json: rows.map((row) => ({ ...row, name: `${HOSTILE}${String(row['name'])}` })) });
     });
-    for (const kind of ['luns', 'hosts', 'targets', 'pools']) await renamed(kind);
+    for (const kind of ['luns?without=ops', 'hosts', 'targets', 'pools']) await renamed(kind);
     for (const path of ['/luns', '/hosts', '/targets', '/pools', '/topology', '/topology?as=list', '/integrity']) {
       await page().goto(path);
       await text(HOSTILE).first().waitFor({ state: 'attached' });

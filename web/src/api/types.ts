@@ -725,3 +725,34 @@ export interface Bed {
   seconds?: BenchSecond[];
   log: { second: number; text: string }[];
 }
+
+/** A key of node.toml. */
+export interface Setting {
+  key: string;
+  /** As TOML; without it the default holds. */
+  value?: string;
+  line?: number;
+  values: string;
+  default: string;
+  meaning: string;
+  takes_effect: 'restart';
+}
+
+export interface SettingChange {
+  key: string;
+  /** Without it the default is in force. */
+  in_force?: string;
+  /** Without it the file says nothing any more. */
+  in_file?: string;
+  takes_effect: 'restart';
+}
+
+export interface ConfigView {
+  file: string;
+  settings: Setting[];
+  changes: SettingChange[];
+  /** Why the daemon could not start with what the file says now. */
+  mistakes: string[];
+  /** That a restart ends. */
+  sessions: number;
+}

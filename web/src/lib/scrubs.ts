@@ -11,6 +11,12 @@ const RESTING_MS = 30_000;
 /** Milliseconds to the next question. */
 export const scrubEvery = (scrub: Scrub | undefined): number => (scrub?.state === 'running' ? RUNNING_MS : RESTING_MS);
 
+/** What `scrub.every_days` of node.toml says. */
+export function daysSaid(value: string | undefined): string {
+  if (value === undefined) return 'No schedule: LUNs are scrubbed when somebody asks.';
+  return `Each LUN is scrubbed ${value === '1' ? 'every day' : `every ${value} days`} by itself, one after the other.`;
+}
+
 export function scrubSaid(scrub: Scrub | undefined): [State, string] {
   if (!scrub) return ['off', 'never scrubbed'];
   const found = scrub.unreadable_blocks + scrub.mismatched_blocks + scrub.map_pages + (scrub.metadata?.length ?? 0);
