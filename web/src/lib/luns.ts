@@ -1,7 +1,7 @@
 // Rows of the table of LUNs. Pure.
 
 import type { Lun } from '../api/types.ts';
-import type { Moment } from '../live/rates.ts';
+import type { Moment, Rates } from '../live/rates.ts';
 import type { Column } from './columns.ts';
 import { count, bytes as inBytes, latency, rate, sizeOf } from './format.ts';
 import type { State } from './verdict.ts';
@@ -9,9 +9,8 @@ import type { State } from './verdict.ts';
 export interface LunRow {
   lun: Lun;
   size: number;
-  iops: number;
-  bytes: number;
-  p99: number | undefined;
+  /** What it does now: asked for only where that is shown, or sorted by. */
+  rates: () => Rates | undefined;
 }
 
 export function lunState(lun: Lun): State {
@@ -34,23 +33,33 @@ export function lunTrouble(lun: Lun): string | undefined {
 
 export const SHOWS = ['all', 'online', 'offline', 'deleted'] as const;
 
-export function rows(luns: Lun[], moment: Moment | undefined, text: string, shows: string): LunRow[] {
+export function rows(luns: Lun[], moment: () => Moment | undefined, text: string, shows: string): LunRow[] {
   const wanted = text.trim().toLowerCase();
   const some = luns.filter((lun) => {
     const word = lunWord(lun);
     if (shows === 'online' || shows === 'offline' || shows === 'deleted' ? word !== shows : word === 'deleted') return false;
     return !wanted || [lun.name, lun.serial, lun.pool ?? '', ...lun.grants].some((one) => one.toLowerCase().includes(wanted));
   });
-  return some.map((lun) => {
-    const rates = moment?.luns.get(lun.name);
-    return {
-      lun,
-      size: sizeOf(lun.size),
-      iops: rates ? rates.readIops + rates.writeIops : 0,
-      bytes: rates ? rates.readBytes + rates.writeBytes : 0,
-      p99: rates && (Math.max(rates.readP99 ?? 0, rates.writeP99 ?? 0) || undefined),
-    };
-  });
+  return some.map((lun) => ({ lun, size: sizeOf(lun.size), rates: () => moment()?.luns.get(lun.name) }));
+}
+
+function iopsOf({ rates }: LunRow): number {
+  const now = rates();
+  return now ? now.readIops + now.writeIops : 0;
+}
+
+function bytesOf({ rates }: LunRow): number {
+  const now = rates();
+  return now ? now.readBytes + now.writeBytes : 0;
+}
+
+function p99Of({ rates }: LunRow): number | undefined {
+  const now = rates();
+  return now && (Math.max(now.readP99 ?? 0, now.writeP99 ?? 0) || undefined);
+}
+
+function shownAs(value: number, text: (value: number) => string): string {
+  return value ? text(value) : '–';
 }
 
 export const COLUMNS: Column<LunRow>[] = [
@@ -60,7 +69,7 @@ export const COLUMNS: Column<LunRow>[] = [
   { key: 'taken', title: 'Taken', right: true, wide: true, value: (row) => row.lun.allocated, text: (row) => (row.lun.allocated === undefined ? '–' : inBytes(row.lun.allocated)) },
   { key: 'pool', title: 'Pool', wide: true, value: (row) => row.lun.pool ?? row.lun.backing },
   { key: 'grants', title: 'Hosts', right: true, wide: true, value: (row) => row.lun.grants.length },
-  { key: 'iops', title: 'IOPS', right: true, value: (row) => row.iops, text: (row) => (row.iops ? count(row.iops) : '–') },
-  { key: 'bytes', title: 'Throughput', right: true, wide: true, value: (row) => row.bytes, text: (row) => (row.bytes ? rate(row.bytes) : '–') },
-  { key: 'p99', title: 'p99', right: true, wide: true, value: (row) => row.p99, text: (row) => latency(row.p99) },
+  { key: 'iops', title: 'IOPS', right: true, value: iopsOf, text: (row) => shownAs(iopsOf(row), count) },
+  { key: 'bytes', title: 'Throughput', right: true, wide: true, value: bytesOf, text: (row) => shownAs(bytesOf(row), rate) },
+  { key: 'p99', title: 'p99', right: true, wide: true, value: p99Of, text: (row) => latency(p99Of(row)) },
 ];

@@ -6,7 +6,7 @@ import type { Activity } from '../api/types.ts';
 import { Heats } from './heats.ts';
 import { link, pause, type Link } from './link.ts';
 import { lists } from './lists.svelte.ts';
-import { between, type Moment, type Rates } from './rates.ts';
+import { between, others, type Moment, type Rates } from './rates.ts';
 import { Ring } from './ring.ts';
 import { Stream } from './stream.ts';
 
@@ -21,12 +21,6 @@ const HEATS_KEPT = 24;
 export const FIGURES = [
   'readIops', 'writeIops', 'readBytes', 'writeBytes', 'readP50', 'readP99', 'writeP50', 'writeP99', 'inFlight',
 ] as const satisfies readonly (keyof Rates)[];
-
-/** Whether a session came or went, or a LUN did, or changed its state: lists are old then. */
-function others(before: Activity, after: Activity): boolean {
-  const key = (activity: Activity) => [activity.sessions.map((one) => one.id).sort().join(), activity.luns.map((one) => `${one.name}${one.online ? '' : '!'}`).join('\n')].join('\n\n');
-  return key(before) !== key(after);
-}
 
 class Live {
   link = $state.raw<Link>({ state: 'starting' });

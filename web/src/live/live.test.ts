@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Activity, LunActivity } from '../api/types.ts';
 import { quantile, since, sum } from './histogram.ts';
 import { link, pause } from './link.ts';
-import { between } from './rates.ts';
+import { between, others } from './rates.ts';
 import { Ring } from './ring.ts';
 
 const op = (ops: number, bytes: number, buckets: [number, number][] = []) => ({
@@ -27,6 +27,26 @@ describe('rates', () => {
     expect(moment?.luns.get('a')).toMatchObject({ readIops: 100, readBytes: 2048, readP50: 64, readP99: 64 });
     expect(moment?.node.readIops).toBe(125);
     expect(moment?.busy).toBe(0.25);
+  });
+  it('of LUNs that did nothing cost next to nothing: 10,000 of them', () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => ({ ...lun(`lun-${i}`, op(i, 0)), in_flight: 0 }));
+    const after = [...many];
+    after[7] = { ...lun('lun-7', op(17, 0)), in_flight: 2 };
+    const moment = between(at(0, many), at(1_000_000, after));
+    expect([moment?.node.readIops, moment?.node.inFlight, moment?.luns.size]).toEqual([10, 2, 10_000]);
+    expect(moment?.luns.get('lun-8')).toBe(moment?.luns.get('lun-9'));
+    expect([...(moment?.took.keys() ?? [])]).toEqual([]);
+  });
+  it('of a LUN that stands elsewhere by now are its own', () => {
+    const [a, c] = [lun('a', op(1, 0)), lun('c', op(100, 0))];
+    const moment = between(at(0, [a, c]), at(1_000_000, [a, lun('b', op(5, 0)), lun('c', op(130, 0))]));
+    expect([moment?.luns.get('b')?.readIops, moment?.luns.get('c')?.readIops]).toEqual([5, 30]);
+  });
+  it('make lists old where a LUN came, went or changed its state, and not by what it does', () => {
+    const [a, b] = [lun('a', op(1, 0)), lun('b', op(1, 0))];
+    const old = (luns: LunActivity[]) => others(at(0, [a, b]), at(1, luns));
+    expect([old([a, b]), old([lun('a', op(9, 0)), b])]).toEqual([false, false]);
+    expect([old([a]), old([a, lun('c', op(1, 0))]), old([a, { ...b, online: !b.online }])]).toEqual([true, true, true]);
   });
   it('are not made over a restart of the daemon', () => {
     expect(between(at(5, [], 'a'), at(9, [], 'b'))).toBeUndefined();
