@@ -80,6 +80,10 @@ export class Daemon {
     return `https://127.0.0.1:${this.secure}`;
   }
 
+  get pid(): number {
+    return this.daemon?.pid ?? 0;
+  }
+
   /** A node with two portals and a pool with a journal. */
   async start(): Promise<void> {
     if (this.api === 0) {
