@@ -557,6 +557,13 @@ fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
     );
     assert!(!row.contains_key("ops") && !row.contains_key("serial"));
     assert!(row.contains_key("state") && row.contains_key("grants"));
+    let (_, all) = daemon.get("/api/v1/luns");
+    let (_, lean) = daemon.get("/api/v1/luns?without=ops");
+    let mut all = all.as_array().unwrap().clone();
+    for row in &mut all {
+        row.as_object_mut().unwrap().remove("ops");
+    }
+    assert_eq!(lean, json!(all), "as it is, but for these members");
     for wrong in [
         "luns?without=secret",
         "luns?without=",
