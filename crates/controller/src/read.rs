@@ -94,6 +94,7 @@ impl Controller {
             started: rfc3339(self.started),
             generation: self.generation(),
             portals,
+            nics: self.engine.nics().await,
             api: self.api.borrow().addresses(),
             notes: self.all_notes(&objects, &pools, &memory),
             memory,

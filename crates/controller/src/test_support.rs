@@ -9,8 +9,8 @@ use manifest::disks::{
     BayState, BayView, DiskFacts, DiskFinding, DiskReport, DiskVerdict, DiskView, SmartState,
 };
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, PoolFacts,
-    PortalFacts, RefusalFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, NicAddress,
+    NodeNic, PoolFacts, PortalFacts, RefusalFacts, SessionFacts, SessionNic,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
@@ -228,6 +228,21 @@ impl Engine for FakeEngine {
         }])
     }
 
+    fn nics(&self) -> LocalFuture<Vec<NodeNic>> {
+        done(vec![NodeNic {
+            name: "eth0".to_owned(),
+            card: Some("0000:03:00".to_owned()),
+            bits_per_second: Some(10_000_000_000),
+            links: 1,
+            mtu: 9000,
+            carrier: true,
+            addresses: vec![NicAddress {
+                address: "10.1.0.1".to_owned(),
+                network: "10.1.0.0/24".to_owned(),
+            }],
+        }])
+    }
+
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
         done(vec![CoreFacts {
             core: 1,
@@ -336,6 +351,15 @@ pub fn session(id: u64) -> SessionFacts {
         chap_user: None,
         mutual_chap: false,
         luns: Vec::new(),
+        nic: Some(SessionNic {
+            name: "eth2".to_owned(),
+            card: Some("0000:05:00".to_owned()),
+            fabric: Some("left".to_owned()),
+            bits_per_second: Some(10_000_000_000),
+            links: Some(1),
+            mtu: Some(9000),
+            planned: true,
+        }),
         keys: BTreeMap::new(),
     }
 }

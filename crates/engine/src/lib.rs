@@ -7,8 +7,8 @@
 
 use env::LocalFuture;
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, PoolFacts, PortalFacts,
-    RefusalFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
+    PortalFacts, RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::objects::Objects;
@@ -108,6 +108,9 @@ pub trait Engine {
 
     /// Where it listens.
     fn portals(&self) -> LocalFuture<Vec<PortalFacts>>;
+
+    /// Its NICs that have an address, as they were read last.
+    fn nics(&self) -> LocalFuture<Vec<NodeNic>>;
 
     /// What the cores do, by number.
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>>;

@@ -3,7 +3,7 @@
 use crate::error::HostError;
 use crate::home::HomePath;
 use crate::isids::Isids;
-use crate::ports::interface;
+use crate::ports::{interface, nic_record};
 use crate::prepare::{Candidate, Prepared};
 use crate::status::Ends;
 use env::CoreHandle;
@@ -36,6 +36,7 @@ pub(crate) async fn configs(
         })?;
         let mut login = prepared.login.clone();
         login.isid = isid;
+        login.nic = nic_record(&prepared.facts, &it.name.host, it.from, prepared.planned);
         found.push(PathConfig {
             portal: it.portal,
             from: Some(it.from),

@@ -3,7 +3,9 @@
 
 use crate::discover::Portal;
 use crate::error::HostError;
+use iscsi::extension_keys::nic::NicRecord;
 use machine::{Machine, Nic};
+use paths::facts::Fabric;
 use paths::health::AccessState;
 use paths::overrides::Overrides;
 use paths::{Facts, HostAddress, HostPort, Speed, TargetPort};
@@ -135,6 +137,30 @@ fn target_port(portal: &Portal) -> TargetPort {
     }
 }
 
+/// What the target hears of a port of this host. `planned`: paths that move nothing stand by.
+pub(crate) fn nic_record(
+    facts: &Facts,
+    port: &str,
+    from: IpAddr,
+    planned: bool,
+) -> Option<NicRecord> {
+    let port = facts.hosts.iter().find(|it| it.name == port)?;
+    let has = |fabric: &&Fabric| fabric.subnets.iter().any(|it| it.contains(from));
+    let named = facts.fabrics.iter().find(has);
+    Some(NicRecord {
+        name: port.name.clone(),
+        card: Some(port.card.clone()).filter(|card| *card != port.name),
+        fabric: port
+            .fabric
+            .clone()
+            .or_else(|| named.map(|it| it.name.clone())),
+        speed: port.speed.map(|speed| speed.0),
+        links: Some(port.links),
+        mtu: Some(port.mtu),
+        planned,
+    })
+}
+
 /// The interface to bind to: only where the routes alone would not choose it, because another one
 /// of this host, used for paths or not, is in the same network.
 pub(crate) fn interface(machine: &Machine, source: IpAddr) -> Option<String> {
@@ -173,6 +199,37 @@ mod test {
                 .collect(),
             ..Nic::default()
         }
+    }
+
+    #[test]
+    fn the_target_hears_of_the_card_and_fabric_that_the_administrator_named() {
+        let mut port = loopback_port("eth2", "10.1.0.2".parse().unwrap());
+        let of = |port: &HostPort, fabric: &str| {
+            let facts = Facts {
+                hosts: vec![port.clone()],
+                fabrics: vec![Fabric {
+                    name: "left".to_owned(),
+                    subnets: vec![fabric.parse().unwrap()],
+                }],
+                ..Facts::default()
+            };
+            nic_record(&facts, "eth2", "10.1.0.2".parse().unwrap(), true).unwrap()
+        };
+        let plain = of(&port, "10.9.0.0/24");
+        assert_eq!(
+            (plain.card, plain.fabric, plain.planned),
+            (None, None, true)
+        );
+        port.card = "intel-1".to_owned();
+        let in_fabric = of(&port, "10.1.0.0/24");
+        assert_eq!(in_fabric.card.as_deref(), Some("intel-1"));
+        assert_eq!(in_fabric.fabric.as_deref(), Some("left"));
+        port.fabric = Some("right".to_owned());
+        assert_eq!(of(&port, "10.1.0.0/24").fabric.as_deref(), Some("right"));
+        assert_eq!(
+            nic_record(&Facts::default(), "eth2", "10.1.0.2".parse().unwrap(), true),
+            None
+        );
     }
 
     #[test]

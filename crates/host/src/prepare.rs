@@ -34,6 +34,8 @@ pub struct Prepared {
     pub(crate) overrides: Overrides,
     pub(crate) login: InitiatorConfig,
     pub(crate) store: Store,
+    /// Which paths carry load is planned.
+    pub(crate) planned: bool,
 }
 
 /// Discovers the target's portals and inspects this host's ports.
@@ -98,6 +100,7 @@ pub async fn prepare(
         overrides,
         login,
         store,
+        planned: !options.no_plan,
     })
 }
 

@@ -28,6 +28,7 @@ mod tcp;
 
 pub use changes::{Change, Follower, changes};
 pub use nic::{Duplex, Kind, Nic};
+pub use paths::{HostPort, Subnet};
 pub use ports::UnknownPort;
 pub use read::{Machine, read, traffic};
 pub use roots::Roots;

@@ -169,8 +169,65 @@ pub struct SessionFacts {
     /// What the initiator sees, by number.
     #[serde(default)]
     pub luns: Vec<SessionLun>,
+    /// The NIC of the host, as our own initiator reports it; absent: this host does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<SessionNic>,
     /// What was negotiated, by the standard's names.
     pub keys: BTreeMap<String, String>,
+}
+
+/// The NIC that a session goes through in its host, as the host reported it at the login.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct SessionNic {
+    /// Its name in the host.
+    pub name: String,
+    /// The card in the host, where it is hardware: what fails with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
+    /// What it is plugged into, where the host's administrator named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric: Option<String>,
+    /// Bits a second, all links of a team together, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits_per_second: Option<u64>,
+    /// Equal links behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<u16>,
+    /// The largest IP packet in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// The host plans its paths: those that move nothing stand by.
+    pub planned: bool,
+}
+
+/// A NIC of the node, with what carries its VLANs and bridges.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct NodeNic {
+    /// What the system calls it: `eth2`, or a team of several.
+    pub name: String,
+    /// The card, where it is hardware: what fails with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
+    /// Bits a second, all links of a team together, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits_per_second: Option<u64>,
+    /// Equal links behind it.
+    pub links: u16,
+    /// The largest IP packet in bytes.
+    pub mtu: u32,
+    /// It has a signal from its other end.
+    pub carrier: bool,
+    /// Those of its VLANs included.
+    pub addresses: Vec<NicAddress>,
+}
+
+/// Where a NIC can be reached, and from where without a router.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct NicAddress {
+    /// Without a port, such as `10.1.0.1`.
+    pub address: String,
+    /// The subnet that it is in, such as `10.1.0.0/24`.
+    pub network: String,
 }
 
 /// A LUN as a session sees it.

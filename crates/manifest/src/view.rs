@@ -2,7 +2,7 @@
 //! 3339.
 
 use crate::document::Document;
-use crate::facts::{LunState, OpFacts, PoolFacts, PortalFacts};
+use crate::facts::{LunState, NodeNic, OpFacts, PoolFacts, PortalFacts};
 use crate::journal::LunJournal;
 use crate::objects::{
     BackendSpec, ChapSpec, LayerFacts, Lun, Objects, Redirect, SecretSpec, Storage, TargetSpec,
@@ -49,6 +49,9 @@ pub struct StatusView {
     pub generation: u64,
     /// Where targets can be reached.
     pub portals: Vec<PortalFacts>,
+    /// The node's NICs that have an address; the loopback interface is none.
+    #[serde(default)]
+    pub nics: Vec<NodeNic>,
     /// Where the API can be reached.
     pub api: Vec<String>,
     /// What memory LUNs and read caches may take of the node's memory.

@@ -37,8 +37,8 @@ use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
 use manifest::config::{Config, Listen};
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, PoolFacts, PortalFacts,
-    RefusalFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
+    PortalFacts, RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use manifest::objects::{Lun, Objects, SECTION_LUN};
@@ -88,6 +88,7 @@ impl Node {
             retired: RefCell::default(),
             objects: RefCell::default(),
             next_unit: Cell::new(0),
+            nics: RefCell::default(),
             exports: Cell::new(0),
             usage: usage_known::Usage::default(),
             scrubs: scrubs::Scrubs::default(),
@@ -637,6 +638,10 @@ impl Engine for Node {
 
     fn portals(&self) -> LocalFuture<Vec<PortalFacts>> {
         shared(self, |node| async move { facts::portals(&node) })
+    }
+
+    fn nics(&self) -> LocalFuture<Vec<NodeNic>> {
+        shared(self, |node| async move { node.nics.borrow().clone() })
     }
 
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {

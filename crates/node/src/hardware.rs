@@ -8,7 +8,8 @@ use crate::inner::Inner;
 use env::CoreHandle;
 use futures_util::future::{Either, select};
 use iscsi_target::{Hardware, PortHardware};
-use machine::{Follower, Kind, Machine, Roots};
+use machine::{Follower, HostPort, Kind, Machine, Roots, Subnet};
+use manifest::facts::{NicAddress, NodeNic};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Weak;
@@ -70,6 +71,7 @@ pub(crate) async fn follow(core: CoreHandle, node: Weak<Inner>) {
             else {
                 return;
             };
+            node.nics.replace(nics(follower.machine()));
             server.set_hardware(hardware(
                 &node.config.node_name,
                 follower.machine(),
@@ -109,19 +111,51 @@ async fn measure(core: &CoreHandle, machine: &Machine, meters: &mut BTreeMap<Str
     }
 }
 
+/// The ports of this machine. The loopback interface is none: whoever uses it is on this machine.
+fn ports(machine: &Machine) -> Vec<HostPort> {
+    let mut ports = machine.ports();
+    let is_port = |name: &str| {
+        let nic = machine.nic(name);
+        nic.is_some_and(|nic| nic.kind != Kind::Loopback)
+    };
+    ports.retain(|port| is_port(&port.name));
+    ports
+}
+
+/// What fails with a port; `None`: it is no hardware.
+fn card(port: &HostPort) -> Option<String> {
+    Some(port.card.clone()).filter(|card| *card != port.name)
+}
+
+/// As people see them.
+fn nics(machine: &Machine) -> Vec<NodeNic> {
+    let nic = |port: &HostPort| NodeNic {
+        name: port.name.clone(),
+        card: card(port),
+        bits_per_second: port.speed.map(|speed| speed.0),
+        links: port.links,
+        mtu: port.mtu,
+        carrier: port.link,
+        addresses: port
+            .addresses
+            .iter()
+            .map(|at| NicAddress {
+                address: at.ip.to_string(),
+                network: Subnet::of(at.ip, at.prefix).to_string(),
+            })
+            .collect(),
+    };
+    ports(machine).iter().map(nic).collect()
+}
+
 /// As the front reports it.
 fn hardware(node: &str, machine: &Machine, meters: &BTreeMap<String, Meter>) -> Hardware {
-    let mut ports = BTreeMap::new();
-    for port in machine.ports() {
-        // The loopback interface is no port: whoever uses it is on this machine.
-        let of_nic = machine.nic(&port.name);
-        if of_nic.is_none_or(|nic| nic.kind == Kind::Loopback) {
-            continue;
-        }
+    let mut reports = BTreeMap::new();
+    for port in ports(machine) {
         let speed = port.speed.map(|speed| speed.0);
         let rate = meters.get(&port.name).and_then(|meter| meter.rate);
         let reported = PortHardware {
-            card: Some(port.card).filter(|card| *card != port.name),
+            card: card(&port),
             speed,
             links: port.links,
             mtu: port.mtu,
@@ -131,12 +165,12 @@ fn hardware(node: &str, machine: &Machine, meters: &BTreeMap<String, Meter>) -> 
             name: port.name,
         };
         for at in &port.addresses {
-            ports.insert(at.ip, reported.clone());
+            reports.insert(at.ip, reported.clone());
         }
     }
     Hardware {
         controller: node.to_owned(),
-        ports,
+        ports: reports,
     }
 }
 
@@ -177,6 +211,14 @@ mod test {
             ],
             ..Machine::default()
         };
+        let seen = nics(&machine);
+        let names: Vec<&str> = seen.iter().map(|nic| nic.name.as_str()).collect();
+        assert_eq!(names, ["eth0", "eth1"]);
+        assert_eq!(
+            (seen[0].card.as_deref(), seen[1].card.as_deref()),
+            (Some("0000:03:00"), None)
+        );
+        assert_eq!(seen[0].addresses[0].network, "192.0.2.0/24");
         let start = Meter {
             at: Now(0),
             bytes: (1000, 5000),

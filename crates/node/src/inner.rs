@@ -17,6 +17,7 @@ use crate::scrub::scrubs;
 use env::CoreHandle;
 use iscsi_target::Server;
 use manifest::config::Config;
+use manifest::facts::NodeNic;
 use manifest::objects::Objects;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) objects: RefCell<Rc<Objects>>,
     pub(crate) next_unit: Cell<u64>,
     pub(crate) exports: Cell<u64>,
+    /// This machine's NICs that have an address.
+    pub(crate) nics: RefCell<Vec<NodeNic>>,
     pub(crate) usage: usage_known::Usage,
     pub(crate) scrubs: scrubs::Scrubs,
     pub(crate) orphans: orphans_seen::Orphans,

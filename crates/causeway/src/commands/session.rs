@@ -5,7 +5,7 @@ use crate::completion::{CompletedArgument, Kind};
 use crate::output::{in_flight, most, properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
-use manifest::facts::{RefusalFacts, SessionFacts};
+use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::HostView;
@@ -122,6 +122,7 @@ fn list(sessions: &[SessionFacts]) -> String {
                     .clone()
                     .unwrap_or_else(|| "(discovery)".to_owned()),
                 session.from.clone(),
+                session.nic.as_ref().map_or("-", |nic| &nic.name).to_owned(),
                 session.portal.clone(),
                 session.core.to_string(),
                 load(session),
@@ -137,6 +138,7 @@ fn list(sessions: &[SessionFacts]) -> String {
         "INITIATOR",
         "TARGET",
         "FROM",
+        "NIC",
         "PORTAL",
         "CORE",
         "LOAD",
@@ -209,6 +211,24 @@ fn chap(user: Option<&str>, both: bool, mutual: Option<&str>) -> String {
     }
 }
 
+/// The host's NIC, as it reported it.
+fn nic(of: Option<&SessionNic>) -> String {
+    let Some(nic) = of else {
+        return "not reported by this host".to_owned();
+    };
+    let speed = nic
+        .bits_per_second
+        .map(|bits| paths::Speed(bits).to_string());
+    let parts = [
+        Some(nic.name.clone()),
+        nic.card.as_ref().map(|card| format!("card {card}")),
+        speed,
+        nic.fabric.as_ref().map(|fabric| format!("fabric {fabric}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
+
 fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
     let keys: Vec<String> = session
         .keys
@@ -235,6 +255,7 @@ fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
                 .unwrap_or_else(|| "(discovery)".to_owned()),
         ),
         ("from", session.from.clone()),
+        ("nic", nic(session.nic.as_ref())),
         ("portal", session.portal.clone()),
         (
             "core",
@@ -269,6 +290,24 @@ fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
 
 #[cfg(test)]
 mod test {
+    #[test]
+    fn a_nic_is_named_with_its_card_and_a_host_that_reports_none_is_said_to() {
+        use super::{SessionNic, nic};
+        assert_eq!(nic(None), "not reported by this host");
+        let with = |card: Option<&str>, bits_per_second| SessionNic {
+            name: "eth2".to_owned(),
+            card: card.map(str::to_owned),
+            fabric: None,
+            bits_per_second,
+            links: None,
+            mtu: None,
+            planned: false,
+        };
+        let known = with(Some("0000:03:00"), Some(10_000_000_000));
+        assert_eq!(nic(Some(&known)), "eth2, card 0000:03:00, 10 Gb/s");
+        assert_eq!(nic(Some(&with(None, None))), "eth2");
+    }
+
     #[test]
     fn a_one_way_login_of_a_host_with_mutual_chap_is_reported() {
         use super::chap;

@@ -3,13 +3,14 @@
 use crate::inner::Inner;
 use crate::lun::unit::Unit;
 use iscsi::Parameters;
+use iscsi::extension_keys::nic::NicRecord;
 use iscsi_target::{RefusedLogin, SessionInfo};
 use layers::{Counters, Meter};
 use logical_unit::{Ending, Figures, Times};
 use manifest::code::Code;
 use manifest::facts::{
     CoreFacts, LoginFacts, LunCondition, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts,
-    SessionFacts, SessionLun,
+    SessionFacts, SessionLun, SessionNic,
 };
 use manifest::latency::Latency;
 use manifest::objects::{LayerFacts, Objects};
@@ -254,7 +255,20 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         chap_user: info.chap_user.clone(),
         mutual_chap: info.mutual_chap,
         luns,
+        nic: info.nic.as_ref().map(nic),
         keys,
+    }
+}
+
+fn nic(reported: &NicRecord) -> SessionNic {
+    SessionNic {
+        name: reported.name.clone(),
+        card: reported.card.clone(),
+        fabric: reported.fabric.clone(),
+        bits_per_second: reported.speed,
+        links: reported.links,
+        mtu: reported.mtu,
+        planned: reported.planned,
     }
 }
 
