@@ -11,6 +11,17 @@ export interface Portal {
   problem?: string;
 }
 
+/** A NIC of the node that has an address. */
+export interface NodeNic {
+  name: string;
+  card?: string;
+  bits_per_second?: number;
+  links: number;
+  mtu: number;
+  carrier: boolean;
+  addresses: { address: string; network: string }[];
+}
+
 export interface Counts {
   luns: number;
   luns_offline: number;
@@ -32,6 +43,7 @@ export interface Status {
   started: string;
   generation: number;
   portals: Portal[];
+  nics?: NodeNic[];
   api: string[];
   memory: { total_bytes?: number; lun_bytes: number; read_cache_bytes: number };
   pools: Pool[];
@@ -238,6 +250,18 @@ export interface Grant {
   read_only: boolean;
 }
 
+/** The NIC of the host, as our own initiator reports it. */
+export interface SessionNic {
+  name: string;
+  card?: string;
+  fabric?: string;
+  bits_per_second?: number;
+  links?: number;
+  mtu?: number;
+  /** The host plans its paths: those that move nothing stand by. */
+  planned: boolean;
+}
+
 export interface Session {
   id: number;
   host: string;
@@ -256,6 +280,7 @@ export interface Session {
   commands: number;
   chap_user?: string;
   mutual_chap: boolean;
+  nic?: SessionNic;
   luns: { lun_id: number; lun: string; read_only: boolean }[];
   keys: Record<string, string>;
 }

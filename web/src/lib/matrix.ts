@@ -7,6 +7,8 @@ export interface Cell {
   state: 'good' | 'warn' | 'bad' | 'none';
   short: string;
   word: string;
+  /** Which NICs, where the host tells them. */
+  nics: string[];
 }
 
 export interface Matrix {
@@ -15,7 +17,7 @@ export interface Matrix {
   cell: (host: string, lun: string) => Cell;
 }
 
-const NONE: Cell = { state: 'none', short: '·', word: 'not granted' };
+const NONE: Cell = { state: 'none', short: '·', word: 'not granted', nics: [] };
 
 export function matrix(grants: Grant[], sessions: Session[], filter: string, several: boolean): Matrix {
   const wanted = filter.trim().toLowerCase();
@@ -32,11 +34,16 @@ export function matrix(grants: Grant[], sessions: Session[], filter: string, sev
   return {
     hosts: [...new Set(some.map((grant) => grant.host))].sort(order),
     luns: [...new Set(some.map((grant) => grant.lun))].sort(order),
-    cell: (host, lun) => (granted.has(`${host}\n${lun}`) ? cell(pathsOf(paths.get(`${host}\n${lun}`) ?? []), several) : NONE),
+    cell: (host, lun) => (granted.has(`${host}\n${lun}`) ? cell(paths.get(`${host}\n${lun}`) ?? [], several) : NONE),
   };
 }
 
-function cell(paths: Paths, several: boolean): Cell {
+function cell(sessions: Session[], several: boolean): Cell {
+  const nics = [...new Set(sessions.flatMap((session) => session.nic?.name ?? []))].sort();
+  return { ...shown(pathsOf(sessions), several), nics };
+}
+
+function shown(paths: Paths, several: boolean): Omit<Cell, 'nics'> {
   if (paths.count === 0) return { state: 'bad', short: '0 ×', word: 'granted, not connected' };
   if (paths.single && several) return { state: 'warn', short: `${paths.count} !`, word: 'a single path' };
   return { state: 'good', short: String(paths.count), word: paths.count === 1 ? 'one path' : `${paths.count} paths` };
