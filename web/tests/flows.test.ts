@@ -139,22 +139,47 @@ describe('the page', { skip }, () => {
     await page().getByRole('button', { name: /^pool default/ }).press('Enter');
     await text(/Without pool default, \d hosts would lose \d LUN/).waitFor();
     await page().getByRole('button', { name: /^host esx01 \d paths/ }).waitFor();
-    await page().getByRole('button', { name: /^lun secret lost/ }).waitFor();
+    await page().getByRole('button', { name: /^LUN secret lost/ }).waitFor();
   });
 
   it('shows paths that cross as the mistake that they are, and what the doctor says of it; not those that stand by', async () => {
     const wrong = page().getByRole('region', { name: 'Paths that are a mistake' });
-    // The cable that can be cut makes one port of two.
-    await wrong.getByText(/^esx01 is logged in to vms more than once on the same route: 127\.0\.2\.99 → /).waitFor();
-    assert.equal(await wrong.getByText(/ cross: /).count(), 0);
+    // Its paths stand by, and the cable that can be cut hides its NICs: it tells them itself.
+    await wrong.getByText(/esx01/).first().waitFor({ state: 'detached', timeout: 60_000 });
     daemon.run('host', 'create', 'mesh', '--iqn', 'iqn.2026-01.org.debian:mesh');
     daemon.run('grant', 'create', 'mesh', 'secret', '--target', 'vms');
     daemon.load('iqn.2026-01.org.debian:mesh', 13, 2, 'vms', 0, '-o4', '-w0', '-g300', '--no-plan', '--policy', 'round-robin:1');
     await wrong.getByText(/^Paths of mesh to vms cross: 127\.0\.1\.13 → /).waitFor({ timeout: 60_000 });
     await wrong.getByText(/^causeway doctor iscsi:\/\/.*,.*\/iqn\.2026-11\.io\.causeway:vms\/\d+$/).first().waitFor();
     assert.equal(await wrong.getByText(/^Paths of esx01/).count(), 0);
-    await page().getByRole('button', { name: /^port 127\.0\.1\.13 paths cross/ }).waitFor();
+    await page().getByRole('button', { name: /^NIC 127\.0\.1\.13 paths cross/ }).waitFor();
     assert.equal(await page().locator('.edge.crosses').count(), 4);
+  });
+
+  it('names the NICs that our initiators tell, and asks what would be lost without one, its card, its network', async () => {
+    await page().getByRole('button', { name: /^NIC 127\.0\.1\.13 / }).press('Enter');
+    await text('Without NIC 127.0.1.13 of mesh, no host would lose a LUN: other paths remain.').waitFor();
+    await page().getByRole('button', { name: /^NIC 127\.0\.1\.13 lost/ }).waitFor();
+    await page().getByRole('button', { name: /^network loopback/ }).press('Enter');
+    await text(/Without the loopback interface, \d hosts would lose \d LUN/).waitFor();
+    // This machine has no two cards: the rest is made up. One host has both NICs on one card, and a session twice.
+    await page().route('**/api/v1/sessions', async (route) => {
+      const all = (await (await route.fetch()).json()) as { id: number; host: string; nic?: object }[];
+      const carded = all.map((one) => (one.host === 'mesh' ? { ...one, nic: { ...one.nic, card: '0000:05:00', bits_per_second: 1e10 } } : { ...one, nic: undefined }));
+      const twice = carded.filter((one) => one.host === 'esx01').slice(0, 1).map((one) => ({ ...one, id: one.id + 100_000 }));
+      await route.fulfill({ json: [...carded, ...twice] });
+    });
+    await browser.go('/topology');
+    await page().getByRole('button', { name: /^card 0000:05:00 2 NICs/ }).press('Enter');
+    await text('Without card 0000:05:00 of mesh, 1 host would lose 1 LUN.').waitFor();
+    await page().getByRole('button', { name: /^NIC 127\.0\.2\.13 lost/ }).waitFor();
+    await page().getByRole('button', { name: /its NIC is not told by this host/ }).first().waitFor();
+    await page().getByRole('region', { name: 'Paths that are a mistake' }).getByText(/^esx01 is logged in to vms more than once on the same route: 127\.0\./).waitFor();
+    await page().unrouteAll();
+    await browser.go('/topology?as=list');
+    await page().getByRole('button', { name: '127.0.1.13' }).first().press('Enter');
+    await text(/Without NIC 127\.0\.1\.13 of mesh/).waitFor();
+    await browser.go('/topology');
   });
 
   it('sees within two seconds that a path is cut, and that it is back', async () => {
@@ -174,6 +199,7 @@ describe('the page', { skip }, () => {
   it('shows which host reaches which LUN over how many paths', async () => {
     await browser.go('/hosts?view=paths');
     await page().getByRole('row', { name: /esx01/ }).getByText(/^\d paths$/).first().waitFor();
+    await page().getByRole('row', { name: /mesh/ }).getByText('127.0.1.13, 127.0.2.13').first().waitFor();
     await browser.go('/hosts?view=sessions');
     await field('Filter hosts').fill('esx01');
     await page().locator('summary', { hasText: 'esx01' }).nth(1).waitFor();

@@ -231,7 +231,7 @@ describe('every screen', { skip }, () => {
     };
     for (const [what, rows] of Object.entries(many)) await browser.page.route(`**/api/v1/${what}${what === 'luns' ? '?without=ops' : ''}`, (route) => route.fulfill({ json: rows }));
     await browser.page.goto('/topology');
-    await browser.page.getByText(/LUNs are not drawn/).waitFor();
+    await browser.page.getByRole('navigation', { name: 'What is drawn' }).getByText('LUNs 1–40 of 10,000').waitFor();
     const drawn = () => browser.page.evaluate(async () => {
       const to = (path: string) => {
         history.pushState(null, '', path);
@@ -248,5 +248,15 @@ describe('every screen', { skip }, () => {
     const all = [await drawn(), await drawn(), await drawn()];
     console.log(`the topology of 10,000 LUNs: ${all.map(Math.round).join(', ')} ms`);
     assert.ok(Math.min(...all) < 500, `${all} ms`);
+    // Any of them can be come to: the next, the last, one by its name.
+    const point = (name: RegExp) => browser.page.getByRole('button', { name });
+    await point(/^host 216 more Hosts/).press('Enter');
+    await point(/^host host-40 /).waitFor();
+    await browser.page.getByRole('button', { name: 'LUNs before these' }).last().click();
+    await point(/^LUN lun-9999 /).waitFor();
+    await browser.page.getByLabel('Filter hosts and LUNs').fill('host-77');
+    await point(/^host host-77 /).press('Enter');
+    await browser.page.getByText(/Without host host-77, 1 host would lose/).waitFor();
+    await browser.page.unrouteAll();
   });
 });

@@ -1,10 +1,12 @@
 // Paths that are a mistake: they cross, or two of them are one. As `causeway doctor` sees them, from the node's side. Pure.
 
-import type { Session, Target } from '../api/types.ts';
+import type { Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
+import { address, nicName, portalKey } from './nics.ts';
 
-export type Wrong = 'crosses' | 'doubled';
+/** They cross and carry load; they cross, and carry none now; two are one. */
+export type Wrong = 'crosses' | 'would cross' | 'doubled';
 
 export interface Mistake {
   wrong: Wrong;
@@ -26,13 +28,7 @@ const USED_BYTES = 16 * 1024;
 const USED_PART = 0.05;
 const ROUTES_SAID = 4;
 
-/** An address without its port: a session comes from another port each time. */
-export function address(from: string): string {
-  const at = from.lastIndexOf(':');
-  return at > 0 && (from.startsWith('[') || from.indexOf(':') === at) ? from.slice(0, at) : from;
-}
-
-const routeOf = (session: Session) => `${address(session.from)} → ${session.portal}`;
+const routeOf = (session: Session) => `${session.nic && session.nic.name !== address(session.from) ? `${session.nic.name} (${address(session.from)})` : address(session.from)} → ${session.portal}`;
 
 /** Sessions that carry their part of the load now. Which of the others are standby is known to their host alone. */
 function used(sessions: Session[], moment: Moment | undefined): Session[] {
@@ -44,20 +40,28 @@ function used(sessions: Session[], moment: Moment | undefined): Session[] {
   return sessions.filter((session) => bytes(session) >= Math.max(USED_BYTES, whole * USED_PART));
 }
 
+/** Which of both ends a session joins: a NIC of the host, and one of the node. */
+type Ends = (session: Session) => { from: string; to: string; route: string };
+
+const endsIn = (status: Status | undefined): Ends => (session) => {
+  const [from, to] = [nicName(session), portalKey(status, session.portal)];
+  return { from, to, route: `${from}\n${to}` };
+};
+
 /**
  * Routes whose port goes to another portal, too, and whose portal is reached from another port, too. Where only one of
  * both is so, one end may be faster than the other: that is a fan, not a mesh.
  */
-function crossing(sessions: Session[]): Session[] {
-  const portals = grouped(sessions, (session) => address(session.from));
-  const ports = grouped(sessions, (session) => session.portal);
-  const several = (some: Session[] | undefined) => new Set((some ?? []).map(routeOf)).size > 1;
-  return sessions.filter((session) => several(portals.get(address(session.from))) && several(ports.get(session.portal)));
+function crossing(sessions: Session[], ends: Ends): Session[] {
+  const portals = grouped(sessions, (session) => ends(session).from);
+  const ports = grouped(sessions, (session) => ends(session).to);
+  const several = (some: Session[] | undefined) => new Set((some ?? []).map((one) => ends(one).route)).size > 1;
+  return sessions.filter((session) => several(portals.get(ends(session).from)) && several(ports.get(ends(session).to)));
 }
 
-function doubled(sessions: Session[]): Session[] {
-  const routes = grouped(sessions, routeOf);
-  return sessions.filter((session) => (routes.get(routeOf(session))?.length ?? 0) > 1);
+function doubled(sessions: Session[], ends: Ends): Session[] {
+  const routes = grouped(sessions, (session) => ends(session).route);
+  return sessions.filter((session) => (routes.get(ends(session).route)?.length ?? 0) > 1);
 }
 
 function said(sessions: Session[]): string {
@@ -74,23 +78,27 @@ function doctor(sessions: Session[], target: string, targets: Target[]): string 
 }
 
 /** Of each host and target, what is wrong with its paths. */
-export function mistakes(sessions: Session[], moment?: Moment, targets: Target[] = []): Mistake[] {
+export function mistakes(sessions: Session[], moment?: Moment, targets: Target[] = [], status?: Status): Mistake[] {
   const found: Mistake[] = [];
+  const ends = endsIn(status);
   const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.host}\n${session.target}`);
   for (const paths of all.values()) {
     const [host, target] = [paths[0]?.host ?? '', paths[0]?.target ?? ''];
     const about = (wrong: Mistake['wrong'], of: Session[]) => ({ wrong, host, target, sessions: of.map((one) => one.id), doctor: doctor(paths, target, targets) });
-    const across = crossing(used(paths, moment));
+    const busy = used(paths, moment);
+    const loaded = crossing(busy, ends);
+    // A host that plans its paths has others stand by; of the rest it is not known, and any of them may be used.
+    const across = loaded.length ? loaded : crossing(paths.filter((session) => !session.nic?.planned || busy.includes(session)), ends);
     if (across.length) {
       found.push({
-        ...about('crosses', across),
-        says: `Paths of ${host} to ${target} cross: ${said(across)}.`,
+        ...about(loaded.length ? 'crosses' : 'would cross', across),
+        says: loaded.length ? `Paths of ${host} to ${target} cross: ${said(across)}.` : `Paths of ${host} to ${target} would cross under load: ${said(across)}.`,
         because: 'Two senders that fill one port overflow the buffer of the switch: throughput falls by up to 96 %.',
         remedy: 'Pair each port of the host with one portal, and let the other paths stand by. Our initiator does so by itself: leave its planner on (no --no-plan).',
         point: 'points 5 and 6, “mesh”',
       });
     }
-    const twice = doubled(paths);
+    const twice = doubled(paths, ends);
     if (twice.length) {
       found.push({
         ...about('doubled', twice),
@@ -107,6 +115,7 @@ export function mistakes(sessions: Session[], moment?: Moment, targets: Target[]
 /** What is wrong with each session that has a part in a mistake. */
 export function wrongOf(found: Mistake[]): Map<number, Wrong> {
   // The worse comes last.
-  const worse = [...found].sort((a, b) => Number(a.wrong === 'crosses') - Number(b.wrong === 'crosses'));
+  const rank: Wrong[] = ['would cross', 'doubled', 'crosses'];
+  const worse = [...found].sort((a, b) => rank.indexOf(a.wrong) - rank.indexOf(b.wrong));
   return new Map(worse.flatMap((one) => one.sessions.map((id): [number, Wrong] => [id, one.wrong])));
 }

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../api/types.ts';
+import type { Disk, Grant, Host, Lun, NodeNic, Pool, Session, SessionNic, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
-import { address, mistakes } from './mistakes.ts';
-import { DRAWN, topology, type Facts } from './topology.ts';
+import { place } from './layout.ts';
+import { matrix } from './matrix.ts';
+import { mistakes } from './mistakes.ts';
+import { address } from './nics.ts';
+import { DRAWN, pointOf, topology, type Facts } from './topology.ts';
 import { singlePath, verdict } from './verdict.ts';
 import { whatIf } from './whatif.ts';
+import { fromText, previous, rangeOf, textOf } from './windows.ts';
 
 const session = (id: number, host: string, from: string, portal: string) =>
   ({ id, host, from, portal, target: 't', since: '' }) as Session;
@@ -52,7 +56,7 @@ describe('the topology', () => {
   });
   it('draws no more LUNs than can be seen, and finds the others', () => {
     const many = { ...facts, luns: Array.from({ length: 1000 }, (_, i) => ({ ...facts.luns[0], name: `lun${i}` }) as Lun) };
-    expect(topology(many)).toMatchObject({ hidden: 1000 - DRAWN });
+    expect(topology(many).windows).toEqual([{ kind: 'lun', from: 0, shown: DRAWN, total: 1000 }]);
     expect(topology(many, 'lun999').points.filter((one) => one.kind === 'lun').map((one) => one.name)).toEqual(['lun999']);
   });
   it('knows an address without its port', () => {
@@ -79,11 +83,26 @@ describe('paths that are a mistake', () => {
   it('are not: pairs, one portal only, a host with one port, a fan of a faster port', () => {
     for (const routes of [['1>1'], ['1>1', '2>2'], ['1>1', '2>1', '3>1'], ['1>1', '1>2'], ['1>1', '1>2', '2>3', '2>4']]) expect(wrong(routes), routes.join(' ')).toEqual([]);
   });
-  it('are not: paths of a mesh that stand by, or a host of which nothing is known yet', () => {
-    expect(wrong(MESH, [BUSY, 0, 0, BUSY])).toEqual([]);
-    expect(wrong(MESH, [BUSY * 100, BUSY, BUSY, BUSY * 100])).toEqual([]);
-    expect(wrong(MESH, [96, 96, 96, 96])).toEqual([]);
-    expect(mistakes(paths(...MESH))).toEqual([]);
+  it('are seen from the sessions alone, whether or not they carry load now', () => {
+    for (const bytes of [[BUSY, 0, 0, BUSY], [BUSY * 100, BUSY, BUSY, BUSY * 100], [96, 96, 96, 96]]) expect(wrong(MESH, bytes)).toEqual([['would cross', 1, 2, 3, 4]]);
+    const [idle] = mistakes(paths(...MESH));
+    expect(idle).toMatchObject({ wrong: 'would cross', point: 'points 5 and 6, “mesh”' });
+    expect(idle?.says).toContain('would cross under load');
+  });
+  it('are not: paths that stand by, of a host that plans its paths', () => {
+    const planned = (on: boolean) => paths(...MESH).map((one) => ({ ...one, nic: { name: address(one.from), planned: on } }));
+    expect(mistakes(planned(true), carrying(BUSY, 0, 0, BUSY))).toEqual([]);
+    expect(mistakes(planned(true))).toEqual([]);
+    expect(mistakes(planned(false)).map((one) => one.wrong)).toEqual(['would cross']);
+    expect(mistakes(planned(true), carrying(BUSY, BUSY, BUSY, BUSY)).map((one) => one.wrong)).toEqual(['crosses']);
+  });
+  it('count NICs, not addresses, where these are known, at both ends', () => {
+    const at = (id: number, from: string, portal: string, name: string) => ({ ...session(id, 'm', `10.0.0.${from}:50`, `10.0.0.10${portal}:3260`), nic: { name, planned: false } });
+    expect(mistakes([at(1, '1', '1', 'eth0'), at(2, '2', '1', 'eth0')]).map((one) => one.wrong)).toEqual(['doubled']);
+    const one: NodeNic = { name: 'p0', links: 1, mtu: 1500, carrier: true, addresses: ['1', '2'].map((n) => ({ address: `10.0.0.10${n}`, network: '10.0.0.0/24' })) };
+    const both = mistakes(paths('1>1', '1>2'), undefined, [], { ...status, nics: [one] });
+    expect(both.map((found) => found.wrong)).toEqual(['doubled']);
+    expect(mistakes(paths('1>1', '1>2'), undefined, [], status)).toEqual([]);
   });
   it('are of one target: others may go another way', () => {
     const [a, b, c, d] = paths(...MESH) as [Session, Session, Session, Session];
@@ -150,5 +169,111 @@ describe('the verdict', () => {
     const good = verdict(status, facts.sessions.slice(1));
     expect(good).toEqual({ state: 'good', sentence: 'Everything serves. 1 host connected, with two paths or more. Nothing to do.', todo: [] });
     expect(verdict({ ...status, health: 'degraded', problems: ['x is gone'] }, []).todo).toEqual([{ text: 'x is gone' }]);
+  });
+});
+
+describe('NICs, cards and networks', () => {
+  const nic = (name: string, card?: string, fabric?: string): SessionNic => ({ name, ...(card && { card }), ...(fabric && { fabric }), bits_per_second: 1e10, planned: true });
+  const node = (name: string, ip: string, network: string, card: string): NodeNic => ({ name, card, bits_per_second: 1e10, links: 1, mtu: 9000, carrier: name !== 'p1', addresses: [{ address: ip, network }] });
+  /** Two networks; host b has a card with both of its NICs, host c one for each; host a tells nothing. */
+  const wired: Facts = {
+    ...facts,
+    status: { ...status, nics: [node('p0', '10.0.0.1', '10.0.0.0/24', '0000:01:00'), node('p1', '10.0.1.1', '10.0.1.0/24', '0000:02:00')] },
+    sessions: [
+      session(1, 'a', '10.0.0.7:50', '10.0.0.1:3260'),
+      { ...session(2, 'b', '10.0.0.8:50', '10.0.0.1:3260'), nic: nic('eth0', '0000:05:00', 'left') },
+      { ...session(3, 'b', '10.0.1.8:51', '10.0.1.1:3260'), nic: nic('eth1', '0000:05:00') },
+      { ...session(4, 'c', '10.0.0.9:50', '10.0.0.1:3260'), nic: nic('eth0', '0000:05:00') },
+      { ...session(5, 'c', '10.0.1.9:51', '10.0.1.1:3260'), nic: nic('eth1', '0000:06:00') },
+    ],
+  };
+  const at = (id: string) => topology(wired).points.find((one) => one.id === id) ?? expect.fail(`no ${id}`);
+  const loses = (id: string) => whatIf(wired, at(id)).hosts.map((host) => `${host.name}: ${host.luns.join(' ')} (${host.pathsLeft} of ${host.pathsLeft + host.pathsLost})`);
+
+  it('are named as the host told them; of a host that tells nothing that is said', () => {
+    expect(at('port:b\neth0')).toMatchObject({ name: 'eth0', within: ['card:b\n0000:05:00'], detail: '10.0.0.8, card 0000:05:00, 10 Gb/s, fabric left' });
+    expect(at('port:a\n10.0.0.7')).toMatchObject({ within: [], detail: '10.0.0.7: its NIC is not told by this host' });
+    expect(at('network:left')).toMatchObject({ word: 'fabric', detail: '10.0.0.0/24, named by its hosts' });
+    expect(at('network:10.0.1.0/24')).toMatchObject({ word: 'subnet', detail: 'its switches are not known' });
+    expect(at('portal:10.0.1.1:3260').within).toEqual(['node card:0000:02:00', 'node nic:p1']);
+    expect(at('node nic:p1')).toMatchObject({ state: 'bad', word: '10 Gb/s, no carrier' });
+  });
+  it('take with them what goes through them, and nothing else', () => {
+    expect(loses('card:b\n0000:05:00')).toEqual(['b: vm1 vm2 (0 of 2)']);
+    expect(loses('card:c\n0000:05:00')).toEqual(['c:  (1 of 2)']);
+    expect(loses('port:b\neth0')).toEqual(['b:  (1 of 2)']);
+    expect(loses('network:left')).toEqual(['a: vm1 (0 of 1)', 'b:  (1 of 2)', 'c:  (1 of 2)']);
+    expect(loses('node card:0000:02:00')).toEqual(['b:  (1 of 2)', 'c:  (1 of 2)']);
+    expect(whatIf(wired, at('card:b\n0000:05:00')).verdict).toBe('Without card 0000:05:00 of b, 1 host would lose 2 LUNs.');
+    const lost = whatIf(wired, at('node card:0000:02:00')).lost;
+    expect(['node nic:p1', 'portal:10.0.1.1:3260', 'port:b\neth1', 'port:c\neth1'].filter((id) => !lost.has(id))).toEqual([]);
+    expect(lost.has('portal:10.0.0.1:3260')).toBe(false);
+  });
+  it('are frames around what they carry, and a network is as tall as its portals', () => {
+    const { points } = topology(wired);
+    const { at: boxes, frames } = place(points, 1200);
+    const inside = (id: string) => points.filter((one) => one.within?.includes(id)).every((one) => {
+      const [box, around] = [boxes.get(one.id), frames.filter((frame) => frame.id === id)];
+      return box && around.some((frame) => frame.y < box.y && frame.y + frame.height > box.y + box.height && frame.x < box.x && frame.x + frame.width > box.x + box.width);
+    });
+    expect(new Set(frames.map((frame) => frame.id)).size).toBe(frames.length);
+    expect(frames.map((frame) => [frame.id, inside(frame.id)])).toEqual(frames.map((frame) => [frame.id, true]));
+    const [left, right] = ['network:left', 'network:10.0.1.0/24'].map((id) => boxes.get(id));
+    const [a, b] = [left, right].sort((x, y) => (x?.y ?? 0) - (y?.y ?? 0));
+    expect((a?.y ?? 0) + (a?.height ?? 0)).toBeLessThan(b?.y ?? 0);
+  });
+  it('stand in the matrix', () => {
+    const sessions = wired.sessions.map((one) => ({ ...one, luns: [{ lun: 'vm1', lun_id: 0, read_only: false }] }));
+    const table = matrix(facts.grants, sessions, '', true);
+    expect(table.cell('b', 'vm1')).toMatchObject({ short: '2', nics: ['eth0', 'eth1'] });
+    expect(table.cell('a', 'vm1').nics).toEqual([]);
+  });
+});
+
+describe('more than can be seen', () => {
+  const host = (i: number) => `host-${String(i).padStart(3, '0')}`;
+  const many: Facts = {
+    ...facts,
+    hosts: Array.from({ length: 256 }, (_, i) => ({ name: host(i), iqn: [], sessions: 2 }) as unknown as Host),
+    sessions: Array.from({ length: 512 }, (_, i) => session(i + 1, host(i >> 1), `10.0.${i % 2}.${(i >> 1) % 250}:50`, `10.0.${i % 2}.1:3260`)),
+    luns: Array.from({ length: 10_000 }, (_, i) => ({ ...facts.luns[0], name: `lun${i}`, state: i === 9_999 ? 'offline' : 'online' }) as Lun),
+    grants: Array.from({ length: 10_000 }, (_, i) => ({ host: host(i % 256), lun: `lun${i}` }) as Grant),
+    moment: { sessions: new Map(Array.from({ length: 512 }, (_, i) => [i + 1, { bytesIn: 1, bytesOut: 0 }])), luns: new Map(Array.from({ length: 10_000 }, (_, i) => [`lun${i}`, { readBytes: 1, writeBytes: 0 }])) } as unknown as Moment,
+  };
+  const rest = (kind: string, of = topology(many)) => of.points.find((one) => one.id === `more:${kind}`);
+
+  it('is said, with the worst of it and what it moves', () => {
+    const drawn = topology(many);
+    expect(rest('lun', drawn)).toMatchObject({ name: '9,960 more', state: 'bad', word: '1 offline', opens: DRAWN });
+    expect(rest('host', drawn)).toMatchObject({ name: '216 more', state: 'good', opens: DRAWN });
+    const into = (id: string) => drawn.edges.filter((edge) => edge.to === id).reduce((sum, edge) => sum + edge.bytes, 0);
+    expect(into('node:san')).toBe(512);
+    expect(drawn.edges.filter((edge) => edge.from === 'node:san').reduce((sum, edge) => sum + edge.bytes, 0)).toBe(10_000);
+    expect(into('pool:slow')).toBe(10_000);
+  });
+  it('can be gone through from the first to the last, and each is drawn once', () => {
+    const seen = new Set<string>();
+    let at = 0;
+    do {
+      const drawn = topology(many, '', { host: at });
+      for (const one of drawn.points) if (one.kind === 'host' && one.opens === undefined) seen.add(one.name);
+      at = rest('host', drawn)?.opens ?? 0;
+    } while (at);
+    expect(seen.size).toBe(256);
+    expect(topology(many, '', { lun: 99_999 }).windows[1]?.from).toBe(0);
+  });
+  it('is asked of all of it what would be lost', () => {
+    const loss = whatIf(many, point('portal:10.0.0.1:3260'));
+    expect(loss.hosts).toHaveLength(256);
+    expect(loss.harmless).toBe(true);
+    const away = pointOf(many, 'host:host-255');
+    expect(away && whatIf(many, away).hosts.map((one) => one.name)).toEqual(['host-255']);
+    expect(pointOf(many, 'lun:lun9999')).toMatchObject({ word: 'offline' });
+  });
+  it('has its place in the address', () => {
+    expect(fromText('lun:40,host:80,x:1,pool:-2,disk:1e99')).toEqual({ lun: 40, host: 80 });
+    expect(textOf({ lun: 40, host: 0 })).toBe('lun:40');
+    expect(rangeOf({ kind: 'lun', from: 40, shown: 40, total: 10_000 })).toBe('41–80 of 10,000');
+    expect(previous({ kind: 'lun', from: 0, shown: 40, total: 256 })).toBe(240);
   });
 });

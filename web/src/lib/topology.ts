@@ -4,14 +4,21 @@ import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../a
 import type { Moment } from '../live/rates.ts';
 import { diskName, diskState } from './disks.ts';
 import { grouped } from './grouped.ts';
-import { address, mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
+import { plural } from './format.ts';
+import { mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
+import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { poolState, poolWord } from './pools.ts';
 import { hasSeveralPortals, pathsByHost, pathsOf, pathsShown, type State } from './verdict.ts';
 
-export type Kind = 'host' | 'port' | 'portal' | 'node' | 'lun' | 'pool' | 'disk';
-export const COLUMNS: Kind[] = ['host', 'port', 'portal', 'node', 'lun', 'pool', 'disk'];
-export const TITLES: Record<Kind, string> = {
-  host: 'Hosts', port: 'Their ports', portal: 'Portals', node: 'Node', lun: 'LUNs', pool: 'Pools', disk: 'Disks',
+export type Kind = 'host' | 'card' | 'port' | 'network' | 'portal' | 'node nic' | 'node card' | 'node' | 'lun' | 'pool' | 'disk';
+/** Cards and the node's NICs are frames around what they carry. */
+export const COLUMNS: Kind[] = ['host', 'port', 'network', 'portal', 'node', 'lun', 'pool', 'disk'];
+export const TITLES: Partial<Record<Kind, string>> = {
+  host: 'Hosts', port: 'Their NICs', network: 'Networks', portal: 'Portals', node: 'Node', lun: 'LUNs', pool: 'Pools', disk: 'Disks',
+};
+/** As it is said of one. */
+export const WORDS: Record<Kind, string> = {
+  host: 'host', card: 'card', port: 'NIC', network: 'network', portal: 'portal', 'node nic': 'NIC', 'node card': 'card', node: 'node', lun: 'LUN', pool: 'pool', disk: 'disk',
 };
 
 export interface Point {
@@ -20,6 +27,16 @@ export interface Point {
   name: string;
   state: State;
   word: string;
+  /** As a sentence calls it. */
+  called: string;
+  /** What else is known of it. */
+  detail?: string | undefined;
+  /** The frames around it, the outermost first. */
+  within?: string[];
+  /** Of a portal. */
+  network?: string | undefined;
+  /** It stands for those that are not drawn, and opens the next of them. */
+  opens?: number;
 }
 
 export interface Edge {
@@ -39,8 +56,16 @@ export interface Topology {
   edges: Edge[];
   /** What is wrong with the paths that are drawn. */
   mistakes: Mistake[];
-  /** LUNs that are not drawn, because there are too many. */
-  hidden: number;
+  /** What is drawn of the columns that have more. */
+  windows: Window[];
+}
+
+/** A part of a column. */
+export interface Window {
+  kind: Paged;
+  from: number;
+  shown: number;
+  total: number;
 }
 
 export interface Facts {
@@ -55,8 +80,13 @@ export interface Facts {
   moment?: Moment | undefined;
 }
 
-/** So many of a column are drawn; a name to look for chooses among more. */
+/** So many of a column are drawn at once. */
 export const DRAWN = 40;
+/** Columns that may have more. */
+export const PAGED = ['host', 'lun', 'pool', 'disk'] as const;
+export type Paged = (typeof PAGED)[number];
+/** Where each of them begins. */
+export type From = Partial<Record<Paged, number>>;
 
 export const idOf = (kind: Kind, name: string) => `${kind}:${name}`;
 
@@ -72,30 +102,78 @@ function serving(luns: Lun[]): Lun[] {
   return known;
 }
 
-export function topology(facts: Facts, filter = ''): Topology {
+/** A part of what there is, and what is known of the rest. */
+interface Cut<Row> {
+  drawn: Row[];
+  rest: Row[];
+  window: Window;
+}
+
+function cut<Row>(kind: Paged, all: Row[], from: From): Cut<Row> {
+  const wanted = from[kind] ?? 0;
+  const start = wanted < all.length ? Math.max(0, wanted) : 0;
+  const end = start + DRAWN;
+  return { drawn: all.slice(start, end), rest: [...all.slice(0, start), ...all.slice(end)], window: { kind, from: start, shown: Math.min(DRAWN, all.length - start), total: all.length } };
+}
+
+const restId = (kind: Paged) => `more:${kind}`;
+
+/** One point for all of a column that are not drawn: it says the worst of them. */
+function restPoint(window: Window, rest: { state: State; word: string }[]): Point[] {
+  if (!rest.length) return [];
+  const order: State[] = ['bad', 'warn'];
+  const wrong = [...grouped(rest.filter((one) => order.includes(one.state)), (one) => `${order.indexOf(one.state)}${one.word}`)].sort(([a], [b]) => a.localeCompare(b));
+  const next = window.from + window.shown;
+  return [{
+    id: restId(window.kind), kind: window.kind, name: `${rest.length.toLocaleString('en')} more`, called: 'the rest', state: wrong[0]?.[1][0]?.state ?? 'good',
+    word: wrong.map(([, same]) => `${same.length} ${same[0]?.word}`).join(', ') || 'nothing wrong', opens: next < window.total ? next : 0,
+  }];
+}
+
+export function topology(facts: Facts, filter = '', from: From = {}): Topology {
   const wanted = filter.trim().toLowerCase();
   const has = (name: string) => !wanted || name.toLowerCase().includes(wanted);
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
   const ofHost = wanted ? new Set(facts.grants.filter((grant) => has(grant.host)).map((grant) => grant.lun)) : undefined;
-  const some = serving(facts.luns).filter((lun) => has(lun.name) || ofHost?.has(lun.name));
-  const luns = some.slice(0, DRAWN);
-  const drawn = new Set(luns.map((lun) => lun.name));
-  const granted = new Set(facts.grants.filter((grant) => drawn.has(grant.lun)).map((grant) => grant.host));
-  const hosts = hostsOf(facts, sessions).filter((host) => has(host.name) || (wanted && granted.has(host.name))).slice(0, DRAWN);
-  const shown = new Set(hosts.map((host) => host.name));
+  const luns = cut('lun', wanted ? serving(facts.luns).filter((lun) => has(lun.name) || ofHost?.has(lun.name)) : serving(facts.luns), from);
+  const found = new Set(wanted ? [...luns.drawn, ...luns.rest].map((lun) => lun.name) : []);
+  const granted = new Set(facts.grants.filter((grant) => found.has(grant.lun)).map((grant) => grant.host));
+  const hosts = cut('host', hostsOf(facts, sessions).filter((host) => has(host.name) || granted.has(host.name)), from);
+  const pools = cut('pool', poolPoints(facts, luns.drawn), from);
+  const disks = cut('disk', diskPoints(facts), from);
+  const shown = new Set(hosts.drawn.map((host) => host.name));
+  const hidden = new Set(hosts.rest.map((host) => host.name));
   const paths = sessions.filter((session) => shown.has(session.host));
-  const found = mistakes(paths, facts.moment, facts.targets);
-  const wrong = wrongOf(found);
+  const wrongs = mistakes(sessions.filter((session) => shown.has(session.host) || hidden.has(session.host)), facts.moment, facts.targets, facts.status);
+  const wrong = wrongOf(wrongs);
   const points = [
-    ...hosts,
+    ...hosts.drawn, ...restPoint(hosts.window, hosts.rest),
     ...ports(paths, wrong),
-    ...portals(facts.status),
+    ...listening(facts, sessions),
     node(facts.status),
-    ...luns.map(lunPoint),
-    ...poolPoints(facts, luns),
-    ...diskPoints(facts),
+    ...luns.drawn.map(lunPoint), ...restPoint(luns.window, luns.rest.map(lunState)),
+    ...pools.drawn, ...restPoint(pools.window, pools.rest),
+    ...disks.drawn, ...restPoint(disks.window, disks.rest),
   ];
-  return { points, edges: edges(facts, paths, luns, wrong), mistakes: found, hidden: some.length - luns.length };
+  const at = new Set(points.map((point) => point.id));
+  const lines = edges(facts, paths, sessions.filter((session) => hidden.has(session.host)), luns, wrong, (id, kind) => (at.has(id) ? id : restId(kind)));
+  return { points, edges: lines.filter((edge) => at.has(edge.from) && at.has(edge.to)), mistakes: wrongs, windows: [hosts, luns, pools, disks].map((one) => one.window).filter((window) => window.total > window.shown) };
+}
+
+/** A part, drawn or not. */
+export function pointOf(facts: Facts, id: string): Point | undefined {
+  const sessions = facts.sessions.filter((session) => session.target !== undefined);
+  const [kind = ''] = id.split(':', 1);
+  const name = id.slice(kind.length + 1);
+  switch (kind) {
+    case 'lun': return facts.luns.filter((lun) => lun.state !== 'removed' && lun.name === name).map(lunPoint)[0];
+    case 'host': return hostsOf(facts, sessions.filter((session) => session.host === name)).find((point) => point.id === id);
+    case 'card':
+    case 'port': return ports(sessions.filter((session) => session.host === name.split('\n', 1)[0]), new Map()).find((point) => point.id === id);
+    case 'pool': return poolPoints(facts, facts.luns).find((point) => point.id === id);
+    case 'disk': return diskPoints(facts).find((point) => point.id === id);
+    default: return [...listening(facts, sessions), node(facts.status)].find((point) => point.id === id);
+  }
 }
 
 function hostsOf(facts: Facts, sessions: Session[]): Point[] {
@@ -103,64 +181,120 @@ function hostsOf(facts: Facts, sessions: Session[]): Point[] {
   const names = new Set([...facts.hosts.map((host) => host.name), ...paths.keys()]);
   const several = hasSeveralPortals(facts.status);
   return [...names].map((name): Point => {
-    return { id: idOf('host', name), kind: 'host', name, ...pathsShown(pathsOf(paths.get(name) ?? []), several) };
+    return { id: idOf('host', name), kind: 'host', name, called: `host ${name}`, ...pathsShown(pathsOf(paths.get(name) ?? []), several) };
   }).sort(byName);
 }
 
 /** How a path stands, and what is said of it. */
 const WRONG: Record<Wrong, { state: State; word: string; says: string }> = {
   crosses: { state: 'bad', word: 'paths cross', says: 'crosses other paths: they hold each other up' },
+  'would cross': { state: 'warn', word: 'paths would cross', says: 'would cross other paths under load' },
   doubled: { state: 'warn', word: 'path doubled', says: 'two sessions on the same route: they fail together' },
 };
 
 export const wordOf = (wrong: Wrong) => WRONG[wrong].word;
+export const stateOf = (wrong: Wrong) => WRONG[wrong].state;
 
 function ports(sessions: Session[], wrong: Map<number, Wrong>): Point[] {
-  const points = [...grouped(sessions, portName)].map(([key, own]): Point => {
-    const [, name = ''] = key.split('\n');
-    const worst = own.map((session) => wrong.get(session.id)).sort().find((one) => one !== undefined);
-    const word = worst ? WRONG[worst].word : own.length === 1 ? '1 session' : `${own.length} sessions`;
-    return { id: idOf('port', key), kind: 'port', name, state: worst ? WRONG[worst].state : 'good', word };
+  const points = [...grouped(sessions, nicKey)].flatMap(([key, own]): Point[] => {
+    const [host = '', name = ''] = key.split('\n');
+    const [first] = own;
+    if (!first) return [];
+    const worst = (['crosses', 'doubled', 'would cross'] as const).find((one) => own.some((session) => wrong.get(session.id) === one));
+    const word = worst ? WRONG[worst].word : plural(own.length, 'session');
+    const card = hostCardKey(first);
+    return [{
+      id: idOf('port', key), kind: 'port', name, called: first.nic ? `NIC ${name} of ${host}` : `the NIC of ${host} at ${name}`, state: worst ? WRONG[worst].state : 'good', word,
+      detail: nicSays(first), within: card === undefined ? [] : [idOf('card', card)],
+    }];
   });
-  // In the order of their hosts, so that lines cross as little as they can.
-  return points.sort((a, b) => words.compare(a.id, b.id));
-}
-
-function portName(session: Session): string {
-  return `${session.host}\n${address(session.from)}`;
+  const cards = [...new Set(points.flatMap((point) => point.within ?? []))].map((id): Point => {
+    const [host = '', name = ''] = id.slice('card:'.length).split('\n');
+    const own = points.filter((point) => point.within?.includes(id));
+    return { id, kind: 'card', name, called: `card ${name} of ${host}`, state: 'good', word: plural(own.length, 'NIC') };
+  });
+  // In the order of their hosts and cards, so that lines cross as little as they can.
+  const order = (point: Point) => [point.id.slice('port:'.length).split('\n', 1)[0], ...(point.within ?? ['card:~']), point.name].join('\n');
+  return [...points.sort((a, b) => words.compare(order(a), order(b))), ...cards];
 }
 
 export function portId(session: Session): string {
-  return idOf('port', portName(session));
+  return idOf('port', nicKey(session));
 }
 
-function portals(status: Status): Point[] {
-  return status.portals.map((portal): Point => ({
-    id: idOf('portal', portal.address),
-    kind: 'portal',
-    name: portal.address,
-    state: portal.problem ? 'bad' : 'good',
-    word: portal.problem ? 'does not listen' : (portal.interface ?? portal.group),
-  })).sort(byName);
+/** Portals with the networks that they are in, and the NICs and cards of the node below them. */
+function listening(facts: Facts, sessions: Session[]): Point[] {
+  const { status } = facts;
+  const within = networks(status, sessions);
+  const nics = new Map((status.nics ?? []).map((nic) => [nic.name, nic]));
+  const points = allPortals(status, sessions).map((portal): Point => {
+    const nic = nodeNic(status, portal.address);
+    const network = within.get(portal.address);
+    return {
+      id: idOf('portal', portal.address), kind: 'portal', name: portal.address, called: `portal ${portal.address}`,
+      state: portal.problem ? 'bad' : 'good', word: portal.problem ? 'does not listen' : (portal.interface ?? portal.group), detail: portal.group && `portal group ${portal.group}`,
+      within: nic ? [...(nic.card ? [idOf('node card', nic.card)] : []), idOf('node nic', nic.name)] : [],
+      network: network && idOf('network', network.name),
+    };
+  });
+  const order = (point: Point) => [point.network ?? '~', ...(point.within?.length ? point.within : ['~']), point.name].join('\n');
+  points.sort((a, b) => words.compare(order(a), order(b)));
+  const named = new Map([...within.values()].map((network) => [network.name, network]));
+  const segments = [...named.values()].map((network): Point => ({
+    id: idOf('network', network.name), kind: 'network', name: network.name, called: network.called, state: 'good', word: network.word, detail: network.says,
+  }));
+  const frames = [...new Set(points.flatMap((point) => point.within ?? []))].map((id): Point => {
+    if (id.startsWith('node card:')) {
+      const name = id.slice('node card:'.length);
+      return { id, kind: 'node card', name, called: `card ${name} of the node`, state: 'good', word: plural([...nics.values()].filter((nic) => nic.card === name).length, 'NIC') };
+    }
+    const name = id.slice('node nic:'.length);
+    const nic = nics.get(name);
+    return { id, kind: 'node nic', name, called: `NIC ${name} of the node`, state: nic?.carrier === false ? 'bad' : 'good', word: nic ? nicWord(nic) : '' };
+  });
+  return [...points, ...segments.sort(byName), ...frames];
+}
+
+/** All that a session goes through. */
+export function partsOf(facts: Facts): (session: Session) => Set<string> {
+  const portals = new Map(listening(facts, facts.sessions).map((point) => [point.id, point]));
+  return (session) => {
+    const card = hostCardKey(session);
+    const portal = portals.get(idOf('portal', session.portal));
+    return new Set([
+      idOf('host', session.host), portId(session), ...(card === undefined ? [] : [idOf('card', card)]),
+      idOf('portal', session.portal), ...(portal?.within ?? []), ...(portal?.network ? [portal.network] : []), idOf('node', facts.status.node),
+    ]);
+  };
+}
+
+/** What a network or a frame has in it. */
+export function heldBy(facts: Facts, id: string): string[] {
+  const points = listening(facts, facts.sessions);
+  return points.filter((point) => point.network === id || point.within?.includes(id)).flatMap((point) => [point.id, ...(id.startsWith('node card:') ? (point.within ?? []) : [])]);
 }
 
 function node(status: Status): Point {
   const state: State = status.health === 'ok' ? 'good' : status.health === 'degraded' ? 'warn' : 'bad';
-  return { id: idOf('node', status.node), kind: 'node', name: status.node, state, word: status.health };
+  return { id: idOf('node', status.node), kind: 'node', name: status.node, called: `node ${status.node}`, state, word: status.health };
+}
+
+function lunState(lun: Lun): { state: State; word: string } {
+  const state: State = lun.state === 'online' ? (lun.grants.length ? 'good' : 'off') : 'bad';
+  const word = lun.state === 'online' ? (lun.grants.length ? 'online' : 'granted to nobody') : 'offline';
+  return { state, word };
 }
 
 function lunPoint(lun: Lun): Point {
-  const state: State = lun.state === 'online' ? (lun.grants.length ? 'good' : 'off') : 'bad';
-  const word = lun.state === 'online' ? (lun.grants.length ? 'online' : 'granted to nobody') : 'offline';
-  return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, state, word };
+  return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, called: `LUN ${lun.name}`, ...lunState(lun) };
 }
 
 function poolPoints(facts: Facts, luns: Lun[]): Point[] {
   const points = facts.pools.map((pool): Point => ({
-    id: idOf('pool', pool.name), kind: 'pool', name: pool.name, state: poolState(pool), word: poolWord(pool),
+    id: idOf('pool', pool.name), kind: 'pool', name: pool.name, called: `pool ${pool.name}`, state: poolState(pool), word: poolWord(pool),
   }));
   for (const name of new Set(luns.filter((lun) => !lun.pool).map((lun) => lun.backing))) {
-    points.push({ id: idOf('pool', name), kind: 'pool', name, state: 'good', word: 'no pool' });
+    points.push({ id: idOf('pool', name), kind: 'pool', name, called: name, state: 'good', word: 'no pool' });
   }
   return points.sort(byName);
 }
@@ -168,7 +302,7 @@ function poolPoints(facts: Facts, luns: Lun[]): Point[] {
 /** Disks on which a pool or its journal lies. */
 function diskPoints(facts: Facts): Point[] {
   const used = (facts.disks ?? []).filter((disk) => facts.pools.some((pool) => liesOn(pool.name, disk)));
-  return used.map((disk): Point => ({ id: diskId(disk), kind: 'disk', name: diskName(disk), ...diskState(disk) })).sort(byName);
+  return used.map((disk): Point => ({ id: diskId(disk), kind: 'disk', name: diskName(disk), called: `disk ${diskName(disk)}`, ...diskState(disk) })).sort(byName);
 }
 
 export const diskId = (disk: Disk) => idOf('disk', disk.id);
@@ -185,7 +319,7 @@ export function backingId(lun: Lun): string {
   return idOf('pool', lun.pool ?? lun.backing);
 }
 
-function edges(facts: Facts, sessions: Session[], luns: Lun[], wrong: Map<number, Wrong>): Edge[] {
+function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<Lun>, wrong: Map<number, Wrong>, drawn: (id: string, kind: Paged) => string): Edge[] {
   const all = new Map<string, Edge>();
   const add = (from: string, to: string, bytes: number, state: State, says: string, mistake?: Wrong) => {
     const id = `${from}>${to}`;
@@ -193,33 +327,48 @@ function edges(facts: Facts, sessions: Session[], luns: Lun[], wrong: Map<number
     if (!known) all.set(id, { id, from, to, bytes, state, says, wrong: mistake });
     else {
       known.bytes += bytes;
-      if (mistake && known.wrong !== 'crosses') Object.assign(known, { state, says, wrong: mistake });
+      if (mistake && known.wrong !== 'crosses' && !(mistake === 'would cross' && known.wrong)) Object.assign(known, { state, says, wrong: mistake });
     }
   };
   const center = idOf('node', facts.status.node);
-  for (const session of sessions) {
+  const moved = (session: Session) => {
     const rates = facts.moment?.sessions.get(session.id);
-    const bytes = rates ? rates.bytesIn + rates.bytesOut : 0;
+    return rates ? rates.bytesIn + rates.bytesOut : 0;
+  };
+  const words = plural(hidden.length, 'session');
+  for (const session of hidden) {
+    const portal = idOf('portal', session.portal);
+    add(restId('host'), portal, moved(session), 'good', `of ${words} of hosts that are not drawn`);
+    add(portal, center, moved(session), 'good', 'all sessions of this portal');
+  }
+  for (const session of sessions) {
+    const bytes = moved(session);
     const portal = idOf('portal', session.portal);
     const mistake = wrong.get(session.id);
     const { state, says } = mistake ? WRONG[mistake] : { state: 'good' as State, says: `session ${session.id}` };
-    add(idOf('host', session.host), portId(session), bytes, 'good', `port of ${session.host}`);
+    add(idOf('host', session.host), portId(session), bytes, 'good', `NIC of ${session.host}`);
     add(portId(session), portal, bytes, state, says, mistake);
     add(portal, center, bytes, 'good', 'all sessions of this portal');
   }
-  for (const lun of luns) {
+  for (const lun of luns.rest) {
+    const rates = facts.moment?.luns.get(lun.name);
+    const bytes = rates ? rates.readBytes + rates.writeBytes : 0;
+    add(center, restId('lun'), bytes, 'good', 'LUNs that are not drawn');
+    add(restId('lun'), drawn(backingId(lun), 'pool'), bytes, 'good', 'LUNs that are not drawn');
+  }
+  for (const lun of luns.drawn) {
     const rates = facts.moment?.luns.get(lun.name);
     const bytes = rates ? rates.readBytes + rates.writeBytes : 0;
     const state: State = lun.state === 'online' ? 'good' : 'bad';
     add(center, idOf('lun', lun.name), bytes, state, lun.reason ?? lun.state);
-    add(idOf('lun', lun.name), backingId(lun), bytes, state, lun.backing);
+    add(idOf('lun', lun.name), drawn(backingId(lun), 'pool'), bytes, state, lun.backing);
   }
   for (const pool of facts.pools) {
     const disks = disksOf(facts, pool.name);
     const into = [...all.values()].filter((edge) => edge.to === idOf('pool', pool.name)).reduce((sum, edge) => sum + edge.bytes, 0);
     // Which part each of several has is not known.
     for (const disk of disks) {
-      add(idOf('pool', pool.name), diskId(disk), disks.length === 1 ? into : 0, diskState(disk).state === 'bad' ? 'bad' : 'good', disk.used_by?.join(', ') ?? '');
+      add(drawn(idOf('pool', pool.name), 'pool'), drawn(diskId(disk), 'disk'), disks.length === 1 ? into : 0, diskState(disk).state === 'bad' ? 'bad' : 'good', disk.used_by?.join(', ') ?? '');
     }
   }
   return [...all.values()];

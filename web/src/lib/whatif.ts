@@ -1,7 +1,7 @@
 // What if a part were lost: who loses what, before it happens. Pure.
 
-import { address } from './mistakes.ts';
-import { backingId, diskId, disksOf, idOf, portId, type Facts, type Point } from './topology.ts';
+import { grouped } from './grouped.ts';
+import { backingId, diskId, disksOf, heldBy, idOf, partsOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
   /** In one sentence. */
@@ -15,36 +15,28 @@ export interface Loss {
 
 export function whatIf(facts: Facts, point: Point): Loss {
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
-  const dies = sessions.filter((session) => uses(session, point));
+  const through = partsOf(facts);
+  const dies = new Set(sessions.filter((session) => through(session).has(point.id)));
+  const byHost = grouped(sessions, (session) => session.host);
+  const grants = grouped(facts.grants, (grant) => grant.host);
   const { alone, shared } = poolsOn(facts, point);
   const goneLuns = new Set(facts.luns.filter((lun) => lun.state !== 'removed' && lunGoes(lun, point, alone)).map((lun) => lun.name));
-  const lost = new Set<string>([point.id, ...[...alone].map((pool) => idOf('pool', pool))]);
+  const lost = new Set<string>([point.id, ...heldBy(facts, point.id), ...[...alone].map((pool) => idOf('pool', pool))]);
   for (const name of goneLuns) lost.add(idOf('lun', name));
   const hosts: Loss['hosts'] = [];
-  for (const host of new Set([...sessions.map((session) => session.host), ...facts.grants.map((grant) => grant.host)])) {
-    const mine = sessions.filter((session) => session.host === host);
-    const pathsLost = dies.filter((session) => session.host === host).length;
+  for (const host of new Set([...byHost.keys(), ...grants.keys()])) {
+    const mine = byHost.get(host) ?? [];
+    const pathsLost = mine.filter((session) => dies.has(session)).length;
     const pathsLeft = mine.length - pathsLost;
-    const granted = facts.grants.filter((grant) => grant.host === host).map((grant) => grant.lun);
+    const granted = (grants.get(host) ?? []).map((grant) => grant.lun);
     const cutOff = mine.length > 0 && pathsLeft === 0;
     const luns = [...new Set(granted.filter((lun) => cutOff || goneLuns.has(lun)))].sort();
     if (cutOff) lost.add(idOf('host', host));
     if (luns.length || pathsLost) hosts.push({ name: host, luns, pathsLeft, pathsLost });
   }
-  for (const session of dies) if (!sessions.some((one) => !dies.includes(one) && portId(one) === portId(session))) lost.add(portId(session));
+  const alive = new Set(sessions.filter((session) => !dies.has(session)).map(portId));
+  for (const session of dies) if (!alive.has(portId(session))) lost.add(portId(session));
   return { ...say(point, hosts, shared), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
-}
-
-function uses(session: Facts['sessions'][number], point: Point): boolean {
-  switch (point.kind) {
-    case 'host': return session.host === point.name;
-    case 'port': return portId(session) === point.id;
-    case 'portal': return session.portal === point.name;
-    case 'node': return true;
-    case 'lun':
-    case 'pool':
-    case 'disk': return false;
-  }
 }
 
 /** Pools that lie on a disk alone, and those that lie on others as well. */
@@ -64,7 +56,7 @@ function lunGoes(lun: Facts['luns'][number], point: Point, pools: Set<string>): 
 function say(point: Point, hosts: Loss['hosts'], shared: string[]): { verdict: string; harmless: boolean } {
   const losers = hosts.filter((host) => host.luns.length);
   const luns = new Set(losers.flatMap((host) => host.luns)).size;
-  const what = `${point.kind === 'lun' ? 'LUN' : point.kind} ${point.kind === 'port' ? address(point.name) : point.name}`;
+  const what = point.called;
   if (losers.length) {
     const many = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
     return { verdict: `Without ${what}, ${many(losers.length, 'host')} would lose ${many(luns, 'LUN')}.`, harmless: false };
