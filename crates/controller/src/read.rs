@@ -41,6 +41,15 @@ impl Controller {
         problems
     }
 
+    /// Addresses at which the API does not listen, and why.
+    fn api_away(&self) -> Vec<String> {
+        let away = self.api.borrow().away();
+        let away = away.iter().map(|(address, why)| {
+            format!("the API does not listen at {address}: {why}; it is tried again every second")
+        });
+        away.collect()
+    }
+
     /// How the node is.
     pub async fn status(&self) -> StatusView {
         let objects = self.objects();
@@ -67,10 +76,7 @@ impl Controller {
                 ));
             }
         }
-        let away = self.api.borrow().away();
-        problems.extend(away.iter().map(|(address, why)| {
-            format!("the API does not listen at {address}: {why}; it is tried again every second")
-        }));
+        problems.extend(self.api_away());
         problems.extend(self.circles(&objects, &portals));
         problems.extend(self.seen_larger(&objects));
         problems.extend(super::orphans::problem(&self.engine.orphans(false).await));
