@@ -23,7 +23,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use controller::Handle;
-use entry::{Few, asked, error_code, path, result, who_tried};
+use entry::{Few, asked, error_code, path, result, several, who_tried};
 use events::Entry;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -150,6 +150,7 @@ impl Audit {
         let target = Target::of(&parts.method, parts.uri.path(), &document);
         let mut entry = head(&parts, &caller);
         entry.before = target.see(&self.handle, &self.gate).await;
+        let all_before = target.see_all(&self.handle).await;
         let renamed = parts.uri.path().ends_with("/rename");
         let new_name = renamed.then(|| document["to"].as_str().unwrap_or_default().to_owned());
         entry.asked = asked(parts.uri.path(), document);
@@ -169,8 +170,12 @@ impl Audit {
         if parts.status.is_success() {
             let target = target.after(new_name, &answer);
             entry.object = target.object();
-            let seen = target.see(&self.handle, &self.gate).await;
-            entry.after = result(seen, target.is_many().then_some(&answer));
+            if target.is_many() {
+                let all_after = target.see_all(&self.handle).await;
+                [entry.before, entry.after] = several(&answer, [&all_before, &all_after]);
+            } else {
+                entry.after = result(target.see(&self.handle, &self.gate).await);
+            }
             if parts.status == StatusCode::ACCEPTED {
                 // Nothing has changed yet: the job's end is an event.
                 entry.after = json!({ "job": answer["id"] });

@@ -2,6 +2,7 @@
 
 use axum::http::Uri;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use units::Now;
 
 /// Requests about accounts have passwords: of these only such members are kept.
@@ -51,18 +52,59 @@ pub(super) fn path(uri: &Uri) -> String {
     whole.chars().take(1_024).collect()
 }
 
-/// What there is after a change: the object, and the steps where several were changed.
-pub(super) fn result(seen: Value, steps_of: Option<&Value>) -> Value {
-    let Some(answer) = steps_of else {
-        return short(seen);
-    };
+/// What there is after a change of one object.
+pub(super) fn result(seen: Value) -> Value {
+    short(seen)
+}
+
+/// What there was before a change of several objects and is after it: those that its steps name,
+/// of `all` objects then and now; and the steps.
+pub(super) fn several(answer: &Value, all: [&Value; 2]) -> [Value; 2] {
     let Some(steps) = answer["actions"].as_array() else {
-        return Value::Null;
+        return [Value::Null, Value::Null];
     };
+    let word = |step: &Value, member: &str| step[member].as_str().unwrap_or_default().to_owned();
+    let named: BTreeSet<(String, String)> = steps
+        .iter()
+        .map(|step| (word(step, "section"), word(step, "name")))
+        .collect();
+    let [before, after] = all.map(|all| short(of_those(all, &named)));
     let words = steps.iter().map(
         |step| json!({ "verb": step["verb"], "section": step["section"], "name": step["name"] }),
     );
-    short(json!({ "generation": answer["generation"], "actions": words.collect::<Vec<Value>>() }))
+    let words = words.collect::<Vec<Value>>();
+    let generation = &answer["generation"];
+    let whole = json!({ "generation": generation, "actions": words, "objects": after });
+    if whole.to_string().len() <= BYTES_MAX {
+        return [before, whole];
+    }
+    let steps = short(json!({ "generation": generation, "actions": words }));
+    [before, steps]
+}
+
+/// Of a set of objects those of these kinds and names.
+fn of_those(all: &Value, named: &BTreeSet<(String, String)>) -> Value {
+    let mut kept = Map::new();
+    for (section, objects) in all.as_object().into_iter().flatten() {
+        let is_meant = |object: &&Value| {
+            let word = |member: &str| object[member].as_str().unwrap_or_default();
+            let name = match object["name"].as_str() {
+                Some(name) => name.to_owned(),
+                None => format!("{}:{}:{}", word("host"), word("target"), word("lun")),
+            };
+            named.contains(&(section.clone(), name))
+        };
+        let objects = objects.as_array().into_iter().flatten();
+        let objects: Vec<Value> = objects.filter(is_meant).cloned().collect();
+        if !objects.is_empty() {
+            kept.insert(section.clone(), objects.into());
+        }
+    }
+    if kept.is_empty() {
+        Value::Null
+    } else {
+        Value::Object(kept)
+    }
 }
 
 /// The code of a problem document.

@@ -110,6 +110,16 @@ impl Target {
         }
     }
 
+    /// All objects as they are now, where several may be changed.
+    pub(super) async fn see_all(&self, handle: &Handle) -> Value {
+        if !self.is_many() {
+            return Value::Null;
+        }
+        let all = handle.call(|controller| Box::pin(async move { controller.export() }));
+        let all = all.await.ok().and_then(Result::ok);
+        serde_json::to_value(all).unwrap_or_default()
+    }
+
     /// How it is now; nothing where it is not there.
     pub(super) async fn see(&self, handle: &Handle, gate: &Gate) -> Value {
         match self {

@@ -72,6 +72,38 @@ fn a_change_is_entered_with_who_what_before_and_after_and_reads_and_dry_runs_are
 }
 
 #[test]
+fn of_several_objects_those_that_changed_are_entered_before_and_after() {
+    let daemon = Daemon::start("audit_several");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let made = last(&daemon);
+    assert_eq!(made.before, Value::Null);
+    assert_eq!(made.after["objects"]["lun"][0]["name"], "l");
+    let mut lun = json!(lab())["lun"][0].clone();
+    lun["shares"] = json!(7);
+    let set = json!({ "lun": [lun], "target": [{ "name": "t9" }] });
+    let (status, answer) = daemon.send("POST", "/api/v1/apply", &set);
+    assert_eq!(status, 200, "{answer}");
+    let entry = last(&daemon);
+    let shares = |of: &Value| of["lun"][0]["shares"].clone();
+    assert_eq!(shares(&entry.before), Value::Null);
+    assert_eq!(shares(&entry.after["objects"]), json!(7));
+    assert_eq!(entry.after["objects"]["target"][0]["name"], "t9");
+    assert_eq!(entry.before["target"], Value::Null, "it was not there");
+    for object in [&entry.before, &entry.after["objects"]] {
+        assert_eq!(object["host"], Value::Null, "it did not change: {object}");
+    }
+    let many: Vec<Value> = (0..2_000)
+        .map(|at| json!({ "name": format!("m{at}"), "size": "1M", "backend": "memory" }))
+        .collect();
+    daemon.send("POST", "/api/v1/apply", &json!({ "lun": many }));
+    let entry = last(&daemon);
+    assert!(
+        entry.after.to_string().len() < 40_000,
+        "an entry has bounds"
+    );
+}
+
+#[test]
 fn a_request_that_is_sent_again_is_entered_once() {
     let daemon = Daemon::start("audit-again");
     let count = |_| {
