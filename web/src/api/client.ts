@@ -83,7 +83,7 @@ async function ask(method: Method, path: string, body?: unknown, { signal, tag }
   if (answer.ok) return { text, tag: answer.headers.get('etag') ?? undefined };
   const problem = read(answer, text);
   // Who has not logged in may still be allowed to read; what is missing then is no reason to ask.
-  if (problem.code === LOGIN_NEEDED && !/^(me$|events|alerts$|jobs$|disks$)/.test(path)) onLogin();
+  if (problem.code === LOGIN_NEEDED && !/^(me$|events|alerts$|jobs$|disks$|history\b|config$)/.test(path)) onLogin();
   throw new Refused(problem);
 }
 
