@@ -161,7 +161,7 @@ impl Pair {
         while let Some(event) = self.target.poll_event() {
             match event {
                 target_side::TargetEvent::LoginReady(outcome) => {
-                    self.nic = outcome.nic;
+                    self.nic = outcome.nic.map(|nic| *nic);
                     self.target.complete_login(Tsih(9));
                 }
                 target_side::TargetEvent::Command(command) => self.command(&command),

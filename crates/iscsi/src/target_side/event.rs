@@ -320,7 +320,7 @@ pub struct LoginOutcome {
     /// Values in force.
     pub parameters: Parameters,
     /// What the initiator reported of its NIC, where it is one of ours.
-    pub nic: Option<NicRecord>,
+    pub nic: Option<Box<NicRecord>>,
 }
 
 /// An event of the target that the initiator is informed of (RFC 7143 11.9.1 "AsyncEvent").

@@ -88,7 +88,7 @@ pub(crate) struct LoginTarget {
     group_tag: Option<u16>,
     alias: Option<String>,
     declared_length: bool,
-    nic: Option<NicRecord>,
+    nic: Option<Box<NicRecord>>,
 }
 
 /// What the first text says.
@@ -494,7 +494,7 @@ impl LoginTarget {
         // A declaration: it has no answer, and nonsense is as if nothing had been said.
         let said = pairs.iter().find(|(key, _)| *key == NIC);
         if let Some((_, value)) = said.filter(|_| self.nic.is_none()) {
-            self.nic = NicRecord::parse(value);
+            self.nic = NicRecord::parse(value).map(Box::new);
         }
         let others: Vec<(&str, &str)> = pairs.iter().copied().filter(|it| it.0 != NIC).collect();
         self.negotiate(&others)

@@ -195,7 +195,7 @@ impl Driver {
             host: view.map(|view| view.host.name.clone()),
             initiator: outcome.initiator_name.clone(),
             initiator_alias: outcome.initiator_alias.clone(),
-            nic: outcome.nic.clone(),
+            nic: outcome.nic.as_deref().cloned(),
             isid: units::hex(&outcome.isid.0),
             tsih: tsih.0,
             portal: self.stream.local(),
