@@ -117,6 +117,9 @@ describe('what was recorded', { skip }, () => {
       await charted('Latency of writes');
       await button('1 d').click();
       await page().waitForURL(/span=86400/);
+      // Of a day each point has its date, and all points are there.
+      const [time] = await rows(/^IOPS, all points/, (cells) => /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(cells[0] ?? ''));
+      assert.ok(time);
       await button('1 h').click();
     }
     assert.ok(asked.some((url) => /object=target%3Avms.*step=144/.test(url)), asked.join('\n'));
