@@ -167,8 +167,16 @@ describe('the verdict', () => {
   it('says what to do first', () => {
     expect(verdict(status, facts.sessions)).toMatchObject({ state: 'warn', todo: [{ href: '/hosts/a' }] });
     const good = verdict(status, facts.sessions.slice(1));
-    expect(good).toEqual({ state: 'good', sentence: 'Everything serves. 1 host connected, with two paths or more. Nothing to do.', todo: [] });
+    expect(good).toEqual({ state: 'good', sentence: 'All data safe. 1 host connected, with two paths or more. Nothing to do.', todo: [] });
     expect(verdict({ ...status, health: 'degraded', problems: ['x is gone'] }, []).todo).toEqual([{ text: 'x is gone' }]);
+  });
+  it('says that something does not serve where that is so, and not of what is to come', () => {
+    const said = (more: Partial<typeof status>) => verdict({ ...status, health: 'degraded', ...more }, facts.sessions.slice(1)).sentence;
+    expect(said({ problems: ['pool slow has 9 % free space'] })).toBe('Everything serves. 1 thing to do.');
+    const counts = { ...status.counts, luns: 3, luns_offline: 1 };
+    expect(said({ counts, problems: ['LUN x is offline'] })).toBe('1 of 3 LUNs does not serve. 1 thing to do.');
+    const portals = [...status.portals, { ...status.portals[0]!, problem: 'in use' }];
+    expect(said({ counts: { ...counts, luns_offline: 2 }, portals, problems: ['a', 'b'] })).toBe('2 of 3 LUNs do not serve, 1 portal does not listen. 2 things to do.');
   });
 });
 

@@ -94,13 +94,25 @@ export function verdict(status: Status, sessions: Session[], known?: Alert[]): V
   }
   const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
   const also = handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '';
-  return { state: 'good', sentence: `Everything serves. ${connected(status, sessions)}${also}`, todo: first(status, sessions) };
+  const data = status.counts.luns ? 'All data safe' : 'Everything serves';
+  return { state: 'good', sentence: `${data}. ${connected(status, sessions)}${also}`, todo: first(status, sessions) };
+}
+
+/** What does not serve now; a problem may also be one that is to come, such as a pool that is soon full. */
+function down(status: Status): string[] {
+  const { luns, luns_offline: offline } = status.counts;
+  const portals = status.portals.filter((portal) => portal.problem).length;
+  return [
+    ...(offline ? [`${offline} of ${plural(luns, 'LUN')} ${offline === 1 ? 'does' : 'do'} not serve`] : []),
+    ...(portals ? [`${plural(portals, 'portal')} ${portals === 1 ? 'does' : 'do'} not listen`] : []),
+  ];
 }
 
 function summary(status: Status, urgent: Alert[]): string {
-  if (status.problems.length) return 'Not everything serves';
+  const not = down(status);
+  if (not.length) return not.join(', ');
   if (urgent.some((alert) => alert.severity === 'critical')) return 'Hosts are hit or data is at risk';
-  if (urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
+  if (!status.problems.length && urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
   return 'Everything serves';
 }
 
