@@ -173,7 +173,7 @@ describe('the page', { skip }, () => {
     await page().getByRole('button', { name: /^card 0000:05:00 2 NICs/ }).press('Enter');
     await text('Without card 0000:05:00 of mesh, 1 host would lose 1 LUN.').waitFor();
     await page().getByRole('button', { name: /^NIC 127\.0\.2\.13 lost/ }).waitFor();
-    await page().getByRole('button', { name: /its NIC is not told by this host/ }).first().waitFor();
+    await page().getByRole('button', { name: /its NIC is not reported by this host/ }).first().waitFor();
     await page().getByRole('region', { name: 'Paths that are a mistake' }).getByText(/^esx01 is logged in to vms more than once on the same route: 127\.0\./).waitFor();
     await page().unrouteAll();
     await browser.go('/topology?as=list');

@@ -32,7 +32,7 @@ export function speed(bits: number | undefined): string | undefined {
 export function nicSays(session: Session): string {
   const nic = session.nic;
   const from = address(session.from);
-  if (!nic) return `${from}: its NIC is not told by this host`;
+  if (!nic) return `${from}: its NIC is not reported by this host`;
   return [nic.name === from ? undefined : from, nic.card && `card ${nic.card}`, speed(nic.bits_per_second), nic.fabric && `fabric ${nic.fabric}`]
     .filter((part) => part).join(', ') || 'no hardware';
 }

@@ -200,7 +200,7 @@ describe('NICs, cards and networks', () => {
 
   it('are named as the host told them; of a host that tells nothing that is said', () => {
     expect(at('port:b\neth0')).toMatchObject({ name: 'eth0', within: ['card:b\n0000:05:00'], detail: '10.0.0.8, card 0000:05:00, 10 Gb/s, fabric left' });
-    expect(at('port:a\n10.0.0.7')).toMatchObject({ within: [], detail: '10.0.0.7: its NIC is not told by this host' });
+    expect(at('port:a\n10.0.0.7')).toMatchObject({ within: [], detail: '10.0.0.7: its NIC is not reported by this host' });
     expect(at('network:left')).toMatchObject({ word: 'fabric', detail: '10.0.0.0/24, named by its hosts' });
     expect(at('network:10.0.1.0/24')).toMatchObject({ word: 'subnet', detail: 'its switches are not known' });
     expect(at('portal:10.0.1.1:3260').within).toEqual(['node card:0000:02:00', 'node nic:p1']);
