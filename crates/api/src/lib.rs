@@ -58,6 +58,7 @@ mod observed;
 mod only;
 mod origin;
 mod outside;
+mod pairs;
 mod parameters;
 mod parts;
 mod peer;

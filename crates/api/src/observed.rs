@@ -450,6 +450,7 @@ mod test {
     use manifest::latency::Latency;
     use manifest::pulse::Ended;
     use serde_json::{Value, json};
+    use std::sync::Arc;
 
     fn pool(state: &str, journal: Option<JournalState>) -> PoolFacts {
         let mut pool = json!({
@@ -487,7 +488,10 @@ mod test {
                 started: "2026-01-01T00:00:00.000Z".to_owned(),
                 at_us: 0,
                 cores: Vec::new(),
-                luns: luns.iter().map(|(name, ..)| activity(name)).collect(),
+                luns: luns
+                    .iter()
+                    .map(|(name, ..)| Arc::new(activity(name)))
+                    .collect(),
                 sessions: Vec::new(),
             },
             transfers: BTreeMap::new(),

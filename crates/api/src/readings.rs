@@ -1,6 +1,7 @@
 //! What a history records of the activity of a node: pure.
 
 use crate::nics::Nics;
+use crate::pairs::Older;
 use crate::slow_readings::SlowReadings;
 use crate::together::{Figures, Together};
 use controller::{Condition, Moment};
@@ -66,11 +67,9 @@ impl Readings {
         let is_slow = !stages.is_empty();
         let mut stages = stages.into_iter();
         let (mut reads, mut writes) = (Together::default(), Together::default());
-        let mut older = before.iter().flat_map(|before| &before.luns).peekable();
+        let mut older = Older::new(before.map_or(&[], |before| &before.luns));
         for (lun, condition) in view.luns.iter().zip(&now.luns) {
-            // Both are in the order of their names.
-            while older.next_if(|older| older.name < lun.name).is_some() {}
-            let older = older.next_if(|older| older.name == lun.name);
+            let older = older.of(lun, |_| {}).map(AsRef::as_ref);
             let mut reading = of_lun(lun, condition, older, (&mut reads, &mut writes));
             if let Some(both) = stages.next() {
                 self.slow.of_lun(&lun.name, both, &mut reading.figures);
@@ -168,7 +167,7 @@ fn of_group<'a>(kind: Kind, name: &'a str, group: &Group) -> Reading<'a> {
 
 fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together, nics: &Nics) -> Reading<'a> {
     let view = &now.activity;
-    let sum = |of: fn(&LunActivity) -> u64| view.luns.iter().map(of).sum();
+    let sum = |of: fn(&LunActivity) -> u64| view.luns.iter().map(|lun| of(lun)).sum();
     let load: u64 = view
         .cores
         .iter()
@@ -324,6 +323,7 @@ mod test {
     use manifest::facts::LunState;
     use manifest::objects::ReadCacheFacts;
     use manifest::pulse::Ended;
+    use std::sync::Arc;
     use std::time::Duration;
     use units::Histogram;
 
@@ -377,7 +377,7 @@ mod test {
                 started: "2026-01-01T00:00:00.000Z".to_owned(),
                 at_us: 0,
                 cores: Vec::new(),
-                luns,
+                luns: luns.into_iter().map(Arc::new).collect(),
                 sessions,
             },
             transfers: BTreeMap::new(),

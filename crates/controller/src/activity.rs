@@ -9,6 +9,7 @@ use manifest::pulse::{Asked, Ended, LunStages, Transfers};
 use manifest::scrub::ScrubFacts;
 use manifest::time::rfc3339;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a LUN is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,7 +63,7 @@ impl Controller {
 
     async fn view(
         &self,
-        luns: Vec<LunActivity>,
+        luns: Vec<Arc<LunActivity>>,
         mut sessions: Vec<SessionActivity>,
     ) -> ActivityView {
         let cores = self.engine.cores().await;

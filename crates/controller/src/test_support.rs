@@ -182,7 +182,7 @@ impl Engine for FakeEngine {
             let lun = |(name, lun): (&String, &Lun)| {
                 let facts = facts.get(&lun.naa)?;
                 Some(LunPulse {
-                    activity: LunActivity::of(name, facts),
+                    activity: Arc::new(LunActivity::of(name, facts)),
                     state: facts.state.clone(),
                     scrub: facts.scrub.clone(),
                     cached: facts.layers.cached,

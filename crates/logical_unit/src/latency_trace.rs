@@ -39,14 +39,31 @@ pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
 /// What is read of these units every second, in their order, over all cores. Far less work than
 /// [`figures`].
 pub async fn briefs(core: &CoreHandle, units: Vec<UnitId>) -> Vec<StageBrief> {
-    let mut sums = vec![StageBrief::default(); units.len()];
     let per_core = call_all(core, move |core: &CoreHandle| {
         let here = core.locals().get::<Registry>().briefs(&units);
         Box::pin(async move { here }) as LocalFuture<Vec<StageBrief>>
     });
-    for here in per_core.await {
+    let mut all = per_core.await.into_iter();
+    let mut sums = all.next().unwrap_or_default();
+    for here in all {
         for (sum, here) in sums.iter_mut().zip(&here) {
             sum.add(here);
+        }
+    }
+    sums
+}
+
+/// Nanoseconds that all commands of these units took together, in their order, over all cores.
+/// Where it is as it was, so are [`briefs`]; and nothing is copied for it.
+pub async fn nanos(core: &CoreHandle, units: Vec<UnitId>) -> Vec<u64> {
+    let mut sums = vec![0; units.len()];
+    let per_core = call_all(core, move |core: &CoreHandle| {
+        let here = core.locals().get::<Registry>().nanos(&units);
+        Box::pin(async move { here }) as LocalFuture<Vec<u64>>
+    });
+    for here in per_core.await {
+        for (sum, here) in sums.iter_mut().zip(&here) {
+            *sum += here;
         }
     }
     sums

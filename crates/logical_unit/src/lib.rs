@@ -50,7 +50,7 @@ pub use closing::Closing;
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use going::StandStill;
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
-pub use latency_trace::{LatencyTrace, Tally, Took, briefs, figures, stage_times};
+pub use latency_trace::{LatencyTrace, Tally, Took, briefs, figures, nanos, stage_times};
 pub use names::{PortFacts, UnitId, UnitPorts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};

@@ -36,6 +36,11 @@ pub struct StageTimes {
 }
 
 impl StageTimes {
+    /// Of all commands together, from their first bytes to their answers' last.
+    pub(crate) fn nanos(&self) -> u64 {
+        self.read.total.sum_nanos() + self.write.total.sum_nanos()
+    }
+
     pub(crate) fn of(&mut self, transfer: Transfer) -> &mut Times {
         match transfer {
             Transfer::Read => &mut self.read,
@@ -90,13 +95,15 @@ pub struct TimesBrief {
 }
 
 impl TimesBrief {
-    fn add(&mut self, times: &Times) {
-        self.total.add(&times.total);
-        self.network_nanos += times.network.sum_nanos();
-        self.queue_nanos += times.queue.sum_nanos();
+    fn of(times: &Times) -> Self {
+        Self {
+            total: times.total.clone(),
+            network_nanos: times.network.sum_nanos(),
+            queue_nanos: times.queue.sum_nanos(),
+        }
     }
 
-    fn and(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         self.total.add(&other.total);
         self.network_nanos += other.network_nanos;
         self.queue_nanos += other.queue_nanos;
@@ -114,16 +121,16 @@ pub struct StageBrief {
 
 impl StageBrief {
     pub(crate) fn of(times: &StageTimes) -> Self {
-        let mut out = Self::default();
-        out.read.add(&times.read);
-        out.write.add(&times.write);
-        out
+        Self {
+            read: TimesBrief::of(&times.read),
+            write: TimesBrief::of(&times.write),
+        }
     }
 
     /// Adds what another core has counted.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.read.and(&other.read);
-        self.write.and(&other.write);
+        self.read.add(&other.read);
+        self.write.add(&other.write);
     }
 }
 

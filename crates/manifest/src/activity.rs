@@ -9,6 +9,27 @@ use crate::facts::{CoreFacts, LunFacts, LunState, OpFacts, SessionFacts};
 use crate::latency::{Latency, Stages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A list whose members others have as well: in documents it is a list as any other.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        list: &[Arc<T>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(list.iter().map(AsRef::as_ref))
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Arc<T>>, D::Error> {
+        let list = Vec::deserialize(deserializer)?;
+        Ok(list.into_iter().map(Arc::new).collect())
+    }
+}
 
 /// All that the node does.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
@@ -21,8 +42,10 @@ pub struct ActivityView {
     pub at_us: u64,
     /// The cores, by number.
     pub cores: Vec<CoreFacts>,
-    /// The LUNs in service, by name.
-    pub luns: Vec<LunActivity>,
+    /// The LUNs in service, by name. One that did nothing may be the same in two moments.
+    #[serde(with = "shared")]
+    #[schemars(with = "Vec<LunActivity>")]
+    pub luns: Vec<Arc<LunActivity>>,
     /// The sessions, by number.
     pub sessions: Vec<SessionActivity>,
 }

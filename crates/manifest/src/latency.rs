@@ -73,16 +73,12 @@ impl Latency {
     /// As counted.
     #[must_use]
     pub fn of(histogram: &Histogram) -> Self {
-        let buckets: Vec<(u64, u64)> = histogram
-            .buckets()
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(|(bucket, count)| {
-                let bound = Histogram::bound(bucket).map_or(1 << 25, |bound| bound.as_micros());
-                (u64::try_from(bound).unwrap_or(u64::MAX), *count)
-            })
-            .collect();
+        let all = histogram.buckets();
+        let taken = all.iter().filter(|count| **count > 0).count();
+        // Many are made every second: their memory is asked for once.
+        let mut buckets = Vec::with_capacity(taken);
+        let counted = all.iter().enumerate().filter(|(_, count)| **count > 0);
+        buckets.extend(counted.map(|(bucket, count)| (Histogram::micros(bucket), *count)));
         Self {
             count: buckets.iter().map(|(_, count)| count).sum(),
             us_sum: histogram.sum_nanos() / 1_000,

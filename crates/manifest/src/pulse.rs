@@ -10,6 +10,7 @@ use crate::latency::Latency;
 use crate::objects::ReadCacheFacts;
 use crate::scrub::ScrubFacts;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use units::Histogram;
 
 /// What is wanted of a pulse.
@@ -49,8 +50,8 @@ pub struct Transfers {
 /// How a LUN is, and what it does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LunPulse {
-    /// What it does, with its name.
-    pub activity: LunActivity,
+    /// What it does, with its name: that of the pulse before where nothing changed.
+    pub activity: Arc<LunActivity>,
     /// Whether it serves.
     pub state: LunState,
     /// Its scrub, where it ever had one.

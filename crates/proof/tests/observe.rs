@@ -157,6 +157,45 @@ fn top_shows_what_a_host_does_now() {
 }
 
 /// WCE of the caching page, by MODE SENSE (6).
+/// Reads and writes so far of each LUN, by name, and how many of the reads have a time.
+fn activity(daemon: &Daemon) -> BTreeMap<String, [u64; 3]> {
+    let view = json(daemon, &["api", "GET", "/api/v1/activity"]);
+    let luns = view["luns"].as_array().unwrap().iter();
+    let of = |lun: &serde_json::Value| {
+        let figure = |path: &str| lun.pointer(path).unwrap().as_u64().unwrap();
+        let timed = lun.pointer("/read/latency/total/count");
+        let timed = timed.map_or(0, |count| count.as_u64().unwrap());
+        let figures = [figure("/read/ops"), figure("/write/ops"), timed];
+        (lun["name"].as_str().unwrap().to_owned(), figures)
+    };
+    luns.map(of).collect()
+}
+
+#[test]
+fn activity_is_what_hosts_did_however_long_a_lun_did_nothing() {
+    let (daemon, mut client) = start("quiet");
+    let seen = |busy: &str, figures: [u64; 3]| {
+        let wanted = [(busy, figures), ("idle", [0; 3])];
+        let wanted = wanted.map(|(name, figures)| (name.to_owned(), figures));
+        assert_eq!(activity(&daemon), BTreeMap::from(wanted));
+    };
+    seen("busy", [0; 3]);
+    for round in 1..=3 {
+        client.read(0, 8, 512);
+        client.write(0, &[7; 512], 512);
+        // Asked again and again, while it does nothing more.
+        for _ in 0..3 {
+            seen("busy", [round, round, round]);
+        }
+    }
+    let said = daemon.causeway(&["lun", "rename", "busy", "other"]);
+    assert_eq!(said.code, Some(0), "{}", said.text);
+    seen("other", [3; 3]);
+    client.read(0, 8, 512);
+    seen("other", [4, 3, 4]);
+    daemon.stop();
+}
+
 fn write_cache(client: &mut Client) -> bool {
     client.good(&[0x1a, 8, 8, 0, 64, 0], &[], 64)[6] & 4 != 0
 }

@@ -68,15 +68,7 @@ impl Histogram {
     /// Among them are all powers of two of microseconds below 2^25.
     #[must_use]
     pub fn bound(bucket: usize) -> Option<Duration> {
-        if bucket + 1 >= BUCKETS {
-            return None;
-        }
-        let micros = if bucket < EACH {
-            bucket as u64 + 1
-        } else {
-            ((EACH + bucket % EACH + 1) as u64) << (bucket / EACH - 1)
-        };
-        Some(Duration::from_micros(micros))
+        (bucket + 1 < BUCKETS).then(|| Duration::from_micros(Self::micros(bucket)))
     }
 
     /// Counts one.
@@ -152,8 +144,13 @@ impl Histogram {
     /// The bound of a bucket in microseconds; 2^25 of the last one.
     #[must_use]
     pub fn micros(bucket: usize) -> u64 {
-        let bound = Self::bound(bucket).map(|bound| bound.as_micros());
-        bound.map_or(1 << 25, |us| u64::try_from(us).unwrap_or(u64::MAX))
+        if bucket + 1 >= BUCKETS {
+            1 << 25
+        } else if bucket < EACH {
+            bucket as u64 + 1
+        } else {
+            ((EACH + bucket % EACH + 1) as u64) << (bucket / EACH - 1)
+        }
     }
 
     /// How many took no longer than [`Histogram::bound`] of the bucket, and longer than that of the

@@ -3,6 +3,7 @@
 //! **Contract.** Frames are numbered. Who has the frame before takes the change, anybody else the
 //! whole: what is passed over by a slow reader is never missed.
 
+use crate::pairs::Older;
 use axum::body::Bytes;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::facts::CoreFacts;
@@ -66,20 +67,16 @@ fn change(before: &ActivityView, now: &ActivityView) -> Option<Bytes> {
     if before.started != now.started || before.node != now.node {
         return None;
     }
-    let mut older = before.luns.iter().peekable();
+    let mut older = Older::new(&before.luns);
     let mut luns_gone = Vec::new();
     let mut luns = Vec::new();
     for lun in &now.luns {
-        // Both are in the order of their names.
-        while let Some(gone) = older.next_if(|older| older.name < lun.name) {
-            luns_gone.push(gone.name.as_str());
-        }
-        let older = older.next_if(|older| older.name == lun.name);
+        let older = older.of(lun, |gone| luns_gone.push(gone.name.as_str()));
         if older != Some(lun) {
-            luns.push(lun);
+            luns.push(lun.as_ref());
         }
     }
-    luns_gone.extend(older.map(|gone| gone.name.as_str()));
+    luns_gone.extend(older.rest().map(|gone| gone.name.as_str()));
     let there: BTreeSet<u64> = now.sessions.iter().map(|session| session.id).collect();
     let gone = before.sessions.iter().map(|session| session.id);
     let mut known = before.sessions.iter().peekable();
@@ -128,7 +125,7 @@ mod test {
             started: "s".to_owned(),
             at_us: 1,
             cores: Vec::new(),
-            luns: luns.iter().map(lun).collect(),
+            luns: luns.iter().map(lun).map(Arc::new).collect(),
             sessions: sessions.iter().map(session).collect(),
         })
     }

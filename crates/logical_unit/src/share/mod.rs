@@ -49,6 +49,13 @@ impl Registry {
         all.map(Option::unwrap_or_default).collect()
     }
 
+    /// Nanoseconds that all commands of each took together.
+    pub(crate) fn nanos(&self, wanted: &[UnitId]) -> Vec<u64> {
+        let units = self.0.borrow();
+        let nanos = |id: &UnitId| units.get(id).map_or(0, |unit| unit.times.borrow().nanos());
+        wanted.iter().map(nanos).collect()
+    }
+
     /// The same of what is read every second.
     pub(crate) fn briefs(&self, wanted: &[UnitId]) -> Vec<StageBrief> {
         let units = self.0.borrow();

@@ -9,6 +9,7 @@ pub(crate) mod layers;
 pub(crate) mod pulse;
 pub(crate) mod reopening;
 pub(crate) mod resizing;
+pub(crate) mod seen;
 pub(crate) mod sidecar;
 pub(crate) mod sizes;
 pub(crate) mod stalled;

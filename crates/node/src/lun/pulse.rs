@@ -3,19 +3,21 @@
 
 use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
+use crate::lun::seen::{Mark, Seen};
 use crate::lun::unit::Unit;
 use iscsi_target::SessionInfo;
-use layers::{Brief, KindBrief, Meter};
-use logical_unit::{StageBrief, Times, TimesBrief};
+use layers::{KindBrief, Meter};
+use logical_unit::{StageBrief, Times, TimesBrief, UnitId};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
-use manifest::objects::LayerFacts;
+use manifest::objects::{LayerFacts, Objects};
 use manifest::pulse::{
     Asked, Ended, EndedSession, LunPulse, LunStages, Pulse, StageTimes, Transfers,
 };
 use manifest::scrub::ScrubFacts;
 use std::rc::Rc;
+use std::sync::Arc;
 use units::Histogram;
 
 /// The pulse of the node.
@@ -45,20 +47,20 @@ pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
 }
 
 /// A LUN in service, as it is found before the cores are asked.
-struct Found {
-    name: String,
+struct Found<'a> {
+    name: &'a str,
     unit: Rc<Unit>,
     scrub: Option<ScrubFacts>,
     is_cached: bool,
 }
 
-fn found(node: &Inner) -> Vec<Found> {
-    let (objects, units) = (node.objects.borrow(), node.units.borrow());
+fn found<'a>(node: &Inner, objects: &'a Objects) -> Vec<Found<'a>> {
+    let units = node.units.borrow();
     let luns = objects.luns.iter();
     let in_service = luns.filter_map(|(name, lun)| {
         let unit = units.get(&lun.naa)?;
         Some(Found {
-            name: name.clone(),
+            name,
             unit: Rc::clone(unit),
             scrub: node.scrubs.facts(&lun.naa),
             is_cached: lun.storage.read_cache.is_some(),
@@ -68,24 +70,68 @@ fn found(node: &Inner) -> Vec<Found> {
 }
 
 async fn luns(node: &Inner, with_stages: bool) -> (Vec<LunPulse>, Vec<LunStages>) {
-    let all = found(node);
+    let objects = Rc::clone(&node.objects.borrow());
+    let all = found(node, &objects);
     let meters: Vec<Meter> = all.iter().map(|lun| lun.unit.parts().meter).collect();
+    let ids: Vec<UnitId> = all.iter().map(|lun| lun.unit.id).collect();
     let stages = match with_stages {
-        true => stages(node, &all, meters.clone()).await,
+        true => stages(node, ids.clone(), meters.clone()).await,
         false => Vec::new(),
     };
     let counts = Meter::briefs(&node.core, meters).await;
-    let ids = all.iter().map(|lun| lun.unit.id).collect();
-    let times = logical_unit::briefs(&node.core, ids).await;
-    let all = all.into_iter().zip(counts.iter().zip(times));
-    let luns = all.map(|(lun, (count, times))| pulse_of(lun, count, &times));
+    let nanos = logical_unit::nanos(&node.core, ids.clone()).await;
+    let marks = counts.into_iter().zip(nanos);
+    let marks: Vec<Mark> = marks.map(|(count, nanos)| Mark { count, nanos }).collect();
+    // Most LUNs of a node do nothing in most seconds: what is known of them is true still.
+    let known: Vec<Option<Arc<LunActivity>>> = all
+        .iter()
+        .zip(&marks)
+        .map(|(lun, mark)| {
+            let seen = lun.unit.seen.borrow();
+            let online = is_online(&lun.unit);
+            seen.as_ref()?.still(lun.name, online, mark)
+        })
+        .collect();
+    let news = ids.into_iter().zip(&known).filter(|(_, it)| it.is_none());
+    let times = logical_unit::briefs(&node.core, news.map(|(id, _)| id).collect()).await;
+    let mut times = times.into_iter();
+    let each = all.into_iter().zip(marks).zip(known);
+    let luns = each.map(|((lun, mark), known)| {
+        let activity = known.unwrap_or_else(|| {
+            let times = times.next().unwrap_or_default();
+            seen(&lun, mark, &times)
+        });
+        pulse_of(lun, activity)
+    });
     (luns.collect(), stages)
 }
 
+fn is_online(unit: &Unit) -> bool {
+    state(unit) == LunState::Online
+}
+
+/// What it did, kept for the next pulse.
+fn seen(lun: &Found<'_>, mark: Mark, times: &StageBrief) -> Arc<LunActivity> {
+    let (count, block_bytes) = (&mark.count, lun.unit.block_bytes);
+    let activity = Arc::new(LunActivity {
+        name: lun.name.to_owned(),
+        online: is_online(&lun.unit),
+        in_flight: count.progress.under_way(),
+        read: op(&count.read, block_bytes, &times.read),
+        write: op(&count.write, block_bytes, &times.write),
+        other_ops: count.other_ops,
+    });
+    let seen = Seen {
+        mark,
+        activity: Arc::clone(&activity),
+    };
+    lun.unit.seen.replace(Some(seen));
+    activity
+}
+
 /// How long the stages of these LUNs' commands took, in their order.
-async fn stages(node: &Inner, all: &[Found], meters: Vec<Meter>) -> Vec<LunStages> {
+async fn stages(node: &Inner, ids: Vec<UnitId>, meters: Vec<Meter>) -> Vec<LunStages> {
     let backend = Meter::latencies(&node.core, meters).await;
-    let ids = all.iter().map(|lun| lun.unit.id).collect();
     let times = logical_unit::stage_times(&node.core, ids).await;
     let stages = |times: Times, backend: Histogram| StageTimes {
         total: times.total,
@@ -99,30 +145,16 @@ async fn stages(node: &Inner, all: &[Found], meters: Vec<Meter>) -> Vec<LunStage
     backend.into_iter().zip(times).map(of).collect()
 }
 
-fn pulse_of(lun: Found, count: &Brief, times: &StageBrief) -> LunPulse {
-    let Found {
-        name,
-        unit,
-        scrub,
-        is_cached,
-    } = lun;
-    let state = state(&unit);
+fn pulse_of(lun: Found<'_>, activity: Arc<LunActivity>) -> LunPulse {
     // The only one of its layers that has figures here: the others are not asked.
     let mut layers = LayerFacts::default();
-    if is_cached {
-        unit.report(&mut layers);
+    if lun.is_cached {
+        lun.unit.report(&mut layers);
     }
     LunPulse {
-        activity: LunActivity {
-            name,
-            online: state == LunState::Online,
-            in_flight: count.progress.under_way(),
-            read: op(&count.read, unit.block_bytes, &times.read),
-            write: op(&count.write, unit.block_bytes, &times.write),
-            other_ops: count.other_ops,
-        },
-        state,
-        scrub,
+        activity,
+        state: state(&lun.unit),
+        scrub: lun.scrub,
         cached: layers.cached,
     }
 }

@@ -11,6 +11,7 @@ use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
 use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
+use crate::lun::seen::Seen;
 use crate::lun::sidecar;
 use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
@@ -20,6 +21,7 @@ use manifest::objects::{LayerFacts, Lun, Storage};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use scsi::unit_attention::UnitAttention;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -115,6 +117,8 @@ pub(crate) struct Unit {
     parts: UnitParts,
     in_pool: bool,
     offline: Option<OpenError>,
+    /// What the last pulse made of what it did.
+    pub(crate) seen: RefCell<Option<Seen>>,
 }
 
 impl Unit {
@@ -171,6 +175,7 @@ impl Unit {
             parts,
             in_pool: lun.backing.pool().is_some(),
             offline: started.err(),
+            seen: RefCell::default(),
         }
     }
 
@@ -210,6 +215,7 @@ impl Unit {
             parts: self.parts.clone(),
             in_pool: self.in_pool,
             offline,
+            seen: RefCell::default(),
         }
     }
 

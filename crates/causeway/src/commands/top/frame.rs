@@ -147,7 +147,7 @@ impl Frame {
         let older: BTreeMap<&str, &LunActivity> = before
             .luns
             .iter()
-            .map(|lun| (lun.name.as_str(), lun))
+            .map(|lun| (lun.name.as_str(), lun.as_ref()))
             .collect();
         let mut all = Latency::default();
         let mut total = Rates::default();

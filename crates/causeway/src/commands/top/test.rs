@@ -8,6 +8,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn op(ops: u64, latency: u64) -> Value {
@@ -101,7 +102,7 @@ fn another_daemon_s_figures_are_not_compared_and_a_new_lun_counts_from_nothing()
     assert_eq!(Frame::between(&before, &before), None, "no time has passed");
     let (mut before, mut after) = (activity(2), activity(4));
     before.luns.remove(1);
-    after.luns[2].read.ops = 10;
+    Arc::make_mut(&mut after.luns[2]).read.ops = 10;
     let frame = Frame::between(&before, &after).unwrap();
     assert_eq!(frame.luns[1].read_iops, 4000.0, "new");
     assert_eq!(frame.luns[2].read_iops, 5.0, "made anew under its old name");

@@ -1,0 +1,71 @@
+//! The same LUN in two moments: both lists are in the order of their names.
+
+use manifest::activity::LunActivity;
+use std::iter::Peekable;
+use std::slice::Iter;
+use std::sync::Arc;
+
+/// The LUNs of the older moment, which are gone through once.
+pub(crate) struct Older<'a>(Peekable<Iter<'a, Arc<LunActivity>>>);
+
+impl<'a> Older<'a> {
+    pub(crate) fn new(luns: &'a [Arc<LunActivity>]) -> Self {
+        Self(luns.iter().peekable())
+    }
+
+    /// `lun` as it was, if it was there; `gone` is given those before it that are no more.
+    pub(crate) fn of(
+        &mut self,
+        lun: &Arc<LunActivity>,
+        mut gone: impl FnMut(&'a LunActivity),
+    ) -> Option<&'a Arc<LunActivity>> {
+        // One that did nothing is mostly the very same: then no name is compared.
+        if let Some(same) = self.0.next_if(|older| Arc::ptr_eq(older, lun)) {
+            return Some(same);
+        }
+        while let Some(older) = self.0.next_if(|older| older.name < lun.name) {
+            gone(older);
+        }
+        self.0.next_if(|older| older.name == lun.name)
+    }
+
+    /// Those that are no more and come after all that are.
+    pub(crate) fn rest(self) -> impl Iterator<Item = &'a LunActivity> {
+        self.0.map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use manifest::activity::OpActivity;
+
+    fn lun(name: &str) -> Arc<LunActivity> {
+        Arc::new(LunActivity {
+            name: name.to_owned(),
+            online: true,
+            in_flight: 0,
+            read: OpActivity::default(),
+            write: OpActivity::default(),
+            other_ops: 0,
+        })
+    }
+
+    #[test]
+    fn each_lun_finds_itself_and_those_that_are_gone_are_named() {
+        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(lun);
+        let before = [&a, &b, &c, &e].map(Arc::clone);
+        let mut older = Older::new(&before);
+        let mut gone = Vec::new();
+        let mut of = |lun: &Arc<LunActivity>| {
+            let found = older.of(lun, |lun| gone.push(lun.name.as_str()));
+            found.map(|it| Arc::ptr_eq(it, lun))
+        };
+        let other_c = lun("c");
+        assert_eq!(of(&b), Some(true), "the very same");
+        assert_eq!(of(&other_c), Some(false), "the same name");
+        assert_eq!(of(&d), None);
+        gone.extend(older.rest().map(|lun| lun.name.as_str()));
+        assert_eq!(gone, ["a", "e"]);
+    }
+}
