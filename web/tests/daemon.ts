@@ -70,10 +70,12 @@ export class Daemon {
   private readonly relays: Relay[] = [];
 
   private readonly https: boolean;
+  private readonly more: string;
 
-  /** `https`: it is served with https as well. */
-  constructor(https = false) {
+  /** `https`: it is served with https as well; `more` of its node.toml. */
+  constructor(https = false, more = '') {
     this.https = https;
+    this.more = more;
   }
 
   get secureUrl(): string {
@@ -175,6 +177,6 @@ listen = ["unix:api.sock", "127.0.0.1:${this.api}"${this.secure ? `, "${this.sec
 [[alert_command]]
 name = "pager"
 argv = ["/bin/true"]
-`;
+${this.more}`;
   }
 }

@@ -33,6 +33,7 @@ fn page_with(
         thin,
         backing: "pool default".to_owned(),
         pool: Some("default".to_owned()),
+        members: Vec::new(),
         backend: None,
         naa: "602ca5e0123456789abcdef012345678".to_owned(),
         serial: "0123456789abcdef".to_owned(),

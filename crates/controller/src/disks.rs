@@ -3,8 +3,9 @@
 use super::Controller;
 use env::LocalFuture;
 use manifest::code::Code;
+use manifest::config::Place;
 use manifest::disks::{DiskAlert, DiskReport, DiskSeverity, DiskView, SmartState};
-use manifest::facts::PoolDisk;
+use manifest::facts::{PoolDisk, PoolFacts};
 use manifest::objects::{BackendSpec, Backing, Lun};
 use manifest::problem::Problem;
 use std::path::PathBuf;
@@ -26,6 +27,11 @@ fn user_of_pool(pool: &str) -> String {
 
 fn user_of_journal(pool: &str) -> String {
     format!("journal of pool {pool}")
+}
+
+/// Of a pool of members, by its path.
+fn user_of_member(path: &str, pool: &str) -> String {
+    format!("member {path} of pool {pool}")
 }
 
 impl Controller {
@@ -92,11 +98,17 @@ impl Controller {
     pub fn places(&self) -> Vec<(String, PathBuf)> {
         let mut all = vec![("state".to_owned(), self.config.state_dir.clone())];
         for pool in &self.config.pools {
-            let paths = pool.place.paths().iter();
-            let of_pool = paths.map(|path| (user_of_pool(&pool.name), path.clone()));
+            let paths = pool.place.paths();
+            let of_pool = paths.iter();
+            let of_pool = of_pool.map(|path| (user_of_pool(&pool.name), path.clone()));
             let journal = pool.journal.iter();
             let of_journal = journal.map(|path| (user_of_journal(&pool.name), path.clone()));
             all.extend(of_pool.chain(of_journal));
+            if matches!(pool.place, Place::Members { .. }) {
+                let member =
+                    |path: &PathBuf| user_of_member(&path.display().to_string(), &pool.name);
+                all.extend(paths.iter().map(|path| (member(path), path.clone())));
+            }
         }
         let objects = self.objects();
         let block = |(name, lun): (&String, &Lun)| match &lun.backing {
@@ -122,6 +134,18 @@ impl Controller {
             is_journal: is_journal(disk),
         };
         disks.map(view).collect()
+    }
+
+    /// The disks that each member of a pool lies on.
+    pub(crate) fn find_members(&self, pool: &mut PoolFacts) {
+        if pool.members.is_empty() {
+            return;
+        }
+        let report = self.disks();
+        for member in &mut pool.members {
+            let user = user_of_member(&member.path, &pool.name);
+            member.disks = report.below(&user).map(|disk| disk.id.clone()).collect();
+        }
     }
 
     /// What of disks and bays needs attention, and what is worth knowing.

@@ -146,7 +146,7 @@ impl Controller {
         if removed {
             let luns = objects.removed.iter();
             return luns
-                .map(|(name, lun)| lun_view(&objects, name, lun, None))
+                .map(|(name, lun)| self.removed_lun(&objects, name, lun))
                 .collect();
         }
         let facts = self.engine.luns().await;
@@ -167,8 +167,15 @@ impl Controller {
     ) -> LunView {
         let mut view = lun_view(objects, name, lun, facts);
         view.notices = self.engine.lun_notices(&lun.naa);
+        view.members = self.engine.lun_members(lun);
         let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
         view.journal = journal.map(|journal| LunJournal::of(journal, name));
+        view
+    }
+
+    fn removed_lun(&self, objects: &Objects, name: &str, lun: &Lun) -> LunView {
+        let mut view = lun_view(objects, name, lun, None);
+        view.members = self.engine.lun_members(lun);
         view
     }
 
@@ -184,7 +191,7 @@ impl Controller {
             return Ok(self.lun_in_service(&objects, (name, lun), facts.as_ref(), &journals));
         }
         match objects.removed.get_key_value(name) {
-            Some((name, lun)) => Ok(lun_view(&objects, name, lun, None)),
+            Some((name, lun)) => Ok(self.removed_lun(&objects, name, lun)),
             None => Err(Problem::not_found(SECTION_LUN, name)),
         }
     }
@@ -246,6 +253,7 @@ impl Controller {
             pool.journal = journals.remove(&pool.name);
             pool.forecast = self.forecasts.borrow().get(&pool.name).cloned();
             pool.disks = self.disks_of(&pool.name);
+            self.find_members(pool);
         }
         pools
     }
@@ -535,6 +543,7 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         thin: lun.thin,
         backing: lun.backing.to_string(),
         pool,
+        members: Vec::new(),
         backend,
         naa: lun.naa.clone(),
         serial: lun.serial.clone(),

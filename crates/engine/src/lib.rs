@@ -11,7 +11,7 @@ use manifest::facts::{
     PortalFacts, RefusalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
-use manifest::objects::Objects;
+use manifest::objects::{Lun, Objects};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
@@ -189,6 +189,12 @@ pub trait Engine {
 
     /// What the administrator should know of a LUN in service, by its NAA identifier.
     fn lun_notices(&self, naa: &str) -> Vec<String>;
+
+    /// The members of its pool on which a part of a LUN lies, by number.
+    fn lun_members(&self, lun: &Lun) -> Vec<u16> {
+        let _ = lun;
+        Vec::new()
+    }
 
     /// Logins since the start; a result and code stand once.
     fn logins(&self) -> Vec<LoginFacts>;

@@ -329,6 +329,12 @@ pub struct MemberFacts {
     /// Bytes of the file or device; absent where it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
+    /// Bytes of it that LUNs have, with their checksums and histories.
+    #[serde(default)]
+    pub taken_bytes: u64,
+    /// The disks below it, as `/disks` has them, where that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<String>,
     /// `present`, or what is wrong with it.
     pub state: String,
 }

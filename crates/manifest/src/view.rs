@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// machine need some, too.
 const MEMORY_PERCENT: u64 = 80;
 
+/// Names of LUNs in a row of members.
+const NAMES_SHOWN: usize = 4;
+
 /// How the node is.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -186,6 +189,10 @@ pub struct LunView {
     /// The pool that holds it, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The members of its pool on which a part of it lies, by number: it is lost with any of them.
+    /// Absent in a pool that has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<u16>,
     /// What holds it instead of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendSpec>,
@@ -223,6 +230,34 @@ pub struct LunView {
 }
 
 impl LunView {
+    /// On which members of its pool it lies, where that has some.
+    #[must_use]
+    pub fn lies_on(&self) -> Option<String> {
+        let numbers: Vec<String> = self.members.iter().map(u16::to_string).collect();
+        match numbers.as_slice() {
+            [] => None,
+            [one] => Some(format!("{one} of its pool: it is lost with that one alone")),
+            all => Some(format!(
+                "{} of its pool: it is lost with any of them",
+                all.join(", ")
+            )),
+        }
+    }
+
+    /// The first names of those that are lost with a member, and how many more they are.
+    #[must_use]
+    pub fn names_on(member: Option<u16>, all: &[Self]) -> String {
+        let lies = |lun: &&Self| member.is_some_and(|member| lun.members.contains(&member));
+        let names = all.iter().filter(lies).map(|lun| lun.name.as_str());
+        let names: Vec<&str> = names.collect();
+        match names.split_at_checked(NAMES_SHOWN) {
+            Some((first, rest)) if !rest.is_empty() => {
+                format!("{} and {} more", first.join(", "), rest.len())
+            }
+            _ => names.join(", "),
+        }
+    }
+
     /// State and reason of an online or offline LUN.
     #[must_use]
     pub fn state_of(state: &LunState) -> (String, Option<String>) {

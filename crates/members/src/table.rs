@@ -177,6 +177,21 @@ impl Superblock {
         }
     }
 
+    /// Bytes of each member, by its place, that LUNs and their sidecars have.
+    #[must_use]
+    pub fn taken(&self) -> Vec<u64> {
+        let mut all = vec![0_u64; self.members.len()];
+        let runs = self.luns.values().flatten();
+        for extent in runs.flat_map(|run| self.extents_of(*run)) {
+            for member in extent.members {
+                if let Some(bytes) = all.get_mut(usize::from(member)) {
+                    *bytes = bytes.saturating_add(extent.bytes);
+                }
+            }
+        }
+        all
+    }
+
     /// The members that hold a part of a LUN.
     #[must_use]
     pub fn members_of(&self, lun: LunId) -> Vec<u16> {

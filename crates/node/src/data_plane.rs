@@ -762,6 +762,12 @@ impl Engine for Node {
         all
     }
 
+    fn lun_members(&self, lun: &Lun) -> Vec<u16> {
+        let pools = self.0.pools();
+        let pool = lun.backing.pool().and_then(|pool| pools.get(pool));
+        pool.map(|pool| pool.members_of(lun)).unwrap_or_default()
+    }
+
     fn logins(&self) -> Vec<LoginFacts> {
         facts::logins(&self.0)
     }

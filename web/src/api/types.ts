@@ -87,6 +87,8 @@ export interface Member {
   event?: number;
   last_event: number;
   size_bytes?: number;
+  taken_bytes?: number;
+  disks?: string[];
   state: string;
 }
 
@@ -192,6 +194,7 @@ export interface Lun {
   thin: boolean;
   backing: string;
   pool?: string;
+  members?: number[];
   naa: string;
   serial: string;
   allocated?: number;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Disk, Grant, Host, Lun, NodeNic, Pool, Session, SessionNic, Status, Target } from '../api/types.ts';
+import type { Disk, Grant, Host, Journal, Lun, NodeNic, Pool, Session, SessionNic, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { place } from './layout.ts';
 import { matrix } from './matrix.ts';
@@ -160,6 +160,49 @@ describe('disks below pools', () => {
     const loss = lostWith([disk('sda', `pool ${first}`), disk('sdb', `pool ${first}`)]);
     expect(loss.harmless).toBe(false);
     expect(loss.verdict).toContain('one of several disks');
+  });
+});
+
+describe('members of pools', () => {
+  const members = (...disks: (string | undefined)[]) => disks.map((id, member) => ({ member, path: `/m${member}`, last_event: 1, state: 'present', ...(id && { disks: [id] }) }));
+  const disk = (id: string, ...used_by: string[]) => ({ id, names: [id], health: 'well', smart: 'read', facts: {}, used_by }) as Disk;
+  const joined = (on: (string | undefined)[], more: Partial<Pool> = {}, disks: Disk[] = []): Facts => ({
+    ...facts,
+    pools: [{ name: 'fast', state: 'ok', layout: 'span', members: members(...on), ...more }, { name: 'slow', state: 'ok' }] as Pool[],
+    luns: facts.luns.map((lun) => (lun.name === 'vm1' ? { ...lun, members: [1] } : { ...lun, pool: 'fast', members: [0, 1] })),
+    disks,
+  });
+  const lost = (some: Facts, id: string) => whatIf(some, pointOf(some, id)!);
+  const luns = (some: Facts, id: string) => lost(some, id).hosts.map((host) => [host.name, host.luns]);
+
+  it('take with them the LUNs that have a part there, and no others', () => {
+    const some = joined([undefined, undefined]);
+    expect(luns(some, 'disk:fast 0')).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+    expect(luns(some, 'disk:fast 1')).toEqual([['b', ['vm1', 'vm2']], ['a', ['vm1']], ['c', ['vm2']]]);
+    expect(lost(some, 'disk:fast 0').lost).not.toContain('pool:fast');
+    expect(lost(some, 'disk:fast 1').verdict).toBe('Without member 1 of pool fast, 3 hosts would lose 2 LUNs.');
+  });
+  it('are their disks, where these are known: one disk may have several', () => {
+    const both = ['pool fast', 'member /m0 of pool fast', 'member /m1 of pool fast'];
+    const one = joined(['sda', 'sda'], {}, [disk('sda', ...both)]);
+    expect(topology(one).points.filter((point) => point.kind === 'disk').map((point) => point.id)).toEqual(['disk:sda']);
+    expect(lost(one, 'disk:sda').lost).toContain('pool:fast');
+    const two = joined(['sda', 'sdb'], {}, [disk('sda', 'pool fast'), disk('sdb', 'pool fast')]);
+    expect(luns(two, 'disk:sda')).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+    // Whoever may not read the disks sees the members.
+    expect(luns(joined(['sda', 'sdb']), 'disk:fast 0')).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+  });
+  it('are not the journal, without which no LUN of the pool is served, and of which the rest is said', () => {
+    const some = joined(['sda', 'sdb'], { journal: { pending_bytes: 3 << 20 } as Journal }, [
+      disk('sda', 'pool fast'), disk('sdb', 'pool fast'), disk('sdc', 'journal of pool fast'),
+    ]);
+    expect(lost(some, 'disk:sdc').verdict).toBe('Without disk sdc, 3 hosts would lose 2 LUNs. 3 MiB of acknowledged writes of pool fast are in its journal only, and would be lost.');
+    expect(lost(some, 'disk:sdc').lost).not.toContain('pool:fast');
+    expect(lost(some, 'disk:sda').verdict).not.toContain('journal');
+  });
+  it('that only LUNs have that nobody uses are no small loss', () => {
+    const some = { ...joined([undefined, undefined]), grants: [], sessions: [] };
+    expect(lost(some, 'disk:fast 0')).toMatchObject({ harmless: false, verdict: 'Without member 0 of pool fast, 1 LUN that nobody uses would be lost.' });
   });
 });
 

@@ -2,9 +2,9 @@
 
 import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
-import { diskName, diskState } from './disks.ts';
 import { grouped } from './grouped.ts';
 import { plural } from './format.ts';
+import { below } from './lying.ts';
 import { mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { poolState, poolWord } from './pools.ts';
@@ -299,20 +299,10 @@ function poolPoints(facts: Facts, luns: Lun[]): Point[] {
   return points.sort(byName);
 }
 
-/** Disks on which a pool or its journal lies. */
+/** Disks on which a pool or its journal lies, and members whose disks are not known. */
 function diskPoints(facts: Facts): Point[] {
-  const used = (facts.disks ?? []).filter((disk) => facts.pools.some((pool) => liesOn(pool.name, disk)));
-  return used.map((disk): Point => ({ id: diskId(disk), kind: 'disk', name: diskName(disk), called: `disk ${diskName(disk)}`, ...diskState(disk) })).sort(byName);
-}
-
-export const diskId = (disk: Disk) => idOf('disk', disk.id);
-
-export function liesOn(pool: string, disk: Disk): boolean {
-  return disk.used_by?.some((one) => one === `pool ${pool}` || one === `journal of pool ${pool}`) ?? false;
-}
-
-export function disksOf(facts: Facts, pool: string): Disk[] {
-  return (facts.disks ?? []).filter((disk) => liesOn(pool, disk));
+  const all = new Map(facts.pools.flatMap((pool) => below(pool, facts.disks ?? [])).map((one) => [one.id, one]));
+  return [...all.values()].map(({ id, name, called, state, word }): Point => ({ id, kind: 'disk', name, called, state, word })).sort(byName);
 }
 
 export function backingId(lun: Lun): string {
@@ -364,11 +354,11 @@ function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<L
     add(idOf('lun', lun.name), drawn(backingId(lun), 'pool'), bytes, state, lun.backing);
   }
   for (const pool of facts.pools) {
-    const disks = disksOf(facts, pool.name);
+    const parts = below(pool, facts.disks ?? []);
     const into = [...all.values()].filter((edge) => edge.to === idOf('pool', pool.name)).reduce((sum, edge) => sum + edge.bytes, 0);
     // Which part each of several has is not known.
-    for (const disk of disks) {
-      add(drawn(idOf('pool', pool.name), 'pool'), drawn(diskId(disk), 'disk'), disks.length === 1 ? into : 0, diskState(disk).state === 'bad' ? 'bad' : 'good', disk.used_by?.join(', ') ?? '');
+    for (const part of parts) {
+      add(drawn(idOf('pool', pool.name), 'pool'), drawn(part.id, 'disk'), parts.length === 1 ? into : 0, part.state === 'bad' ? 'bad' : 'good', part.says);
     }
   }
   return [...all.values()];

@@ -1,7 +1,9 @@
 // What if a part were lost: who loses what, before it happens. Pure.
 
+import { bytes, plural } from './format.ts';
 import { grouped } from './grouped.ts';
-import { backingId, diskId, disksOf, heldBy, idOf, partsOf, portId, type Facts, type Point } from './topology.ts';
+import { goneWith, type Gone } from './lying.ts';
+import { backingId, heldBy, idOf, partsOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
   /** In one sentence. */
@@ -13,15 +15,18 @@ export interface Loss {
   lost: Set<string>;
 }
 
+const NOTHING: Gone = { luns: new Set(), pools: new Set(), shared: [], unsaved: [] };
+
 export function whatIf(facts: Facts, point: Point): Loss {
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
   const through = partsOf(facts);
   const dies = new Set(sessions.filter((session) => through(session).has(point.id)));
   const byHost = grouped(sessions, (session) => session.host);
   const grants = grouped(facts.grants, (grant) => grant.host);
-  const { alone, shared } = poolsOn(facts, point);
-  const goneLuns = new Set(facts.luns.filter((lun) => lun.state !== 'removed' && lunGoes(lun, point, alone)).map((lun) => lun.name));
-  const lost = new Set<string>([point.id, ...heldBy(facts, point.id), ...[...alone].map((pool) => idOf('pool', pool))]);
+  const gone = point.kind === 'disk' ? goneWith(point.id, facts.pools, facts.luns, facts.disks ?? []) : NOTHING;
+  const served = facts.luns.filter((lun) => lun.state !== 'removed');
+  const goneLuns = new Set(served.filter((lun) => gone.luns.has(lun.name) || lunGoes(lun, point)).map((lun) => lun.name));
+  const lost = new Set<string>([point.id, ...heldBy(facts, point.id), ...[...gone.pools].map((pool) => idOf('pool', pool))]);
   for (const name of goneLuns) lost.add(idOf('lun', name));
   const hosts: Loss['hosts'] = [];
   for (const host of new Set([...byHost.keys(), ...grants.keys()])) {
@@ -36,34 +41,33 @@ export function whatIf(facts: Facts, point: Point): Loss {
   }
   const alive = new Set(sessions.filter((session) => !dies.has(session)).map(portId));
   for (const session of dies) if (!alive.has(portId(session))) lost.add(portId(session));
-  return { ...say(point, hosts, shared), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
+  return { ...say(point, hosts, gone, goneLuns), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
 }
 
-/** Pools that lie on a disk alone, and those that lie on others as well. */
-function poolsOn(facts: Facts, point: Point): { alone: Set<string>; shared: string[] } {
-  const on = (pool: string) => disksOf(facts, pool).map(diskId);
-  const here = point.kind === 'disk' ? facts.pools.map((pool) => pool.name).filter((pool) => on(pool).includes(point.id)) : [];
-  return { alone: new Set(here.filter((pool) => on(pool).length === 1)), shared: here.filter((pool) => on(pool).length > 1) };
-}
-
-function lunGoes(lun: Facts['luns'][number], point: Point, pools: Set<string>): boolean {
+function lunGoes(lun: Facts['luns'][number], point: Point): boolean {
   if (point.kind === 'node') return true;
-  if (point.kind === 'disk') return lun.pool !== undefined && pools.has(lun.pool);
   if (point.kind === 'lun') return lun.name === point.name;
   return point.kind === 'pool' && backingId(lun) === point.id;
 }
 
-function say(point: Point, hosts: Loss['hosts'], shared: string[]): { verdict: string; harmless: boolean } {
+/** What hosts were answered is stable, and is in a journal only. */
+function unsavedSaid(gone: Gone): string {
+  return gone.unsaved.map((one) => ` ${bytes(one.bytes)} of acknowledged writes of pool ${one.pool} are in its journal only, and would be lost.`).join('');
+}
+
+function say(point: Point, hosts: Loss['hosts'], gone: Gone, goneLuns: Set<string>): { verdict: string; harmless: boolean } {
   const losers = hosts.filter((host) => host.luns.length);
   const luns = new Set(losers.flatMap((host) => host.luns)).size;
   const what = point.called;
   if (losers.length) {
-    const many = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
-    return { verdict: `Without ${what}, ${many(losers.length, 'host')} would lose ${many(luns, 'LUN')}.`, harmless: false };
+    return { verdict: `Without ${what}, ${plural(losers.length, 'host')} would lose ${plural(luns, 'LUN')}.${unsavedSaid(gone)}`, harmless: false };
   }
-  if (shared.length) {
-    const pools = shared.length === 1 ? `pool ${shared[0]}` : `pools ${shared.join(', ')}`;
+  if (gone.shared.length) {
+    const pools = gone.shared.length === 1 ? `pool ${gone.shared[0]}` : `pools ${gone.shared.join(', ')}`;
     return { verdict: `Without ${what}, ${pools} would lack one of several disks: how they are joined decides what is lost.`, harmless: false };
+  }
+  if (goneLuns.size && (point.kind === 'disk' || point.kind === 'pool')) {
+    return { verdict: `Without ${what}, ${plural(goneLuns.size, 'LUN')} that nobody uses would be lost.${unsavedSaid(gone)}`, harmless: false };
   }
   const fewer = hosts.some((host) => host.pathsLost);
   return { verdict: `Without ${what}, no host would lose a LUN${fewer ? ': other paths remain' : ''}.`, harmless: true };

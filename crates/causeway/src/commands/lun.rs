@@ -349,8 +349,9 @@ fn page(lun: &LunView) -> String {
         ("blocks", blocks),
         ("thin", yes(lun.thin)),
         ("backing", lun.backing.clone()),
-        ("journal", journal(lun)),
     ]);
+    lines.extend(lun.lies_on().map(|it| ("members", it)));
+    lines.push(("journal", journal(lun)));
     let of = Shown {
         name: &lun.name,
         block_count: lun.size.bytes() / u64::from(lun.block_size).max(1),

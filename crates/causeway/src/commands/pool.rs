@@ -2,6 +2,7 @@
 
 use super::context::{Context, object_path};
 use crate::args::Named;
+use crate::client::segment;
 use crate::completion::{CompletedArgument, Kind};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
@@ -9,6 +10,7 @@ use manifest::facts::{HealthFacts, MemberFacts, PoolDisk, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
+use manifest::view::LunView;
 use std::path::PathBuf;
 
 /// What may stand where.
@@ -46,7 +48,10 @@ pub(crate) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem>
         }
         PoolVerb::Show(named) => {
             let pool: PoolFacts = context.client.get(&object_path(NOUN, &named.name))?;
-            context.output.show(&pool, page);
+            let path = format!("/api/v1/luns?filter=pool:{}", segment(&pool.name));
+            let asked = (!pool.members.is_empty()).then(|| context.client.get(&path));
+            let luns: Vec<LunView> = asked.transpose()?.unwrap_or_default();
+            context.output.show(&pool, |pool| page(pool, &luns));
         }
         PoolVerb::Check { .. } => unreachable!("needs no daemon, and was answered before"),
     }
@@ -116,7 +121,7 @@ fn brief(journal: &JournalFacts) -> String {
     }
 }
 
-fn page(pool: &PoolFacts) -> String {
+fn page(pool: &PoolFacts, luns: &[LunView]) -> String {
     let mut rows = vec![
         ("name", pool.name.clone()),
         ("state", state(pool)),
@@ -156,7 +161,7 @@ fn page(pool: &PoolFacts) -> String {
     }
     let mut out = properties(&rows);
     if !pool.members.is_empty() {
-        out.push_str(&format!("\n{}", members(&pool.members)));
+        out.push_str(&format!("\n{}", members(&pool.members, luns)));
     }
     out
 }
@@ -186,7 +191,7 @@ fn provisioned(pool: &PoolFacts) -> String {
     }
 }
 
-fn members(all: &[MemberFacts]) -> String {
+fn members(all: &[MemberFacts], luns: &[LunView]) -> String {
     let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
     let row = |it: &MemberFacts| {
         let member = it
@@ -199,7 +204,9 @@ fn members(all: &[MemberFacts]) -> String {
             number(it.event),
             it.last_event.to_string(),
             it.size_bytes.map(rounded).unwrap_or_default(),
+            rounded(it.taken_bytes),
             it.state.clone(),
+            LunView::names_on(it.member, luns),
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
@@ -210,7 +217,9 @@ fn members(all: &[MemberFacts]) -> String {
         "EVENT",
         "LAST EVENT",
         "SIZE",
+        "TAKEN",
         "STATE",
+        "LUNS ON IT",
     ];
     table(&head, &rows)
 }
@@ -308,10 +317,10 @@ mod test {
             line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         };
         assert_eq!(
-            line(&page(&pool(Some(7200)))).as_deref(),
+            line(&page(&pool(Some(7200)), &[])).as_deref(),
             Some("full in about 2 hours, at the rate of the last hour")
         );
-        assert_eq!(line(&page(&pool(None))), None);
+        assert_eq!(line(&page(&pool(None), &[])), None);
     }
 
     #[test]
@@ -325,7 +334,7 @@ mod test {
         assert!(list(&[dated]).ends_with("\npool p: full on about 14 March\n"));
         let steady = pool("does not fill up: no trend in 3 days", None);
         assert!(!list(std::slice::from_ref(&steady)).contains("does not"));
-        let lines = page(&steady);
+        let lines = page(&steady, &[]);
         let line = lines
             .lines()
             .find(|line| line.trim_start().starts_with("forecast"));
@@ -342,7 +351,7 @@ mod test {
             "health": {"system": "Ceph cluster 1f", "severity": "warning", "checks": ["OSD_NEARFULL: 1 nearfull osd(s)"]},
         }))
         .unwrap();
-        let page = page(&pool);
+        let page = page(&pool, &[]);
         assert!(page.contains("Ceph cluster 1f: warning"), "{page}");
         assert!(page.contains("OSD_NEARFULL: 1 nearfull osd(s)"), "{page}");
     }

@@ -50,6 +50,29 @@ fn lun_state(place: &Place, lun: &str) -> (String, String) {
     (text("state"), text("reason"))
 }
 
+/// Which LUNs each member has a part of, and how much of it.
+fn where_they_lie(place: &Place, pool: &serde_json::Value) {
+    for (lun, on) in [("vm01", vec![0, 1]), ("vm02", vec![1])] {
+        let shown = place.json(&format!("lun show {lun}"));
+        assert_eq!(shown["members"], serde_json::json!(on), "{lun}");
+    }
+    let members = pool["members"].as_array().unwrap();
+    let mut taken = members.iter().map(|it| it["taken_bytes"].as_u64().unwrap());
+    assert_eq!(taken.clone().sum::<u64>(), 80 << 20);
+    assert_eq!(taken.next_back(), Some(0));
+    let page = place.run(0, "pool show default");
+    let lines = page.lines().map(str::trim_end);
+    let ends: Vec<&str> = lines.skip_while(|it| !it.starts_with("MEMBER")).collect();
+    assert!(ends[1].ends_with("present  vm01"), "{page}");
+    assert!(ends[2].ends_with("present  vm01, vm02"), "{page}");
+    assert!(ends[3].ends_with("present"), "{page}");
+    let page = place.run(0, "lun show vm01");
+    assert!(
+        page.contains("0, 1 of its pool: it is lost with any of them"),
+        "{page}"
+    );
+}
+
 #[test]
 fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
     let place = span("span", "");
@@ -63,6 +86,7 @@ fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
     assert_eq!(pool["members"].as_array().unwrap().len(), 3);
     assert_eq!(pool["used"], 80 << 20);
     assert_eq!(place.json("lun show vm01")["allocated"], 60 << 20);
+    where_they_lie(&place, &pool);
     must_hold(&portal, 0..960);
     daemon.stop();
     let output = place.run(0, "pool check m0 m1 m2");

@@ -79,6 +79,7 @@ fn a_lun_lies_in_one_run_where_that_is_possible_and_says_which_members_it_needs(
     assert_eq!(block.luns[&lun(4)].len(), 1, "the gap that fits");
     assert_eq!(block.members_of(lun(1)), [0]);
     assert_eq!(block.members_of(lun(3)), [0, 1]);
+    assert_eq!(block.taken(), [10 * CHUNK, 10 * CHUNK, 0]);
     assert_eq!(block.extents(lun(3)).unwrap().len(), 2);
     assert_eq!(
         block.resize(lun(5), 11 * CHUNK).unwrap_err().free_bytes,

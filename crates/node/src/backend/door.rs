@@ -158,6 +158,11 @@ pub(crate) trait Pool: Backend {
     /// As `pool show` shows it, and the file system that it shares with others.
     fn facts(&self, promised: Promised) -> Work<'_, (PoolFacts, Option<u64>)>;
 
+    /// The members on which a part of a LUN lies, by number.
+    fn members_of(&self, _: &Lun) -> Vec<u16> {
+        Vec::new()
+    }
+
     /// Bytes that LUNs take by NAA identifier, where their leaves do not know.
     fn usage(&self) -> Work<'_, BTreeMap<String, u64>> {
         done(BTreeMap::new())

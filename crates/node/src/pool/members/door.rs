@@ -234,6 +234,10 @@ impl Pool for Members {
         done((self.pool_facts(facts, promised), None))
     }
 
+    fn members_of(&self, lun: &Lun) -> Vec<u16> {
+        self.pool.members_of(lun_id(lun))
+    }
+
     fn watch(&self) -> Work<'_, ()> {
         Box::pin(async move {
             let node = self.node();

@@ -6,7 +6,7 @@ use crate::pool::late;
 use env::CoreHandle;
 use manifest::config::Layout;
 use manifest::facts::MemberFacts;
-use members::State;
+use members::{LunId, State};
 use state::remembered::{self, Remembered};
 use std::collections::BTreeSet;
 use std::io;
@@ -132,6 +132,20 @@ impl MemberPool {
         )
     }
 
+    /// The members on which a LUN and its sidecars have a part, by number.
+    pub(crate) fn members_of(&self, lun: LunId) -> Vec<u16> {
+        let all = self.all_of(lun);
+        let members = self.there(|there| {
+            let parts = all
+                .iter()
+                .flat_map(|id| there.assembly.table.members_of(*id));
+            parts.collect::<BTreeSet<u16>>()
+        });
+        members
+            .map(|all| all.into_iter().collect())
+            .unwrap_or_default()
+    }
+
     fn member(&self, there: &There, number: u16) -> MemberFacts {
         let assembly = &there.assembly;
         let at = usize::from(number);
@@ -195,6 +209,8 @@ impl MemberPool {
             },
             last_event,
             size_bytes: seen.map(|seen| seen.bytes),
+            taken_bytes: 0,
+            disks: Vec::new(),
             state: words,
         }
     }
@@ -234,7 +250,11 @@ impl MemberPool {
             let (total, available) = table.room();
             let numbers = (0_u16..).zip(&table.members);
             let mut members: Vec<MemberFacts> = numbers
-                .map(|(number, _)| self.member(there, number))
+                .zip(table.taken())
+                .map(|((number, _), taken_bytes)| MemberFacts {
+                    taken_bytes,
+                    ..self.member(there, number)
+                })
                 .collect();
             members.extend(there.assembly.strangers.iter().filter_map(|(at, why)| {
                 let seen = &there.inspected.get(*at)?.seen;
@@ -245,6 +265,8 @@ impl MemberPool {
                     event: None,
                     last_event: 0,
                     size_bytes: Some(seen.bytes),
+                    taken_bytes: 0,
+                    disks: Vec::new(),
                     state: why.clone(),
                 })
             }));
@@ -267,7 +289,7 @@ impl MemberPool {
     }
 
     /// Bytes that a LUN's chunks take, and those of its sidecars.
-    pub(crate) fn bytes_of(&self, lun: members::LunId) -> Option<u64> {
+    pub(crate) fn bytes_of(&self, lun: LunId) -> Option<u64> {
         let all = self.all_of(lun);
         self.there(|there| {
             let table = &there.assembly.table;
