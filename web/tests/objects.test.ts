@@ -297,6 +297,22 @@ describe('objects', { skip }, () => {
     await text('nothing found').first().waitFor();
   });
 
+  it('shows when each LUN was read whole, the worst first, also by keyboard', async () => {
+    daemon.run('lun', 'create', 'unread', '--size', '16M');
+    await browser.go('/integrity');
+    const table = page().getByRole('table', { name: 'LUNs by when they were read whole' });
+    const first = table.getByRole('row').nth(1);
+    await first.getByText('never', { exact: true }).first().waitFor();
+    // Read again after the scrub of the test before, within one list's age.
+    await table.getByRole('row', { name: /vm01/ }).getByText('within 30 days').waitFor();
+    const map = page().getByRole('application', { name: /LUNs by when they were read whole/ });
+    await map.focus();
+    await page().keyboard.press('End');
+    await text(/vm01: .* ago/).waitFor();
+    await page().keyboard.press('Enter');
+    await page().waitForURL('**/luns/vm01');
+  });
+
   it('ends a session of a host whose name is typed', async () => {
     daemon.load(WEB, 41, 1, 'vms', 0, '-o1', '-g100');
     await browser.go('/hosts/web');

@@ -72,6 +72,7 @@ impl Row for LunView {
             "naa",
             "serial",
             "in_flight",
+            "verified",
         ],
         key: "name",
     };

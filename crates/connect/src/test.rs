@@ -44,6 +44,7 @@ fn page_with(
         storage: Storage::default().in_force(),
         layers: LayerFacts::default(),
         journal: None,
+        verified: None,
         in_flight: 0,
         bytes_in_flight: 0,
         ops: BTreeMap::new(),

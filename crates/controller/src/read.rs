@@ -559,6 +559,9 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         storage: lun.storage.in_force(),
         layers: facts.map(|facts| facts.layers.clone()).unwrap_or_default(),
         journal: None,
+        verified: facts
+            .and_then(|facts| facts.scrub.as_ref())
+            .and_then(|scrub| scrub.verified.clone()),
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),

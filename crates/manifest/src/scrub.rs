@@ -133,6 +133,10 @@ pub struct ScrubFacts {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// When a scrub that has read all of the LUN ended last: this one, or one before it. Absent:
+    /// none ever did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<String>,
     /// Bytes that it has read.
     pub done_bytes: u64,
     /// Bytes of the LUN.
@@ -174,6 +178,7 @@ impl ScrubFacts {
             reason: None,
             started,
             ended: None,
+            verified: None,
             done_bytes: 0,
             total_bytes,
             bytes_per_second: 0,
@@ -187,6 +192,14 @@ impl ScrubFacts {
             next: None,
             places: Vec::new(),
         }
+    }
+
+    /// When all of the LUN was read last; what was kept by an earlier program says it of the last
+    /// run only.
+    #[must_use]
+    pub fn last_verified(&self) -> Option<&str> {
+        let own = (self.state == ScrubState::Finished).then_some(self.ended.as_deref());
+        self.verified.as_deref().or(own.flatten())
     }
 
     /// What an administrator must know of it, one sentence each. `checked`: what the checksums know
@@ -221,5 +234,24 @@ impl ScrubFacts {
             "its scrub found {bad} bad blocks, the first at {lba}: restore what lies there from a backup, by writing \
              it, and check the disk; then causeway scrub start{code}"
         ))
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn what_was_read_whole_is_known_of_records_without_it_and_survives_a_later_scrub() {
+        let at = |text: &str| Some(text.to_owned());
+        let mut facts = ScrubFacts::begun("1".to_owned(), 9);
+        assert_eq!(facts.last_verified(), None);
+        (facts.state, facts.ended) = (ScrubState::Stopped, at("2"));
+        assert_eq!(facts.last_verified(), None);
+        facts.state = ScrubState::Finished;
+        assert_eq!(facts.last_verified(), Some("2"));
+        facts.verified = at("0");
+        facts.state = ScrubState::GivenUp;
+        assert_eq!(facts.last_verified(), Some("0"));
     }
 }

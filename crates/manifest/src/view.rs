@@ -220,6 +220,9 @@ pub struct LunView {
     /// Its pool's journal, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<LunJournal>,
+    /// When a scrub that has read all of it ended last (RFC 3339); absent: none ever did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<String>,
     /// Commands in flight.
     pub in_flight: u64,
     /// Bytes that commands hold now.

@@ -70,7 +70,12 @@ fn tables() -> [(&'static str, Vec<Row>); 10] {
             rows(&luns::OF_LUN).chain(luns).chain(more).collect(),
         ),
         ("layers", layer_rows()),
-        ("scrubs", rows(&scrubs::FAMILIES).collect()),
+        (
+            "scrubs",
+            rows(&scrubs::FAMILIES)
+                .chain([row(&scrubs::VERIFIED)])
+                .collect(),
+        ),
         (
             "sessions",
             [sessions, received, outcomes, refusals]
@@ -178,7 +183,10 @@ fn fill(lun: &mut LunFacts) {
         cached: Some(manifest::objects::ReadCacheFacts::default()),
         checksums: Some(ChecksumFacts::default()),
     };
-    lun.scrub = Some(ScrubFacts::begun(String::new(), 1));
+    lun.scrub = Some(ScrubFacts {
+        verified: Some("2026-11-27T00:00:00.000Z".to_owned()),
+        ..ScrubFacts::begun(String::new(), 1)
+    });
 }
 
 /// The names of the labels of a line of the text, and the name before them.

@@ -2,6 +2,7 @@
 
 use super::family::{Family, Text};
 use super::luns::Luns;
+use manifest::time::parse;
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
 
 type Value = fn(&ScrubFacts) -> u64;
@@ -65,6 +66,12 @@ pub(super) const FAMILIES: [(Family<1>, Value); 8] = [
     ),
 ];
 
+/// Of LUNs of which a scrub came to its end.
+pub(super) const VERIFIED: Family<1> = gauge(
+    "causeway_scrub_last_success_timestamp_seconds",
+    "When a scrub that has read all of the LUN ended last, in seconds since 1970; absent: none ever did",
+);
+
 pub(super) fn scrubs(out: &mut Text, luns: &Luns<'_>) {
     let known = luns
         .iter()
@@ -77,6 +84,12 @@ pub(super) fn scrubs(out: &mut Text, luns: &Luns<'_>) {
         out.family(family);
         for (lun, scrub) in &known {
             out.series(family, [lun], value(scrub));
+        }
+    }
+    out.family(&VERIFIED);
+    for (lun, scrub) in known {
+        if let Some(at) = scrub.last_verified().and_then(parse) {
+            out.series(&VERIFIED, [lun], at.0 / 1_000_000_000);
         }
     }
 }

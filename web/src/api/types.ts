@@ -220,6 +220,7 @@ export interface Lun {
     broken?: string;
   };
   journal?: { path: string; state: string; destage_error?: string; lost_blocks?: number };
+  verified?: string;
   in_flight: number;
   bytes_in_flight: number;
   ops: Record<string, { ops: number; bytes: number; latency: Stages }>;

@@ -352,6 +352,8 @@ fn page(lun: &LunView) -> String {
     ]);
     lines.extend(lun.lies_on().map(|it| ("members", it)));
     lines.push(("journal", journal(lun)));
+    let verified = lun.verified.clone().unwrap_or_else(|| "never".to_owned());
+    lines.push(("read whole by a scrub", verified));
     let of = Shown {
         name: &lun.name,
         block_count: lun.size.bytes() / u64::from(lun.block_size).max(1),

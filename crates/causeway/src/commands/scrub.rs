@@ -94,6 +94,7 @@ fn all(context: &Context<'_>) -> Result<(), Problem> {
                 "BAD BLOCKS",
                 "BEGAN",
                 "ENDED",
+                "READ WHOLE",
                 "NEXT",
             ],
             &rows,
@@ -113,6 +114,7 @@ fn row(lun: &str, facts: &Option<ScrubFacts>) -> Vec<String> {
         (facts.unreadable_blocks + facts.mismatched_blocks).to_string(),
         facts.started.clone(),
         facts.ended.clone().unwrap_or_default(),
+        facts.last_verified().unwrap_or("never").to_owned(),
         facts.next.clone().unwrap_or_default(),
     ]
 }
@@ -157,6 +159,8 @@ fn page(lun: &str, facts: &ScrubFacts) -> String {
         ("started", facts.started.clone()),
     ];
     rows.extend(facts.ended.clone().map(|ended| ("ended", ended)));
+    let verified = facts.last_verified().unwrap_or("never").to_owned();
+    rows.push(("read whole last", verified));
     let done = format!(
         "{} of {} ({} %)",
         rounded(facts.done_bytes),

@@ -30,6 +30,7 @@ fn a_scrub_reads_all_of_a_lun_stops_when_reported_and_goes_on_after_a_restart() 
     let place = Place::new("scrub");
     let daemon = place.start();
     place.run(0, "lun create a --size 8G");
+    assert_eq!(place.json("lun show a").get("verified"), None);
     let never = place.run(3, "scrub status a");
     assert!(never.contains("never been scrubbed"), "{never}");
     let begun = scrub(&place, "start a");
@@ -61,6 +62,15 @@ fn a_scrub_reads_all_of_a_lun_stops_when_reported_and_goes_on_after_a_restart() 
         "a finished one begins anew"
     );
     place.run(0, "scrub stop a");
+    // What was read whole once stays so, whatever a later scrub comes to.
+    let whole = |place: &Place| {
+        assert_eq!(scrub(place, "status a")["verified"], end["ended"]);
+        assert_eq!(place.json("lun show a")["verified"], end["ended"]);
+    };
+    whole(&place);
+    daemon.stop();
+    let daemon = place.start();
+    whole(&place);
     let naa = place.json("lun show a")["naa"].clone();
     daemon.stop();
 
@@ -115,6 +125,10 @@ fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
         metrics.contains("causeway_scrub_journal_damage{lun=\"a\"} 1"),
         "{metrics}"
     );
+    let at = manifest::time::parse(facts["ended"].as_str().unwrap()).unwrap();
+    let seconds = at.0 / 1_000_000_000;
+    let whole = format!("causeway_scrub_last_success_timestamp_seconds{{lun=\"a\"}} {seconds}\n");
+    assert!(metrics.contains(&whole), "{metrics}");
     daemon.stop();
 }
 

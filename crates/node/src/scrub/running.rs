@@ -89,6 +89,8 @@ impl Inner {
                 }
             };
             let runs = facts.state == ScrubState::Running;
+            let verified = facts.last_verified().map(str::to_owned);
+            let facts = ScrubFacts { verified, ..facts };
             let entry = Entry {
                 facts,
                 block_bytes: unit.block_bytes,
@@ -164,6 +166,7 @@ impl Inner {
         if before.is_some_and(|entry| entry.job.is_some()) {
             return None;
         }
+        let verified = before.and_then(|entry| entry.facts.last_verified().map(str::to_owned));
         let goes_on = |facts: &&ScrubFacts| facts.state != ScrubState::Finished;
         let before = before.map(|entry| &entry.facts).filter(goes_on);
         let block_bytes = u64::from(shape.block_size.bytes());
@@ -175,7 +178,10 @@ impl Inner {
         let machine = Machine::new(shape.block_count, [bytes, finest], position, report);
         let now = || rfc3339(self.core.wall_clock());
         let started = before.map_or_else(now, |facts| facts.started.clone());
-        let mut facts = ScrubFacts::begun(started, shape.byte_count().0);
+        let mut facts = ScrubFacts {
+            verified,
+            ..ScrubFacts::begun(started, shape.byte_count().0)
+        };
         let job = Job::new(
             machine,
             (lane, shape.limits.transfer_blocks_max),
@@ -344,6 +350,9 @@ async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
             End::Stopped => (ScrubState::Stopped, None),
             End::GivenUp(why) => (ScrubState::GivenUp, Some(why.to_owned())),
         };
+        if entry.facts.state == ScrubState::Finished {
+            entry.facts.verified.clone_from(&entry.facts.ended);
+        }
         entry.job = None;
         std::mem::take(&mut entry.waiting)
     };

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import type { Lun } from '../api/types.ts';
+import { ages, ageSaid, bandOf, COLUMNS } from './ages.ts';
+import { sorted } from './columns.ts';
+
+const DAY = 86_400_000;
+const NOW = Date.parse('2026-11-27T00:00:00Z');
+const lun = (name: string, days?: number, more: Partial<Lun> = {}) => ({ name, state: 'online', grants: [], size: 1, ...(days !== undefined && { verified: new Date(NOW - days * DAY).toISOString() }), ...more }) as unknown as Lun;
+
+describe('ages of what was read whole', () => {
+  const all = [lun('new', 1), lun('never'), lun('old', 100), lun('late', 40), lun('gone', 400, { state: 'removed' })];
+  it('are the worst first: never, then the oldest; what is deleted is not read', () => {
+    expect(ages(all, NOW, 30).map((one) => `${one.lun.name} ${one.band}`)).toEqual(['never never', 'old overdue', 'late due', 'new fresh']);
+    expect(ages(all, NOW, 30, ' LD ').map((one) => one.lun.name)).toEqual(['old']);
+  });
+  it('are as old as the schedule makes them', () => {
+    expect([1, 7, 8, 14, 15].map((days) => bandOf(days * DAY, 7))).toEqual(['fresh', 'fresh', 'due', 'due', 'overdue']);
+  });
+  it('sort as a table with never as the oldest, and a clock that went back is no age below nothing', () => {
+    const rows = sorted(ages(all, NOW, 30), COLUMNS, { key: 'age', down: true });
+    expect(rows.map((one) => one.lun.name)).toEqual(['never', 'old', 'late', 'new']);
+    expect(ages([lun('ahead', -1)], NOW, 30)[0]?.age).toBe(0);
+    expect([undefined, 3 * DAY].map(ageSaid)).toEqual(['never', '3 d 0 h ago']);
+  });
+  it('of 10,000 LUNs are in order within a tenth of a second', () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => lun(`l${i}`, i % 97));
+    const begun = performance.now();
+    expect(ages(many, NOW, 30)).toHaveLength(10_000);
+    expect(performance.now() - begun).toBeLessThan(100);
+  });
+});
