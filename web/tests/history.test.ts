@@ -86,12 +86,18 @@ describe('what was recorded', { skip }, () => {
     await browser.go('/luns/vm01');
   });
 
-  it('shows how large commands were and how many at once, of the hour before', async () => {
+  it('shows how large operations were, each counted, and how many at once, of the hour before', async () => {
     await button('Sizes and queue as a table').click();
     const size = page().locator('section', { hasText: 'How large, and how many at once' }).locator('table').first();
     await size.getByRole('cell', { name: '4 KiB', exact: true }).waitFor();
-    const often = await size.locator('tbody tr', { hasText: '4 KiB' }).locator('td').nth(1).textContent();
-    assert.ok(Number(often) >= 2, `points of the time before the page was opened: ${often}`);
+    const often = async () => Number((await size.locator('tbody tr', { hasText: '4 KiB' }).locator('td').nth(1).textContent())?.replaceAll(',', ''));
+    const all = await often();
+    const { ops } = JSON.parse(daemon.run('lun', 'show', 'vm01', '-o', 'json')) as { ops: { read: { ops: number } } };
+    assert.ok(all > 2 && all <= ops.read.ops, `${all} of ${ops.read.ops} reads`);
+    await button('while shown').click();
+    await size.getByRole('cell', { name: '4 KiB', exact: true }).waitFor();
+    assert.ok((await often()) < all);
+    await button('since start').click();
   });
 
   it('shows percentiles of stages over time, p99 or p50', async () => {

@@ -188,7 +188,14 @@ impl Controller {
         if let Some((name, lun)) = objects.luns.get_key_value(name) {
             let facts = self.engine.lun(&lun.naa).await;
             let journals = self.engine.journals().await;
-            return Ok(self.lun_in_service(&objects, (name, lun), facts.as_ref(), &journals));
+            let mut view = self.lun_in_service(&objects, (name, lun), facts.as_ref(), &journals);
+            // A list leaves them out.
+            for (op, counted) in facts.into_iter().flat_map(|facts| facts.ops) {
+                if let Some(of) = view.ops.get_mut(&op) {
+                    of.sizes = counted.sizes;
+                }
+            }
+            return Ok(view);
         }
         match objects.removed.get_key_value(name) {
             Some((name, lun)) => Ok(self.removed_lun(&objects, name, lun)),
@@ -515,6 +522,7 @@ fn summaries(ops: &BTreeMap<String, OpFacts>) -> BTreeMap<String, OpFacts> {
     let summary = |(op, facts): (&String, &OpFacts)| {
         let facts = OpFacts {
             latency: facts.latency.summary(),
+            sizes: Vec::new(),
             ..*facts
         };
         (op.clone(), facts)

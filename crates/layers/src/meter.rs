@@ -26,6 +26,17 @@ pub const SAMPLE: u32 = 16;
 /// than the clock.
 const LARGE_BYTES: u64 = 32 << 10;
 
+/// Bins of sizes: one for each power of two of blocks, and the last for all that are larger.
+pub const SIZES: usize = 12;
+
+/// How large operations were that ended well, by the power of two of their blocks.
+pub type Sizes = [u64; SIZES];
+
+/// In which bin it counts.
+pub(crate) fn size_bin(blocks: u64) -> usize {
+    (SIZES - 1).min((blocks | 1).ilog2() as usize)
+}
+
 /// Counts of one kind of operation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindCounters {
@@ -48,6 +59,8 @@ pub struct KindCounters {
 pub struct Counters {
     /// By kind, in the order of [`OpKind::ALL`].
     pub kinds: [KindCounters; 7],
+    /// Of reads and of writes: the first of [`OpKind::ALL`].
+    pub sizes: [Sizes; 2],
     /// Medium and integrity errors.
     pub medium_errors: u64,
     /// Refusals for want of space.
@@ -61,6 +74,12 @@ impl Counters {
         &self.kinds[kind as usize]
     }
 
+    /// Sizes of operations of `kind`, where they are counted.
+    #[must_use]
+    pub fn sizes_of(&self, kind: OpKind) -> Option<&Sizes> {
+        self.sizes.get(kind as usize)
+    }
+
     fn end(&mut self, kind: OpKind, blocks: u64, took: Bin, result: &IoResult) {
         let counters = &mut self.kinds[kind as usize];
         counters.latency.count_at(took);
@@ -68,6 +87,9 @@ impl Counters {
             Ok(_) => {
                 counters.done += 1;
                 counters.blocks += blocks;
+                if let Some(sizes) = self.sizes.get_mut(kind as usize) {
+                    sizes[size_bin(blocks)] += 1;
+                }
             }
             Err(error) => {
                 counters.failed += 1;
@@ -99,6 +121,10 @@ impl Counters {
             ours.abandoned += theirs.abandoned;
             ours.blocks += theirs.blocks;
             ours.latency.add(&theirs.latency);
+        }
+        let sizes = self.sizes.iter_mut().flatten();
+        for (ours, theirs) in sizes.zip(other.sizes.iter().flatten()) {
+            *ours += theirs;
         }
         self.medium_errors += other.medium_errors;
         self.space_exhausted += other.space_exhausted;

@@ -1,5 +1,6 @@
 //! Every layer against the model, and each against what it is for.
 
+use crate::meter::size_bin;
 use crate::*;
 use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, LocalFuture};
@@ -438,6 +439,19 @@ fn a_meter_counts_what_happened_on_every_core() {
             assert_eq!((writes.started, writes.done, writes.failed), (2, 1, 1));
             assert_eq!((writes.blocks, counters.space_exhausted), (3, 1));
             assert_eq!(counters.of(OpKind::Read).blocks, 3);
+            // What failed has no size; three blocks are two or more, and less than four.
+            assert_eq!(counters.sizes_of(OpKind::Write).unwrap()[..3], [0, 1, 0]);
+            for (blocks, bin) in [(1, 0), (4, 2), (7, 2), (255, 7), (256, 8)] {
+                bytes(&lane, range(0, blocks)).await;
+                let counters = meter.read(&core).await;
+                let sizes = counters.sizes_of(OpKind::Read).unwrap();
+                assert!(sizes[bin] > 0, "{blocks} blocks: {sizes:?}");
+                let counted: u64 = sizes.iter().sum();
+                assert_eq!(counted, counters.of(OpKind::Read).done);
+            }
+            assert_eq!([2047, 2048, 4096, u64::MAX].map(size_bin), [10, 11, 11, 11]);
+            assert_eq!(counters.sizes_of(OpKind::Flush), None);
+            let counters = meter.read(&core).await;
             let flushes = counters.of(OpKind::Flush);
             assert_eq!(
                 (flushes.started, flushes.done, flushes.abandoned),

@@ -33,6 +33,10 @@ pub struct OpFacts {
     pub bytes: u64,
     /// How long they took, by stage.
     pub latency: Stages,
+    /// How large they were, of reads and writes that ended well: pairs of bytes and of how many had
+    /// so many at least, and less than twice as many. The last of twelve has all that had more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<(u64, u64)>,
 }
 
 /// Whether a LUN in service is well.

@@ -2,8 +2,8 @@
 
 use super::family::{Family, Text};
 use super::luns::Luns;
-use manifest::time::parse;
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
+use manifest::time::parse;
 
 type Value = fn(&ScrubFacts) -> u64;
 

@@ -118,6 +118,9 @@ export interface Pool {
 /** Pairs of a bound in microseconds and how many took no longer, and longer than the bound before. */
 export type Buckets = [number, number][];
 
+/** Pairs of bytes and how many had so many at least, and less than twice as many. */
+export type Pairs = [number, number][];
+
 export interface Latency {
   count: number;
   us_sum: number;
@@ -223,7 +226,7 @@ export interface Lun {
   verified?: string;
   in_flight: number;
   bytes_in_flight: number;
-  ops: Record<string, { ops: number; bytes: number; latency: Stages }>;
+  ops: Record<string, { ops: number; bytes: number; latency: Stages; sizes?: Pairs }>;
 }
 
 export interface Target {

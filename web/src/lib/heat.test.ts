@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, together, type RecordedMap } from './heat.ts';
-import { quotients, spread } from './spread.ts';
+import { counted, spread } from './spread.ts';
 
 describe('a heat map', () => {
   it('puts each latency into the row that it fits in', () => {
@@ -43,7 +43,13 @@ describe('a spread', () => {
     ]);
     expect(spread([null, 0])).toEqual([]);
   });
-  it('of quotients has no seconds in which nothing was done', () => {
-    expect(quotients([8192, 0, null, 4], [2, 0, 1, null])).toEqual([4096, null, null, null]);
+  it('of what was counted has what came since, without gaps, and all after a restart', () => {
+    const now: [number, number][] = [[4096, 10], [16384, 3]];
+    expect(counted(now)).toEqual([{ from: 4096, n: 10, part: 1 }, { from: 8192, n: 0, part: 0 }, { from: 16384, n: 3, part: 0.3 }]);
+    expect(counted(now, [[4096, 8]])).toEqual([{ from: 4096, n: 2, part: 2 / 3 }, { from: 8192, n: 0, part: 0 }, { from: 16384, n: 3, part: 1 }]);
+    expect(counted(now, now)).toEqual([]);
+    expect(counted([[4096, 5]], now).map((bar) => bar.n)).toEqual([5]);
+    expect(counted([[4096, 12]], now).map((bar) => bar.n)).toEqual([12]);
+    expect(counted([], now)).toEqual([]);
   });
 });

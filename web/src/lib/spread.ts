@@ -1,4 +1,4 @@
-// How often figures of the past were how large: bars of powers of two. Pure.
+// How often figures were how large: bars of powers of two. Pure.
 
 export interface Bar {
   /** From which value on; up to twice of it. */
@@ -26,7 +26,19 @@ export function spread(values: (number | null)[]): Bar[] {
   });
 }
 
-/** Quotients, where both are there and the second is not 0. */
-export function quotients(all: (number | null)[], by: (number | null)[]): (number | null)[] {
-  return all.map((value, i) => (value === null || !by[i] ? null : value / by[i]));
+/** Bars of what was counted by powers of two, less what was counted before. Counters that went back count from zero. */
+export function counted(now: [number, number][], before: [number, number][] = []): Bar[] {
+  const had = new Map(before);
+  const isNew = now.some(([from, n]) => n < (had.get(from) ?? 0)) || before.some(([from]) => !now.some(([one]) => one === from));
+  const since = now.map(([from, n]) => [from, isNew ? n : n - (had.get(from) ?? 0)] as const).filter(([, n]) => n > 0);
+  const [first] = since;
+  const last = since.at(-1);
+  if (!first || !last) return [];
+  const most = Math.max(...since.map(([, n]) => n));
+  const by = new Map(since);
+  return Array.from({ length: Math.round(Math.log2(last[0] / first[0])) + 1 }, (_, i) => {
+    const from = first[0] * 2 ** i;
+    const n = by.get(from) ?? 0;
+    return { from, n, part: n / most };
+  });
 }

@@ -96,6 +96,12 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         op.ops += of_kind.done + of_kind.failed;
         op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
         op.latency.backend.add(&Latency::of(&of_kind.latency));
+        if let Some(sizes) = counters.sizes_of(kind) {
+            let pairs = (0..).zip(sizes).filter(|(_, count)| **count > 0);
+            op.sizes = pairs
+                .map(|(power, count)| (unit.block_bytes << power, *count))
+                .collect();
+        }
     }
     if let Some(Figures { times, .. }) = figures {
         staged(&mut ops, OpKind::Read, &times.read);
