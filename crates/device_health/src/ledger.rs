@@ -6,6 +6,7 @@ use crate::memory::{KnownDisk, Memory, Sample};
 use crate::reading::{Answer, Reading};
 use crate::seen::{Asked, Seen, SeenDisk};
 use crate::trend::DAY;
+use crate::trends::trends;
 use manifest::disks::{
     DiskFacts, DiskFinding, DiskIdentity, DiskReport, DiskVerdict, DiskView, SmartState,
 };
@@ -337,6 +338,7 @@ fn judge_facts(view: &mut DiskView, facts: &DiskFacts, samples: &[Sample]) {
     view.findings = judgement.findings;
     view.forecasts = judgement.forecasts;
     view.no_forecast = judgement.no_forecast;
+    view.trends = trends(facts, samples);
 }
 
 /// What the system says of a disk counts before what the disk says, and so does its silence where

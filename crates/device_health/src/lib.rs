@@ -28,6 +28,7 @@ mod reading;
 mod scsi;
 mod seen;
 mod trend;
+mod trends;
 
 pub use exit::ExitBits;
 pub use ledger::Ledger;

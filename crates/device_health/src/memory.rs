@@ -46,6 +46,9 @@ pub struct Sample {
     /// Damaged transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc: Option<u64>,
+    /// Degrees Celsius; below zero counts as zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<u64>,
 }
 
 impl Sample {
@@ -61,6 +64,9 @@ impl Sample {
             uncorrected: facts.media_errors.or(facts.uncorrected_errors),
             grown: facts.grown_defects,
             crc: facts.crc_errors,
+            temperature: facts
+                .temperature_celsius
+                .map(|it| u64::try_from(it).unwrap_or(0)),
         }
     }
 }

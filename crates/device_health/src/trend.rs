@@ -51,14 +51,32 @@ pub(crate) fn span(points: &[(u64, u64)]) -> (usize, u64) {
     (points.len(), seconds / DAY)
 }
 
-/// A line through points of time (in seconds, ascending) and figure.
-pub(crate) fn fit(points: &[(u64, u64)]) -> Fit {
+/// The slope of least squares, as a fraction, and how far the figures are spread.
+struct Slope {
+    numerator: i128,
+    denominator: i128,
+    spread: i128,
+}
+
+impl Slope {
+    fn per_week(&self) -> i64 {
+        let per_week = self.numerator * HOURS_OF_WEEK / self.denominator.max(1);
+        i64::try_from(per_week).unwrap_or(i64::MAX)
+    }
+}
+
+/// How much the figure changes in a week, in thousandths, whether a line explains it or not;
+/// `None`: there are too few points.
+pub(crate) fn per_week(points: &[(u64, u64)]) -> Option<i64> {
+    slope(points).map(|slope| slope.per_week())
+}
+
+/// `None`: there are too few points.
+fn slope(points: &[(u64, u64)]) -> Option<Slope> {
     let (samples, days) = span(points);
-    let (Some(first), Some(last)) = (points.first(), points.last()) else {
-        return Fit::TooFew;
-    };
+    let first = points.first()?;
     if samples < SAMPLES_MIN || days < DAYS_MIN {
-        return Fit::TooFew;
+        return None;
     }
     let count = i128::try_from(samples).unwrap_or(i128::MAX);
     let (mut x_sum, mut y_sum, mut xy_sum, mut xx_sum, mut yy_sum) = (0, 0, 0, 0, 0);
@@ -72,17 +90,30 @@ pub(crate) fn fit(points: &[(u64, u64)]) -> Fit {
         xx_sum += x * x;
         yy_sum += y * y;
     }
-    let numerator = count * xy_sum - x_sum * y_sum;
-    let denominator = count * xx_sum - x_sum * x_sum;
-    let spread = count * yy_sum - y_sum * y_sum;
+    Some(Slope {
+        numerator: count * xy_sum - x_sum * y_sum,
+        denominator: count * xx_sum - x_sum * x_sum,
+        spread: count * yy_sum - y_sum * y_sum,
+    })
+}
+
+/// A line through points of time (in seconds, ascending) and figure.
+pub(crate) fn fit(points: &[(u64, u64)]) -> Fit {
+    let (Some(slope), Some(last)) = (slope(points), points.last()) else {
+        return Fit::TooFew;
+    };
+    let Slope {
+        numerator,
+        denominator,
+        spread,
+    } = slope;
     // R squared is numerator^2 / (denominator * spread); half of it at least.
     let explains = spread > 0 && numerator * numerator * 2 >= denominator * spread;
     if denominator <= 0 || numerator == 0 || !explains {
         return Fit::NoTrend;
     }
-    let per_week = numerator * HOURS_OF_WEEK / denominator;
     Fit::Line(Line {
-        per_week_thousandths: i64::try_from(per_week).unwrap_or(i64::MAX),
+        per_week_thousandths: slope.per_week(),
         slope: (numerator, denominator),
         last: *last,
     })
@@ -139,7 +170,12 @@ mod test {
         // Checked by hand: x = 0..4 weeks, y = 1, 3, 2, 5, 4; slope 0.8 a week, R squared 0.64.
         assert_eq!(line(&weekly(&[1, 3, 2, 5, 4])).per_week_thousandths, 800);
         assert_eq!(fit(&weekly(&[7, 7, 7, 7, 7])), Fit::NoTrend);
-        // Up and down: slope -0.1, R squared 0.01.
+        assert_eq!(per_week(&weekly(&[7, 7, 7, 7, 7])), Some(0));
+        assert_eq!(per_week(&weekly(&[7, 7, 7])), None);
+        // Up and down: slope 0; then -0.4 with R squared 0.03, which is a figure and no line.
+        assert_eq!(per_week(&weekly(&[5, 1, 5, 1, 5])), Some(0));
+        assert_eq!(per_week(&weekly(&[9, 1, 5, 1, 7])), Some(-400));
+        assert_eq!(fit(&weekly(&[9, 1, 5, 1, 7])), Fit::NoTrend);
         assert_eq!(fit(&weekly(&[5, 1, 5, 1, 5])), Fit::NoTrend);
     }
 

@@ -85,6 +85,89 @@ pub struct DiskForecast {
     pub days: u64,
 }
 
+/// How a figure changes, by the samples that were kept.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct DiskTrend {
+    /// The member of the facts that it is about.
+    pub of: String,
+    /// How much it changes in a week, in thousandths of its unit, by least squares; less than 0: it
+    /// falls; 0: it stays. Absent: there are too few samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_week_thousandths: Option<i64>,
+    /// How many samples say so.
+    pub samples: usize,
+    /// From the first of them to the last.
+    pub days: u64,
+}
+
+impl DiskFacts {
+    /// The figures that the disk reports, as the command line calls them.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
+        let mut add = |name: &'static str, value: Option<u64>, unit: &str| {
+            rows.extend(value.map(|value| (name, format!("{value}{unit}"))));
+        };
+        add("wear", self.wear_percent, " %");
+        add("spare blocks", self.spare_percent, " %");
+        add("their limit", self.spare_threshold_percent, " %");
+        add("reallocated sectors", self.reallocated_sectors, "");
+        add("pending sectors", self.pending_sectors, "");
+        add(
+            "offline uncorrectable",
+            self.offline_uncorrectable_sectors,
+            "",
+        );
+        add("uncorrected errors", self.uncorrected_errors, "");
+        add("media errors", self.media_errors, "");
+        add("grown defects", self.grown_defects, "");
+        add("damaged transfers", self.crc_errors, "");
+        add("logged errors", self.logged_errors, "");
+        add("power-on hours", self.power_on_hours, "");
+        add("power cycles", self.power_cycles, "");
+        add("unsafe shutdowns", self.unsafe_shutdowns, "");
+        let degrees = [
+            ("temperature", self.temperature_celsius),
+            ("too warm from", self.temperature_warning_celsius),
+            ("damaged from", self.temperature_critical_celsius),
+        ];
+        let known = degrees.into_iter();
+        rows.extend(known.filter_map(|(name, value)| Some((name, format!("{} °C", value?)))));
+        rows.extend(self.self_test.clone().map(|it| ("last self-test", it)));
+        rows
+    }
+}
+
+impl DiskTrend {
+    /// What changes in a week, such as `wear +0.25 % (12 samples, 84 days)`, where that is known.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        let (called, unit) = match self.of.as_str() {
+            "wear_percent" => ("wear", " %"),
+            "spare_percent" => ("spare blocks", " %"),
+            "temperature_celsius" => ("temperature", " °C"),
+            "crc_errors" => ("damaged transfers", ""),
+            "pending_sectors" => ("pending sectors", ""),
+            "reallocated_sectors" => ("reallocated sectors", ""),
+            "uncorrected_errors" => ("uncorrected errors", ""),
+            "media_errors" => ("media errors", ""),
+            "grown_defects" => ("grown defects", ""),
+            other => (other, ""),
+        };
+        let change = self.per_week_thousandths?;
+        let sign = if change < 0 { "-" } else { "+" };
+        let size = change.unsigned_abs();
+        let amount = match (size / 1000, size % 1000 / 10) {
+            (0, 0) => "0".to_owned(),
+            (whole, part) => format!("{sign}{whole}.{part:02}"),
+        };
+        let (samples, days) = (self.samples, self.days);
+        Some(format!(
+            "{called} {amount}{unit} ({samples} samples, {days} days)"
+        ))
+    }
+}
+
 /// Whether the health of a disk could be asked for.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema, Debug,
@@ -254,6 +337,9 @@ pub struct DiskView {
     /// Where its figures are heading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forecasts: Vec<DiskForecast>,
+    /// How each figure changes of which samples are kept, whether that has an end or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trends: Vec<DiskTrend>,
     /// Why there is no forecast, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_forecast: Option<String>,
@@ -519,6 +605,34 @@ mod test {
             }],
             ..DiskView::default()
         }
+    }
+
+    #[test]
+    fn what_changes_in_a_week_is_a_figure_with_its_sign_and_what_is_not_known_is_left_out() {
+        let said = |of: &str, change: Option<i64>| {
+            let trend = DiskTrend {
+                of: of.to_owned(),
+                per_week_thousandths: change,
+                samples: 12,
+                days: 84,
+            };
+            trend.words()
+        };
+        let text = |what: &str| Some(format!("{what} (12 samples, 84 days)"));
+        assert_eq!(said("wear_percent", Some(254)), text("wear +0.25 %"));
+        assert_eq!(
+            said("spare_percent", Some(-2050)),
+            text("spare blocks -2.05 %")
+        );
+        assert_eq!(
+            said("temperature_celsius", Some(-4)),
+            text("temperature 0 °C")
+        );
+        assert_eq!(
+            said("crc_errors", Some(12_000)),
+            text("damaged transfers +12.00")
+        );
+        assert_eq!(said("wear_percent", None), None);
     }
 
     #[test]

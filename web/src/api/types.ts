@@ -559,6 +559,7 @@ export interface Disk {
   health: DiskVerdict;
   findings?: DiskFinding[];
   forecasts?: { of: string; text: string; before?: string; per_week_thousandths: number; samples: number; days: number }[];
+  trends?: { of: string; per_week_thousandths?: number; samples: number; days: number }[];
   no_forecast?: string;
   smart: 'waiting' | 'read' | 'asleep' | 'unsupported' | 'not_permitted' | 'no_smartctl' | 'timed_out' | 'failed' | 'missing';
   smart_detail?: string;

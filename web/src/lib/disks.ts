@@ -77,16 +77,27 @@ const FIGURES: [keyof DiskFacts, string, (value: number) => string][] = [
   ['logged_errors', 'Errors in its own log', String],
 ];
 
-/** Its figures with their names, as far as it reports them. */
-export function figures(facts: DiskFacts): [string, string][] {
-  const out: [string, string][] = [];
+const PER_WEEK: Record<string, string> = { wear_percent: ' %', spare_percent: ' %', temperature_celsius: ' °C' };
+
+/** How much a figure changes in a week: `+0.25 % a week`. */
+export function trendOf(trends: Disk['trends'], of: string): string {
+  const change = trends?.find((one) => one.of === of)?.per_week_thousandths;
+  if (change === undefined) return '';
+  const size = Math.abs(change) / 1000;
+  if (size < 0.01) return 'stays';
+  return `${change < 0 ? '−' : '+'}${size.toFixed(2)}${PER_WEEK[of] ?? ''} a week`;
+}
+
+/** Its figures with their names and how they change, as far as it reports them. */
+export function figures(facts: DiskFacts, trends?: Disk['trends']): [string, string, string][] {
+  const out: [string, string, string][] = [];
   for (const [key, name, show] of FIGURES) {
     const value = facts[key];
-    if (typeof value === 'number') out.push([name, show(value)]);
+    if (typeof value === 'number') out.push([name, show(value), trendOf(trends, key)]);
   }
-  if (facts.passed !== undefined) out.unshift(['Its own check', facts.passed ? 'passed' : 'failed']);
-  if (facts.self_test) out.push(['Last self-test', facts.self_test]);
-  if (facts.failing_attributes?.length) out.push(['Below their limit now', facts.failing_attributes.join(', ')]);
-  if (facts.failed_before?.length) out.push(['Below their limit once', facts.failed_before.join(', ')]);
+  if (facts.passed !== undefined) out.unshift(['Its own check', facts.passed ? 'passed' : 'failed', '']);
+  if (facts.self_test) out.push(['Last self-test', facts.self_test, '']);
+  if (facts.failing_attributes?.length) out.push(['Below their limit now', facts.failing_attributes.join(', '), '']);
+  if (facts.failed_before?.length) out.push(['Below their limit once', facts.failed_before.join(', '), '']);
   return out;
 }

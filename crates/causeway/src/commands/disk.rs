@@ -9,7 +9,7 @@ use disks::Roots;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::disks::{
-    BayState, BayView, DiskFacts, DiskReport, DiskVerdict, DiskView, SmartState,
+    BayState, BayView, DiskReport, DiskTrend, DiskVerdict, DiskView, SmartState,
 };
 use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
@@ -240,11 +240,15 @@ fn one(disk: &DiskView) -> String {
     text("used by", Some(disk.used_by.join("\n")));
     text("missing since", disk.missing_since.clone());
     text("asked", disk.read_at.clone());
-    rows.extend(figures(&disk.facts));
+    rows.extend(disk.facts.named());
     let forecasts = disk.forecasts.iter().map(|it| it.text.clone());
     let forecasts: Vec<String> = forecasts.chain(disk.no_forecast.clone()).collect();
     if !forecasts.is_empty() {
         rows.push(("forecast", forecasts.join("\n")));
+    }
+    let trends: Vec<String> = disk.trends.iter().filter_map(DiskTrend::words).collect();
+    if !trends.is_empty() {
+        rows.push(("in a week", trends.join("\n")));
     }
     let mut out = properties(&rows);
     for it in &disk.findings {
@@ -263,41 +267,6 @@ fn rotation(rpm: u64) -> String {
         0 => "none".to_owned(),
         rpm => format!("{rpm} a minute"),
     }
-}
-
-/// Figures that the disk reports.
-fn figures(facts: &DiskFacts) -> Vec<(&'static str, String)> {
-    let mut rows = Vec::new();
-    let mut add = |name: &'static str, value: Option<u64>, unit: &str| {
-        rows.extend(value.map(|value| (name, format!("{value}{unit}"))));
-    };
-    add("wear", facts.wear_percent, " %");
-    add("spare blocks", facts.spare_percent, " %");
-    add("their limit", facts.spare_threshold_percent, " %");
-    add("reallocated sectors", facts.reallocated_sectors, "");
-    add("pending sectors", facts.pending_sectors, "");
-    add(
-        "offline uncorrectable",
-        facts.offline_uncorrectable_sectors,
-        "",
-    );
-    add("uncorrected errors", facts.uncorrected_errors, "");
-    add("media errors", facts.media_errors, "");
-    add("grown defects", facts.grown_defects, "");
-    add("damaged transfers", facts.crc_errors, "");
-    add("logged errors", facts.logged_errors, "");
-    add("power-on hours", facts.power_on_hours, "");
-    add("power cycles", facts.power_cycles, "");
-    add("unsafe shutdowns", facts.unsafe_shutdowns, "");
-    let degrees = [
-        ("temperature", facts.temperature_celsius),
-        ("too warm from", facts.temperature_warning_celsius),
-        ("damaged from", facts.temperature_critical_celsius),
-    ];
-    let known = degrees.into_iter().filter(|(_, value)| value.is_some());
-    rows.extend(known.map(|(name, value)| (name, celsius(value))));
-    rows.extend(facts.self_test.clone().map(|it| ("last self-test", it)));
-    rows
 }
 
 #[cfg(test)]
