@@ -68,7 +68,7 @@ impl Daemon {
         });
         let bound = bind(&wanted.api).unwrap();
         let addresses = bound.addresses.clone();
-        let records = Records::start(&wanted.state_dir, &wanted.node_name).unwrap();
+        let records = Records::start(&wanted.state_dir, &wanted.node_name, wanted.history).unwrap();
         let sampler = Sampler::start(records.clone(), handle.clone()).unwrap();
         let token = Secret::new(TOKEN.into());
         let server =

@@ -235,7 +235,7 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     let recording = Recording::default();
     let (handle, token) = start_node(&runtime, config, &notices, log.lost(), &recording)?;
     // The node has made the state directory.
-    let records = api::Records::start(&config.state_dir, &config.node_name)?;
+    let records = api::Records::start(&config.state_dir, &config.node_name, config.history)?;
     let records = recording.get_or_init(|| records);
     let bound = api::bind_what_can_be(&config.api);
     let reached = bound.reached();

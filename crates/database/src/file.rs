@@ -119,6 +119,24 @@ pub(crate) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
+/// Has the file take no more than so many bytes from now on. Where it has more, because there was
+/// another bound before, it is written anew: its contents fit.
+pub(crate) fn bound(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let ask = |what: &str| -> rusqlite::Result<i64> {
+        connection.pragma_query_value(None, what, |row| row.get(0))
+    };
+    let most = i64::try_from(bytes).unwrap_or(i64::MAX) / ask("page_size")?.max(1);
+    if ask("page_count")? > most {
+        connection.execute_batch("VACUUM")?;
+        checkpoint(connection)?;
+    }
+    // SQLite answers what holds: never less than what the file has.
+    let _: i64 = connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |row| {
+        row.get(0)
+    })?;
+    Ok(())
+}
+
 /// Bytes that the contents take.
 pub(crate) fn used(connection: &Connection) -> rusqlite::Result<u64> {
     let ask = |what: &str| -> rusqlite::Result<u64> {

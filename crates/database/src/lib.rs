@@ -68,6 +68,21 @@ pub struct Settings {
     pub bytes_max: u64,
 }
 
+impl Settings {
+    /// The most bytes that the file itself takes: a quarter more, for what is written before
+    /// something else is removed. What does not fit is not written. Its log is not counted.
+    #[must_use]
+    pub const fn file_bytes_max(bytes_max: u64) -> u64 {
+        bytes_max / 4 * 5
+    }
+
+    /// What the contents may take of a file that is to have no more bytes than these.
+    #[must_use]
+    pub const fn contents_of(file_bytes: u64) -> u64 {
+        file_bytes / 5 * 4
+    }
+}
+
 /// A file and the thread that owns it. Clones share it.
 #[derive(Clone)]
 pub struct Database(Arc<Inner>);

@@ -92,6 +92,7 @@ impl Owner {
         };
         match opened {
             Ok(connection) => {
+                self.fit(&connection);
                 let bytes = file::used(&connection).unwrap_or(0);
                 self.shared.change().bytes = bytes;
                 Ok(connection)
@@ -103,6 +104,26 @@ impl Owner {
                 Err(why)
             }
             Err(Cannot::Damaged(why)) => Err(Failed::File(why)),
+        }
+    }
+
+    /// A file that may have had more room before comes to its bound.
+    fn fit(&self, connection: &Connection) {
+        let (most, shrink) = (self.settings.bytes_max, self.schema.shrink);
+        let fit = || {
+            let mut bytes = file::used(connection)?;
+            loop {
+                let left = bounded(connection, most, shrink)?;
+                if left <= most || left >= bytes {
+                    break;
+                }
+                bytes = left;
+            }
+            file::bound(connection, Settings::file_bytes_max(most))
+        };
+        if let Err(error) = fit() {
+            let path = self.settings.path.display();
+            tracing::warn!("{path}: it does not come to its bound: {error}");
         }
     }
 

@@ -382,6 +382,50 @@ fn the_bound_is_kept_by_removing_what_matters_least() {
 }
 
 #[test]
+fn a_file_never_exceeds_its_bound_nor_a_smaller_one_that_it_is_given_later() {
+    let dir = Dir::new("smaller");
+    let length = || std::fs::metadata(dir.file()).unwrap().len();
+    let start = |bytes_max: u64| {
+        let settings = Settings {
+            bytes_max,
+            ..settings(&dir.file())
+        };
+        Database::start(settings, SCHEMA).unwrap()
+    };
+    let database = start(1 << 20);
+    for id in 0..20_000 {
+        insert(&database, id).wait().unwrap();
+        assert!(length() <= Settings::file_bytes_max(1 << 20), "{id}");
+    }
+    assert!(database.health().bytes > 512 << 10);
+    database.close();
+    let database = start(128 << 10);
+    insert(&database, 20_000).wait().unwrap();
+    assert_eq!(ids(&database).last(), Some(&20_000));
+    assert!(
+        length() <= Settings::file_bytes_max(128 << 10),
+        "{}",
+        length()
+    );
+    // What does not fit is not written, and the file stays what it was.
+    let large = database.write(|connection| {
+        connection.execute_batch(
+            "WITH RECURSIVE many (id) AS (SELECT 100000 UNION ALL SELECT id + 1 FROM many WHERE id < 150000)
+             INSERT INTO number SELECT id, id FROM many",
+        )
+    });
+    assert!(large.wait().is_err());
+    insert(&database, 20_001).wait().unwrap();
+    assert_eq!(ids(&database).last(), Some(&20_001));
+    assert!(
+        length() <= Settings::file_bytes_max(128 << 10),
+        "{}",
+        length()
+    );
+    database.close();
+}
+
+#[test]
 fn an_error_of_one_closure_undoes_that_one_alone() {
     let dir = Dir::new("one");
     let database = open(&dir.file());

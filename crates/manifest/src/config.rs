@@ -21,6 +21,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 pub use health::HealthSettings;
+pub use history::HistorySettings;
 pub use sessions::SessionTimes;
 pub use settings::{ConfigView, SettingChange, SettingView, TakesEffect, Written};
 
@@ -65,6 +66,8 @@ pub struct Config {
     pub scrub_every_days: Option<u32>,
     /// How the health of disks is watched.
     pub health: HealthSettings,
+    /// How much is kept of what the node did.
+    pub history: HistorySettings,
     /// How long hosts may take, and be silent.
     pub session: SessionTimes,
     /// The format of log lines.
@@ -241,6 +244,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
     let alert_commands = alert_commands::read(top);
     let (runtime, scrub_every_days) = (read_runtime(top), read_scrub(top));
     let (health, session) = (health::read(top, base), sessions::read(top));
+    let history = history::read(top);
     let (log, (store, machine)) = (read_log(top), read_testing(top, base));
     top.finish(&["mirror", "arbiter", "tls", "site"]);
     Some(Config {
@@ -258,6 +262,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
         coalesce: runtime.coalesce,
         scrub_every_days,
         health,
+        history,
         session,
         log,
         store,
@@ -695,6 +700,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
 mod alert_commands;
 mod api;
 mod health;
+mod history;
 mod place;
 mod sessions;
 mod settings;

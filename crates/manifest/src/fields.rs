@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 23] = [
+const NODE_AFTER: [Field; 24] = [
     node(
         "pool.journal",
         "path",
@@ -138,6 +138,12 @@ const NODE_AFTER: [Field; 23] = [
         "`/run/causeway-disks/disks.json`",
         "what root has read of the disks (`causeway disk scan --to`), which counts before what \
          the daemon would read itself",
+    ),
+    node(
+        "history.max_bytes",
+        "16MiB to 64GiB",
+        "`1GiB`",
+        "the most that the file of the history takes; beyond, the finest figures go first, the oldest of them",
     ),
     node(
         "session.login_seconds",
@@ -371,7 +377,7 @@ mod test {
     use std::path::Path;
 
     const NODE_FILE: &str = "zzz = 1\n[node]\nzzz = 1\n[[portal_group]]\nzzz = 1\n[[pool]]\nzzz = 1\n[[pool]]\nmembers = [\"m\"]\nzzz = 1\n\
-                             [api]\nzzz = 1\n[[alert_command]]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
+                             [api]\nzzz = 1\n[[alert_command]]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[history]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
                              [log]\nzzz = 1\n";
     const OBJECT_FILE: &str =
         "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
@@ -407,6 +413,7 @@ mod test {
             "alert_command",
             "scrub",
             "health",
+            "history",
             "session",
             "runtime",
             "log",
@@ -464,6 +471,12 @@ mod test {
             (
                 "runtime.coalesce_us",
                 config.coalesce.as_micros().to_string(),
+            ),
+            (
+                "history.max_bytes",
+                crate::size::Size::from_bytes(config.history.max_bytes)
+                    .unwrap()
+                    .to_string(),
             ),
             (
                 "pool.journal_size",

@@ -16,11 +16,11 @@ fn a_damaged_file_is_set_aside_and_that_is_an_event() {
         let listed = runtime.unwrap().block_on(listed).unwrap();
         listed.into_iter().map(|event| event.code).collect()
     };
-    let records = Records::start(&dir, "n").unwrap();
+    let records = Records::start(&dir, "n", HistorySettings::default()).unwrap();
     records.node_stopping();
     records.stop();
     std::fs::write(dir.join(HISTORY_FILE), [7; 8192]).unwrap();
-    let records = Records::start(&dir, "n").unwrap();
+    let records = Records::start(&dir, "n", HistorySettings::default()).unwrap();
     // The thread opens the history in its own time.
     while records.0.history.health().set_aside.is_empty() {
         std::thread::yield_now();
@@ -36,7 +36,7 @@ fn a_damaged_file_is_set_aside_and_that_is_an_event() {
     assert_eq!(records.notices(), [""; 0]);
     records.stop();
     // Killed: nobody said that it stops.
-    let records = Records::start(&dir, "n").unwrap();
+    let records = Records::start(&dir, "n", HistorySettings::default()).unwrap();
     let last = records.events().newest().unwrap();
     assert_eq!(
         (last.code.as_str(), &last.fields["unclean"]),

@@ -20,6 +20,7 @@ use events::{Code as EventCode, Events, Happened, Object};
 use frame::Frame;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
+use manifest::config::HistorySettings;
 use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,9 +35,6 @@ pub const HISTORY_FILE: &str = "history.db";
 
 /// The most bytes of events and of the audit log.
 const EVENTS_BYTES: u64 = 64 << 20;
-
-/// The most bytes of the history: a year of about 100 LUNs that are busy in every second.
-const HISTORY_BYTES: u64 = 1 << 30;
 
 /// What a node records of itself. Clones share it.
 #[derive(Clone)]
@@ -58,11 +56,11 @@ struct Inner {
 
 impl Records {
     /// Opens the files in the state directory, or begins them, and waits until they are read; not
-    /// for threads that run tasks.
+    /// for threads that run tasks. The file of the history has no more bytes than `history` says.
     ///
     /// # Errors
     /// A thread cannot be had.
-    pub fn start(state_dir: &Path, node: &str) -> Result<Self, Problem> {
+    pub fn start(state_dir: &Path, node: &str, history: HistorySettings) -> Result<Self, Problem> {
         let failed = |error: std::io::Error| {
             let detail = format!("the threads of what is recorded: {error}");
             Problem::new(Code::ConfigEnvironment, detail)
@@ -76,7 +74,7 @@ impl Records {
         let history = Settings {
             path: state_dir.join(HISTORY_FILE),
             synchronous: Synchronous::Normal,
-            bytes_max: HISTORY_BYTES,
+            bytes_max: Settings::contents_of(history.max_bytes),
         };
         let records = Self(Arc::new(Inner {
             events: Events::start(events, Arc::new(|| now().wall)).map_err(failed)?,

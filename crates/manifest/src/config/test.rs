@@ -97,6 +97,20 @@ fn the_delivered_example_is_good_as_it_is_and_with_all_that_is_commented_out() {
 }
 
 #[test]
+fn a_history_has_a_bound_that_is_no_history_of_nothing() {
+    let config = |text: &str| parse(Path::new("node.toml"), &format!("{GOOD}{text}")).unwrap();
+    assert_eq!(config("").history.max_bytes, 1 << 30);
+    let small = config("[history]\nmax_bytes = \"64MiB\"\n");
+    assert_eq!(small.history.max_bytes, 64 << 20);
+    for size in ["1MiB", "65GiB"] {
+        let text = format!("{GOOD}[history]\nmax_bytes = \"{size}\"\n");
+        let mistake = only_mistake(&text);
+        assert!(mistake.contains("history.max_bytes"), "{mistake}");
+        assert!(mistake.contains("is outside 16 MiB to 64 GiB"), "{mistake}");
+    }
+}
+
+#[test]
 fn times_of_sessions_are_whole_seconds_within_bounds() {
     let path = Path::new("/etc/causeway/node.toml");
     let of = |text: &str| {
