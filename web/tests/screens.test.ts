@@ -34,6 +34,9 @@ const DIALOGS = [
 const FIRST_SCRIPTS = 120 * 1024;
 const FIRST_STYLES = 20 * 1024;
 const ALL = 250 * 1024;
+/** The largest paint: the median of so many loads. */
+const PAINTED_MS = 1_000;
+const LOADS = 5;
 
 interface Window {
   theme?: 'dark' | 'light';
@@ -110,7 +113,7 @@ describe('every screen', { skip }, () => {
       if (/\.(js|css)$/.test(path)) sizes.set(path, 0);
     });
     await browser.page.goto('/');
-    await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
+    await browser.page.locator('canvas').nth(3).waitFor();
     const weigh = async () => {
       for (const path of sizes.keys()) {
         const body = await fetch(daemon.url + path, { headers: { 'accept-encoding': 'identity' } });
@@ -188,36 +191,36 @@ describe('every screen', { skip }, () => {
     assert.ok(took < 100, `${took} ms`);
   });
 
-  it('is painted within a second on a processor that is slowed down four times, also when nothing of it is known yet', { timeout: 120_000 }, async () => {
-    const cold: number[] = [];
-    const again: number[] = [];
-    const busy = loadavg()[0]! > 2 * availableParallelism();
-    for (let n = 0; n < 3; n++) {
-      // A new profile: nothing of the first load comes from a cache. What the browser itself begins with is over.
+  it('is painted within a second on a processor that is slowed down four times, and when nothing of it is known yet', { timeout: 180_000 }, async () => {
+    // When all that can be read is there, and the charts, which come last.
+    const painted = async () => {
+      // A new profile: nothing of a load comes from a cache. What the browser itself begins with is over.
       const browser = await Browser.open(daemon.url);
       try {
         await browser.page.waitForTimeout(1_000);
         const cdp = await browser.page.context().newCDPSession(browser.page);
         await cdp.send('Emulation.setCPUThrottlingRate', { rate: 4 });
-        for (const all of [cold, again]) {
-          await browser.page.goto('/');
-          await browser.page.getByRole('banner').getByText('live', { exact: true }).waitFor();
-          all.push(await browser.page.evaluate(() => new Promise<number>((done) => {
-            new PerformanceObserver((list) => done(list.getEntries().at(-1)?.startTime ?? Infinity)).observe({ type: 'largest-contentful-paint', buffered: true });
-          })));
-        }
+        await browser.page.goto('/');
+        await browser.page.getByText('Refused: ').first().waitFor();
+        await browser.page.locator('canvas').nth(3).waitFor();
+        return await browser.page.evaluate(() => new Promise<number>((done) => {
+          new PerformanceObserver((list) => done(list.getEntries().at(-1)?.startTime ?? Infinity)).observe({ type: 'largest-contentful-paint', buffered: true });
+        }));
       } finally {
         await browser.close();
+        browser.well();
       }
-      browser.well();
-    }
-    const said = `of new profiles ${cold.map(Math.round).join(', ')} ms, again ${again.map(Math.round).join(', ')} ms`;
-    console.log(`largest paint: ${said}${busy ? '; the machine does something else' : ''}`);
-    // The bar is a second (docs/performance/page.md has what is measured). A cold browser of a machine that others use
-    // is up to twice as slow as the page, so that this holds what can be held everywhere.
-    const [, median = Infinity] = [...cold].sort((a, b) => a - b);
-    assert.ok(busy || median < 2_000, said);
-    assert.ok(Math.min(...cold, ...again) < 1_000, said);
+    };
+    const median = async () => {
+      const all: number[] = [];
+      while (all.length < LOADS) all.push(await painted());
+      console.log(`largest paint: of new profiles ${all.map(Math.round).join(', ')} ms, load ${loadavg()[0]?.toFixed(1)} of ${availableParallelism()} cores`);
+      return [...all].sort((a, b) => a - b)[LOADS >> 1] ?? Infinity;
+    };
+    const first = await median();
+    // Once more, where the machine had something else to do.
+    const least = first < PAINTED_MS ? first : await median();
+    assert.ok(least < PAINTED_MS, `${Math.round(first)} ms, and again ${Math.round(least)} ms`);
   });
 
   test('draws the topology of 256 hosts and 10,000 LUNs in less than half a second', {}, async (browser) => {

@@ -1,7 +1,8 @@
 // The screens: where they are, how they are called, which key opens them.
 
 import type { Component } from 'svelte';
-import Overview from '../screens/Overview.svelte';
+import type { ListName } from '../live/lists.svelte.ts';
+import Overview, { LISTS } from '../screens/Overview.svelte';
 
 type Loaded = Promise<{ default: Component }>;
 
@@ -35,6 +36,11 @@ export const SCREENS: Screen[] = [
 ];
 
 export const FIRST: Component = Overview;
+
+/** Lists that a page which begins here shows first. */
+export function atOnce(path: string): ListName[] {
+  return path === '/' ? LISTS : [];
+}
 
 /** The screen of an address; `undefined` where there is none. */
 export function screenOf(path: string): Screen | undefined {
