@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import assert from 'node:assert/strict';
-import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import { chromium, type BrowserContext, type Page, type Request } from 'playwright-core';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 export const here = existsSync(CHROMIUM);
@@ -29,11 +29,16 @@ async function serveFrom(context: BrowserContext, origin: string, dir: string): 
   });
 }
 
+/** So long a screen is waited for that never stops asking, in milliseconds. */
+const SETTLED_MS = 3_000;
+
 export class Browser {
   readonly page: Page;
   readonly wrong: string[] = [];
   private readonly context: BrowserContext;
   readonly profile: string;
+  /** What was asked for and is not here; the stream of events never is. */
+  private readonly pending = new Set<Request>();
 
   private constructor(context: BrowserContext, page: Page, profile: string, origin: string) {
     this.context = context;
@@ -45,8 +50,20 @@ export class Browser {
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) this.wrong.push(message.text());
     });
     page.on('request', (request) => {
+      if (request.resourceType() !== 'eventsource') this.pending.add(request);
       if (!request.url().startsWith(origin) && !request.url().startsWith('blob:')) this.wrong.push(`a request to ${request.url()}`);
     });
+    page.on('requestfinished', (request) => this.pending.delete(request));
+    page.on('requestfailed', (request) => this.pending.delete(request));
+  }
+
+  /** Until all that a screen asks for is here and drawn; dialogs ask for their plan when nobody has typed for a moment. */
+  async settled(quietMs = 40): Promise<void> {
+    const until = Date.now() + SETTLED_MS;
+    for (let quiet = Date.now(); Date.now() < until && Date.now() - quiet <= quietMs; ) {
+      await this.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+      if (this.pending.size > 0) quiet = Date.now();
+    }
   }
 
   static async open(origin: string, theme: 'dark' | 'light' = 'dark', width = 1280, height = 800): Promise<Browser> {
@@ -71,17 +88,22 @@ export class Browser {
     }, path);
   }
 
-  /** What axe finds on what is shown, or on a part of it, by WCAG 2.2 AA. */
-  async axe(what: string, part?: string): Promise<string[]> {
-    // With the experimental rule that a name has the words which are seen (WCAG 2.5.3).
-    const axe = new AxeBuilder({ page: this.page }).options({ rules: { 'label-content-name-mismatch': { enabled: true } } });
-    if (part) axe.include(part);
-    return this.found(axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']), what);
+  /** What axe finds on what is shown, or on a part of it, in both themes; it stays in the dark one. */
+  async axeInBoth(what: string, part?: string): Promise<string[]> {
+    const found: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await this.page.emulateMedia({ colorScheme });
+      found.push(...(await this.axe(`${what}, ${colorScheme}`, part)));
+    }
+    return found;
   }
 
-  /** What of it depends on colours. */
-  async axeOfColours(what: string): Promise<string[]> {
-    return this.found(new AxeBuilder({ page: this.page }).withRules(['color-contrast', 'link-in-text-block']), what);
+  /** The same in the theme that is shown, by WCAG 2.2 AA. */
+  async axe(what: string, part?: string): Promise<string[]> {
+    // With the experimental rule that a name has the words which are seen (WCAG 2.5.3).
+    const axe = new AxeBuilder({ page: this.page }).options({ resultTypes: ['violations'], rules: { 'label-content-name-mismatch': { enabled: true } } });
+    if (part) axe.include(part);
+    return this.found(axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']), what);
   }
 
   private async found(axe: AxeBuilder, what: string): Promise<string[]> {

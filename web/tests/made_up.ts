@@ -90,7 +90,9 @@ export async function withRuns(page: Page): Promise<void> {
   await answer(/\/api\/v1\/bench\/compare\b/, compared);
   await answer(/\/api\/v1\/lab\/beds\/1\b/, bed);
   await page.route('**/api/v1/lab', async (route) => {
-    const { bed: _, ...lab } = (await (await route.fetch()).json()) as LabState;
+    const answer = await route.fetch().catch(() => undefined);
+    if (!answer) return route.abort();
+    const { bed: _, ...lab } = (await answer.json()) as LabState;
     await route.fulfill({ json: { ...lab, may_start: true } });
   });
 }

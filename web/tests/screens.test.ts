@@ -9,27 +9,11 @@ import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
 import { withDisks, withRuns } from './made_up.ts';
+import { DIALOGS, LAB_START, OF_DELETED, SCREENS } from './places.ts';
 import { enter } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
-const SCREENS = [
-  '/', '/topology', '/topology?as=list', '/topology?lost=pool%3Adefault', '/luns', '/luns?do=create', '/luns/vm01?span=60', '/luns/vm01?show=hosts',
-  '/luns/vm01?show=settings', '/luns/vm01?show=connect', '/luns/vm01?do=set', '/luns/vm01?do=grow', '/luns/vm01?do=delete', '/hosts', '/hosts?view=paths',
-  '/hosts?view=sessions', '/hosts?view=refused', '/hosts/esx01', '/hosts/esx01?do=set', '/targets', '/targets?view=portals', '/targets/vms', '/targets/vms?do=set',
-  '/pools', '/pools/default', '/integrity', '/bench', '/bench?do=run', '/lab', '/jobs', '/jobs/1', '/pools?tray=jobs', '/disks',
-  '/disks/ZC10003', '/audit', '/audit?result=done&entry=1', '/alerts', '/alerts/1', '/alerts/1?do=mute', '/alerts?show=over',
-  '/alerts?show=silences&do=silence', '/alerts?show=rules', '/alerts?show=rules&rule=pool_filling&do=set', '/alerts?show=receivers',
-  '/alerts?show=receivers&do=add', '/events', '/settings/account', '/settings/users', '/settings/users?do=add', '/settings/tokens',
-  '/settings/tokens?do=make', '/settings/certificate', '/settings/node', '/settings/about', ...['password', 'name', 'pool', 'portals', 'share', 'connect', 'done'].map((step) => `/first-run?step=${step}`),
-  '/nothing-here',
-];
-const RUNS = ['/bench/1', '/bench/compare?a=1&b=2', '/lab/1'];
-/** Dialogs whose screens are among the others. */
-const DIALOGS = [
-  '/luns/vm01?do=rename', '/luns/vm01?do=grant', '/luns/vm01?do=scrub', '/luns/archive?do=restore', '/luns/archive?do=purge', '/hosts?do=add', '/hosts/esx01?do=rename', '/hosts/esx01?do=grant',
-  '/targets?do=add', '/targets/vms?do=rename', '/lab?do=start&topology=',
-];
 /** Bytes, compressed. */
 const FIRST_SCRIPTS = 120 * 1024;
 const FIRST_STYLES = 20 * 1024;
@@ -42,6 +26,31 @@ interface Window {
   theme?: 'dark' | 'light';
   width?: number;
   height?: number;
+}
+
+/** Dialogs ask for their plan a moment after they were opened. */
+const PLANNED_MS = 350;
+
+/** What is beyond the right edge and cannot be scrolled to, or is wider than the box that cuts it. */
+function beyond(): string[] {
+  const found: string[] = [];
+  if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  const scrolls = (one: Element) => /auto|scroll/.test(getComputedStyle(one).overflowX);
+  const within = document.querySelector('dialog[open]') ?? document.body;
+  for (const one of within.querySelectorAll<HTMLElement | SVGElement>('button, a[href], input, select, textarea, p, td, th, h1, h2, dd, svg')) {
+    if (!one.checkVisibility({ visibilityProperty: true }) || one.closest('.unseen, .skip, .who, .search')) continue;
+    const { right, left, width, height } = one.getBoundingClientRect();
+    if (width < 2 || height < 2 || (right <= innerWidth + 1 && left >= -1)) continue;
+    let box = one.parentElement;
+    while (box && !scrolls(box)) box = box.parentElement;
+    if (!box) found.push(`${one.outerHTML.slice(0, 120)} from ${Math.round(left)} to ${Math.round(right)}`);
+  }
+  for (const one of within.querySelectorAll('[role=group] button')) {
+    const text = document.createRange();
+    text.selectNodeContents(one);
+    if (new Set([...text.getClientRects()].map((line) => Math.round(line.top / 8))).size > 1) found.push(`${one.textContent} is on two lines`);
+  }
+  return found.slice(0, 6);
 }
 
 /** A test with a browser of its own, which is closed whatever happens. */
@@ -61,49 +70,55 @@ describe('every screen', { skip }, () => {
   before(async () => {
     await daemon.start();
     furnish(daemon);
+    daemon.run('lun', 'delete', 'archive', '--yes');
   });
   after(() => daemon.stop());
 
-  test('is accessible (WCAG 2.2 AA) in both themes', {}, async (browser) => {
-    const found: string[] = [];
+  test('is in the list of places', {}, async (browser) => {
+    await browser.page.goto('/');
+    const links = browser.page.getByRole('navigation', { name: 'Screens' }).getByRole('link');
+    const all = await links.evaluateAll((found) => found.map((link) => new URL((link as HTMLAnchorElement).href).pathname));
+    const missing = all.filter((path) => !SCREENS.some((place) => place === path || place.startsWith(`${path}/`)));
+    assert.ok(all.length >= 15, `${all.length} links`);
+    assert.deepEqual(missing, []);
+  });
+
+  /** Shows each place, and each dialog with the dialog as the part that matters. */
+  async function everywhere(browser: Browser, look: (what: string, part?: string) => Promise<void>): Promise<void> {
     await withDisks(browser.page);
-    await enter(browser, daemon.token);
-    const look = async (what: string) => {
-      found.push(...(await browser.axe(`${what}, dark`)));
-      await browser.page.emulateMedia({ colorScheme: 'light' });
-      found.push(...(await browser.axeOfColours(`${what}, light`)));
-      await browser.page.emulateMedia({ colorScheme: 'dark' });
-    };
     await withRuns(browser.page);
-    for (const path of [...SCREENS, ...RUNS]) {
+    await enter(browser, daemon.token);
+    for (const path of SCREENS) {
       await browser.go(path);
-      await browser.page.waitForTimeout(500);
+      await browser.settled();
       await look(path);
     }
-    daemon.run('lun', 'delete', 'archive', '--yes');
     const { topologies } = (await (await fetch(`${daemon.url}/api/v1/lab`, { headers: { authorization: `Bearer ${daemon.token}` } })).json()) as LabState;
-    for (const path of DIALOGS) {
+    for (const path of [...DIALOGS, ...OF_DELETED, LAB_START + encodeURIComponent(topologies[0]?.id ?? '')]) {
       await browser.go('/nothing-here');
-      await browser.go(path.endsWith('=') ? path + encodeURIComponent(topologies[0]?.id ?? '') : path);
+      await browser.go(path);
       await browser.page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).waitFor();
-      found.push(...(await browser.axe(`${path}, dark`, 'dialog')));
+      await browser.settled(PLANNED_MS);
+      await look(path, 'dialog');
     }
     await browser.go('/luns');
     await browser.page.keyboard.press('Control+k');
     await browser.page.getByRole('combobox').waitFor();
     await look('the palette');
+  }
+
+  test('is accessible (WCAG 2.2 AA) in both themes, and every dialog', {}, async (browser) => {
+    const found: string[] = [];
+    await everywhere(browser, async (what, part) => void found.push(...(await browser.axeInBoth(what, part))));
     assert.deepEqual(found, []);
   });
 
-  test('fits a phone', { width: 390, height: 844 }, async (browser) => {
-    await withDisks(browser.page);
-    await enter(browser, daemon.token);
-    for (const path of SCREENS) {
-      await browser.go(path);
-      await browser.page.waitForTimeout(350);
-      const [wide, window] = await browser.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth] as const);
-      assert.ok(wide <= window, `${path} is ${wide} wide, the phone ${window}`);
-    }
+  test('fits a phone, and every dialog', { width: 390, height: 844 }, async (browser) => {
+    const cut: string[] = [];
+    await everywhere(browser, async (what) => {
+      cut.push(...(await browser.page.evaluate(beyond)).map((one) => `${what}: ${one}`));
+    });
+    assert.deepEqual(cut, []);
   });
 
   test('is loaded within the budget, and asks nobody else', {}, async (browser) => {
@@ -125,8 +140,11 @@ describe('every screen', { skip }, () => {
     const [scripts, styles] = await weigh();
     for (const path of SCREENS) {
       await browser.go(path);
-      await browser.page.waitForTimeout(100);
+      await browser.settled();
     }
+    // Dialogs are parts, too; who has not logged in sees them as well.
+    for (const path of DIALOGS) await browser.go(path);
+    await browser.settled();
     await browser.page.keyboard.press('Control+k');
     const [allScripts, allStyles] = await weigh();
     console.log(`first load: ${scripts} bytes of scripts, ${styles} of styles; all: ${allScripts + allStyles}`);
@@ -145,21 +163,22 @@ describe('every screen', { skip }, () => {
         return clear.apply(this, area);
       };
     });
+    // Until what is seen was drawn by three figures.
     const counted = () => browser.page.evaluate(async () => {
       const { drawn } = window as unknown as { drawn: { seen: number; unseen: number } };
       Object.assign(drawn, { seen: 0, unseen: 0 });
-      await new Promise((done) => setTimeout(done, 3_500));
+      while (drawn.seen < 6) await new Promise((done) => requestAnimationFrame(done));
       return { ...drawn };
     });
     await browser.page.goto('/?span=60');
     const last = browser.page.getByRole('application').nth(3);
     await last.waitFor();
-    await browser.page.waitForTimeout(1_500);
+    await browser.page.locator('canvas').nth(3).waitFor();
+    await counted();
     const above = await counted();
     assert.equal(above.unseen, 0, 'charts below the window are drawn');
     await last.scrollIntoViewIfNeeded();
-    await browser.page.waitForTimeout(500);
-    assert.ok((await counted()).seen >= 3, 'charts in the window are drawn each second');
+    await counted();
     assert.ok(await last.locator('canvas').evaluate((canvas: HTMLCanvasElement) => canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0)));
   });
 

@@ -1,0 +1,76 @@
+// The daemon is away: every screen says since when, and what is of then is grey.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { Browser, here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { furnish } from './furnish.ts';
+import { withDisks, withRuns } from './made_up.ts';
+import { SCREENS } from './places.ts';
+import { end, enter, steps } from './steps.ts';
+
+const skip = here ? false : 'chromium is not here';
+const daemon = new Daemon();
+let browser: Browser;
+const { page } = steps(() => browser);
+const since = () => page().getByRole('alert', { name: 'Since when' });
+const grey = () => page().getByRole('main').evaluate((main) => getComputedStyle(main).filter === 'grayscale(1)');
+/** The last answer is ten seconds old by then, and the page says it at once. */
+const STALE_MS = 20_000;
+/** In both themes all of it can be read. */
+const READ = ['/', '/topology', '/luns', '/hosts?view=paths', '/pools', '/alerts', '/events', '/jobs/1'];
+
+describe('a daemon that is away', { skip }, () => {
+  before(async () => {
+    await daemon.start();
+    furnish(daemon);
+    browser = await Browser.open(daemon.url);
+    await withDisks(browser.page);
+    await withRuns(browser.page);
+    await enter(browser, daemon.token);
+  });
+  after(() => end(browser, daemon));
+
+  it('is said on every screen, with since when, and all figures are grey', { timeout: 240_000 }, async () => {
+    // What a screen is made of is loaded when it is opened first.
+    for (const path of SCREENS) {
+      await browser.go(path);
+      await browser.settled();
+      assert.equal(await since().count(), 0, path);
+      assert.equal(await grey(), false, path);
+    }
+    const killed = Date.now();
+    await daemon.kill();
+    await since().waitFor({ timeout: STALE_MS });
+    for (const path of SCREENS) {
+      await browser.go(path);
+      await browser.settled();
+      const [, clock = ''] = /The daemon does not answer since (\d\d:\d\d:\d\d)\./.exec(await since().innerText()) ?? [];
+      const at = new Date(killed).toLocaleTimeString('en-GB');
+      assert.ok(clock && Math.abs(seconds(clock) - seconds(at)) < 5, `${path}: since ${clock}, it was killed at ${at}`);
+      assert.ok(await grey(), `${path} is not grey`);
+    }
+  });
+
+  it('leaves all of it to be read', { timeout: 120_000 }, async () => {
+    const found: string[] = [];
+    for (const path of READ) {
+      await browser.go(path);
+      await browser.settled();
+      found.push(...(await browser.axeInBoth(`${path}, stale`)));
+    }
+    assert.deepEqual(found, []);
+  });
+
+  it('goes on by itself when it is back', async () => {
+    await daemon.start();
+    await since().waitFor({ state: 'detached', timeout: STALE_MS });
+    assert.equal(await grey(), false);
+  });
+});
+
+/** Of a time of day. */
+function seconds(clock: string): number {
+  const [hour = 0, minute = 0, second = 0] = clock.split(':').map(Number);
+  return (hour * 60 + minute) * 60 + second;
+}
