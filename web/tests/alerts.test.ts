@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { end, enter, steps } from './steps.ts';
+import { end, enter, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -146,9 +146,7 @@ describe('alerts', { skip }, () => {
   });
 
   it('posts it to the receiver', async () => {
-    const until = Date.now() + 10_000;
-    while (!posted.some((one) => one.body['fired'] === 1) && Date.now() < until) await page().waitForTimeout(100);
-    assert.ok(posted.some((one) => one.body['fired'] === 1), 'nothing was posted');
+    await until('it was posted that one fires', () => posted.some((one) => one.body['fired'] === 1));
   });
 
   it('is acknowledged with a note, and the overview has nothing to do then', async () => {
@@ -216,8 +214,8 @@ describe('alerts', { skip }, () => {
     assert.equal(await button('Acknowledge').count(), 0);
     await browser.go('/alerts?show=rules');
     await button('Reset rule pool_filling').click();
-    await dialog().getByRole('button', { name: 'Reset', exact: true }).click();
-    await closed();
+    await text(/above_percent goes from 100 back to 80/).waitFor();
+    await confirm('pool_filling', 'Reset');
     assert.match(daemon.run('alert', 'rule', 'show', 'pool_filling'), /80 %/);
   });
 

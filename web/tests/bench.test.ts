@@ -10,7 +10,7 @@ import { end, enter, steps } from './steps.ts';
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
 let browser: Browser;
-const { page, button, link, field, choose, text, dialog, closed } = steps(() => browser);
+const { page, button, link, field, choose, text, dialog, closed, confirm } = steps(() => browser);
 
 /** What is asked of the daemon beside the page. */
 const api = <T>(path: string): T => JSON.parse(daemon.run('api', 'GET', `/api/v1/${path}`)) as T;
@@ -133,8 +133,11 @@ describe('the bench and the lab', { skip }, () => {
   });
 
   it('forgets a result', async () => {
+    const { target } = api<{ target: string }>('bench/runs/1');
     await browser.go('/bench/1?do=forget');
-    await dialog().getByRole('button', { name: 'Forget it' }).click();
+    await text(/^Its result is gone: [1-9].* operations a second/).waitFor();
+    assert.ok(await dialog().getByRole('button', { name: 'Forget it' }).isDisabled());
+    await confirm(`${target}, run 1`, 'Forget it');
     await page().waitForURL('**/bench');
     await row('reads').waitFor();
     assert.equal(api<unknown[]>('bench/runs').length, 2);
@@ -179,8 +182,9 @@ describe('the bench and the lab', { skip }, () => {
     await drawing.getByRole('button', { name: /^eth0 cut/ }).click();
     await drawing.getByRole('button', { name: /^eth0 up/ }).waitFor();
     await button('Tear it down').click();
-    await dialog().getByRole('button', { name: 'Tear it down' }).click();
-    await closed();
+    const { topology } = api<{ topology: string }>(`lab/beds/${page().url().split('/').at(-1)?.split('?')[0]}`);
+    await text(/its namespaces go: /).waitFor();
+    await confirm(topology, 'Tear it down');
     await page().getByText('stopped', { exact: true }).waitFor({ timeout: 30_000 });
     await link('Lab').first().waitFor();
   });

@@ -42,6 +42,15 @@ export function steps(of: () => Browser): Steps {
   };
 }
 
+/** Asks again and again until it is so; it says what was waited for where that never comes. */
+export async function until(what: string, is: () => boolean | Promise<boolean>, patienceMs = 15_000): Promise<void> {
+  const end = Date.now() + patienceMs;
+  while (!(await is())) {
+    if (Date.now() > end) throw new Error(`not so after ${patienceMs / 1000} s: ${what}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
 /** A login with a token: the rights of an admin. */
 export async function enter(browser: Browser, token: string): Promise<void> {
   const { page, button, field, closed } = steps(() => browser);

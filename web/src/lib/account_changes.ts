@@ -2,6 +2,7 @@
 
 import type { Role } from '../api/types.ts';
 import { cli, seg, type Change } from './changes.ts';
+import { plural } from './format.ts';
 
 export const ROLES: Role[] = ['viewer', 'operator', 'admin'];
 export const MAY: Record<Role, string> = {
@@ -107,12 +108,15 @@ export function ownPassword(user: string, old: string, wanted: string): Change {
   };
 }
 
-export const endOtherSessions: Change = {
-  title: 'End my other sessions',
-  verb: 'End them',
-  method: 'DELETE',
-  path: 'me/sessions',
-  cli: cli('api', 'DELETE', '/api/v1/me/sessions'),
-  plans: false,
-  explain: 'Whoever sits there has to log in again. This page stays.',
-};
+export function endOtherSessions(user: string, others: number): Change {
+  return {
+    title: 'End my other sessions',
+    verb: 'End them',
+    method: 'DELETE',
+    path: 'me/sessions',
+    cli: cli('api', 'DELETE', '/api/v1/me/sessions'),
+    plans: false,
+    typed: user,
+    explain: `${plural(others, 'session')} of ${user} in other browsers. Whoever sits there has to log in again. This page stays.`,
+  };
+}

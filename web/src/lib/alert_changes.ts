@@ -138,6 +138,7 @@ export function setRule(rule: AlertRule, form: RuleForm): Change {
 }
 
 export function resetRule(rule: AlertRule): Change {
+  const bounds = Object.entries(rule.bounds).filter(([, bound]) => bound.value !== bound.default).map(([name, bound]) => `${name} goes from ${bound.value} back to ${bound.default}`);
   return {
     title: `Rule ${rule.id} as it was`,
     verb: 'Reset',
@@ -146,7 +147,8 @@ export function resetRule(rule: AlertRule): Change {
     body: {},
     cli: cli('alert', 'rule', 'reset', rule.id),
     plans: false,
-    explain: 'It is as it is without anybody’s change.',
+    typed: rule.id,
+    explain: ['It is as it is without anybody’s change: bounds, severity, and how long it waits', ...bounds].join('; ') + '.',
   };
 }
 

@@ -2,8 +2,8 @@
 
 import type { BenchRun, BenchSecond } from '../api/types.ts';
 import { Ring } from '../live/ring.ts';
-import type { Change } from './changes.ts';
-import { parseSize } from './format.ts';
+import { cli, type Change } from './changes.ts';
+import { count, moment, parseSize, plural } from './format.ts';
 import type { State } from './verdict.ts';
 
 export interface RunForm {
@@ -93,6 +93,21 @@ export function runState(run: BenchRun): { state: State; word: string } {
 }
 
 export const runName = (run: BenchRun) => run.name || `${run.target}, run ${run.id}`;
+
+export function cancelRun(run: BenchRun): Change {
+  const path = `bench/runs/${run.id}/cancel`;
+  return { title: `Cancel run ${run.id}`, verb: 'Cancel it', method: 'POST', path, cli: cli('api', 'POST', `/api/v1/${path}`), plans: false, explain: 'What was measured until then is kept.' };
+}
+
+export function forgetRun(run: BenchRun): Change {
+  const path = `bench/runs/${run.id}`;
+  const figures = run.summary ? `${count(run.summary.iops)} operations a second in ${plural(run.whole_seconds, 'second')}` : 'what it measured';
+  return {
+    title: `Forget run ${run.id}`, verb: 'Forget it', method: 'DELETE', path, cli: cli('api', 'DELETE', `/api/v1/${path}`), plans: false,
+    typed: runName(run),
+    explain: `Its result is gone: ${figures} of ${run.target}, begun ${moment(run.started)}. It cannot be compared with others any more. This cannot be undone.`,
+  };
+}
 
 export const FIGURES = ['read_iops', 'write_iops', 'bytes_per_second', 'p50_us', 'p99_us', 'max_us'] as const;
 

@@ -1,6 +1,7 @@
 // What disks and bays say of themselves, in words. Pure.
 
 import type { Bay, Disk, DiskFacts, DiskVerdict } from '../api/types.ts';
+import { cli, seg, type Change } from './changes.ts';
 import { plural } from './format.ts';
 import type { State } from './verdict.ts';
 
@@ -100,4 +101,17 @@ export function figures(facts: DiskFacts, trends?: Disk['trends']): [string, str
   if (facts.failing_attributes?.length) out.push(['Below their limit now', facts.failing_attributes.join(', '), '']);
   if (facts.failed_before?.length) out.push(['Below their limit once', facts.failed_before.join(', '), '']);
   return out;
+}
+
+export function forgetDisk(id: string): Change {
+  return {
+    title: `Forget disk ${id}`,
+    verb: 'Forget',
+    method: 'DELETE',
+    path: `disks/${seg(id)}`,
+    cli: cli('disk', 'forget', id),
+    plans: false,
+    typed: id,
+    explain: 'It was taken out on purpose: nobody misses it any more. If it comes back it is known again.',
+  };
 }

@@ -52,7 +52,9 @@ export function cancelJob(job: Job): Change {
     path: `jobs/${job.id}/cancel`,
     cli: cli('job', 'cancel', String(job.id)),
     plans: false,
-    explain: job.kind === 'scrub' ? 'How far it is, is kept: it goes on there when it is started again.' : 'It stops where it is, and what it made of a LUN is undone.',
+    // A scrub loses nothing.
+    ...(job.kind === 'scrub' ? {} : { typed: job.object }),
+    explain: job.kind === 'scrub' ? 'How far it is, is kept: it goes on there when it is started again.' : `It stops where it is, and what it made of ${job.object} is undone.`,
   };
 }
 

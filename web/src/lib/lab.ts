@@ -2,6 +2,7 @@
 
 import type { Bed, LabLink, LabPath, LabPort, LinkState } from '../api/types.ts';
 import { cli, word, type Change } from './changes.ts';
+import { plural } from './format.ts';
 import type { State } from './verdict.ts';
 
 export interface Box {
@@ -102,6 +103,11 @@ export function startBed(topology: string, rate: string, seconds: number, writeP
   };
 }
 
-export function tearDown(bed: number): Change {
-  return { title: 'Tear the lab down', verb: 'Tear it down', method: 'DELETE', path: `lab/beds/${bed}`, cli: cli('api', 'DELETE', `lab/beds/${bed}`), plans: false, explain: 'Its load ends and its namespaces go.' };
+export function tearDown(bed: Bed): Change {
+  const path = `lab/beds/${bed.id}`;
+  return {
+    title: 'Tear the lab down', verb: 'Tear it down', method: 'DELETE', path, cli: cli('api', 'DELETE', path), plans: false,
+    typed: bed.topology,
+    explain: `Its load ends, and its namespaces go: ${bed.machines.map((one) => one.name).join(', ')}, ${plural(bed.switches.length, 'switch', 'switches')}, ${plural(bed.links.length, 'link')}. Nothing else of this machine is touched.`,
+  };
 }

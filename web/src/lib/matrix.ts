@@ -1,4 +1,4 @@
-// By how many paths each host reaches each LUN. Pure.
+// By how many paths each host reaches each LUN, the worst first. Pure.
 
 import type { Grant, Session } from '../api/types.ts';
 import { pathsOf, type Paths } from './verdict.ts';
@@ -31,11 +31,26 @@ export function matrix(grants: Grant[], sessions: Session[], filter: string, sev
       paths.set(key, [...(paths.get(key) ?? []), session]);
     }
   }
+  const of = (host: string, lun: string) => cell(paths.get(`${host}\n${lun}`) ?? [], several);
+  const each = some.map((grant) => ({ ...grant, rank: RANK[of(grant.host, grant.lun).state] }));
   return {
-    hosts: [...new Set(some.map((grant) => grant.host))].sort(order),
-    luns: [...new Set(some.map((grant) => grant.lun))].sort(order),
-    cell: (host, lun) => (granted.has(`${host}\n${lun}`) ? cell(paths.get(`${host}\n${lun}`) ?? [], several) : NONE),
+    hosts: worstFirst(each.map(({ host, rank }) => ({ name: host, rank })), order),
+    luns: worstFirst(each.map(({ lun, rank }) => ({ name: lun, rank })), order),
+    cell: (host, lun) => (granted.has(`${host}\n${lun}`) ? of(host, lun) : NONE),
   };
+}
+
+const RANK: Record<Cell['state'], number> = { bad: 2, warn: 1, good: 0, none: 0 };
+
+/** By the worst of their cells, then by how many there are of that, then by name. */
+function worstFirst(cells: { name: string; rank: number }[], order: (a: string, b: string) => number): string[] {
+  const worst = new Map<string, { rank: number; count: number }>();
+  for (const { name, rank } of cells) {
+    const known = worst.get(name);
+    if (!known || known.rank < rank) worst.set(name, { rank, count: 1 });
+    else if (known.rank === rank && rank > 0) known.count++;
+  }
+  return [...worst].sort(([a, x], [b, y]) => y.rank - x.rank || y.count - x.count || order(a, b)).map(([name]) => name);
 }
 
 function cell(sessions: Session[], several: boolean): Cell {
