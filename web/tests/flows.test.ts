@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon, PORTALS, type Relay } from './daemon.ts';
 import { logIn as tried, refuse } from './furnish.ts';
-import { end, steps } from './steps.ts';
+import { end, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -227,9 +227,11 @@ describe('the page', { skip }, () => {
 
   it('draws figures, and gives them by keyboard and as a table', async () => {
     await browser.go('/luns/secret');
-    await page().waitForTimeout(2_500);
-    await page().getByRole('application', { name: /^IOPS/ }).press('ArrowLeft');
-    await text(/\d\d:\d\d:\d\d · read [\d.,]+( k)? · write/).waitFor();
+    // The first seconds have no figures yet.
+    await until('the cursor says figures', async () => {
+      await page().getByRole('application', { name: /^IOPS/ }).press('ArrowLeft');
+      return (await text(/\d\d:\d\d:\d\d · read [\d.,]+( k)? · write/).count()) > 0;
+    });
     await button('IOPS as a table').click();
     await page().getByRole('region', { name: 'IOPS, the last minute' }).getByRole('row').nth(2).waitFor();
   });

@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { columnsOf, type RecordedMap } from '../src/lib/heat.ts';
+import type { History } from '../src/live/past.svelte.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { enter, steps } from './steps.ts';
+import { enter, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -13,7 +15,7 @@ const { page, button, text } = steps(() => browser);
 
 const ESX = 'iqn.1998-01.com.vmware:esx01';
 /** Stages and maps are recorded every ten seconds, and of the first there is nothing to compare with. */
-const RECORDED_MS = 32_000;
+const RECORDED_MS = 60_000;
 /** Seconds since 1970 of when the page was opened. */
 let opened = 0;
 /** What the page asked of the history. */
@@ -22,12 +24,12 @@ const asked: string[] = [];
 /** The rows of a table, cell by cell, once one of them satisfies. */
 async function rows(name: RegExp, satisfies: (cells: string[]) => boolean): Promise<string[][]> {
   const table = page().getByRole('region', { name });
-  for (let turn = 0; turn < 60; turn++) {
-    const all = await table.locator('tbody tr').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
-    if (all.some(satisfies)) return all;
-    await page().waitForTimeout(500);
-  }
-  throw new Error(`${name}: no row satisfies`);
+  let all: string[][] = [];
+  await until(`a row of ${name} satisfies`, async () => {
+    all = await table.locator('tbody tr').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
+    return all.some(satisfies);
+  }, 30_000);
+  return all;
 }
 
 /** A chart as a table, once a row of it has a figure. */
@@ -44,13 +46,24 @@ function at(time: string | undefined): number {
   return seconds > Date.now() / 1000 + 60 ? seconds - 86_400 : seconds;
 }
 
+/** What the tests look at is there, so that the page is opened after it. */
+async function recorded(): Promise<boolean> {
+  const from = Math.floor(Date.now() / 1000) - 300;
+  const ask = async <T>(path: string) => (await (await fetch(`${daemon.url}/api/v1/${path}&from=${from}`, { headers: { authorization: `Bearer ${daemon.token}` } })).json()) as T;
+  const map = await ask<RecordedMap>('history/latency?object=lun:vm01&step=10');
+  const columns = columnsOf(map, map.read ?? []);
+  const { lines = [] } = await ask<Partial<History>>('history?object=lun:vm01&metric=read_queue_p99,write_queue_p99&step=10');
+  const staged = lines.every((line) => line.mean.filter((value) => value !== null).length >= 2);
+  return columns.length >= 2 && (columns[0]?.at ?? Infinity) < Date.now() / 1000 - 15 && lines.length === 2 && staged;
+}
+
 describe('what was recorded', { skip }, () => {
   before(async () => {
     await daemon.start();
     daemon.run('share', 'create', 'vm01', '--size', '64M', '--target', 'vms', '--for', ESX, '--cache', 'write-back');
     daemon.run('lun', 'set', 'vm01', 'read_cache=8MiB');
     daemon.load(ESX, 11, 1, 'vms', 0, '-o4', '-w30', '-g2000');
-    await new Promise((done) => setTimeout(done, RECORDED_MS));
+    await until('two maps of the LUN are recorded, the older one well before now', recorded, RECORDED_MS);
     browser = await Browser.open(daemon.url);
     await enter(browser, daemon.token);
     page().on('request', (request) => {

@@ -1,7 +1,10 @@
-// The screens: where they are, how they are called, which key opens them.
+// The one table of screens: address, name, key, icon and count of each. Sidebar, palette, keys, title and the route are
+// made of it.
 
 import type { Component } from 'svelte';
+import type { Status } from '../api/types.ts';
 import type { ListName } from '../live/lists.svelte.ts';
+import { total } from './alerts.ts';
 import Overview, { LISTS } from '../screens/Overview.svelte';
 
 type Loaded = Promise<{ default: Component }>;
@@ -12,6 +15,8 @@ export interface Screen {
   key: string;
   icon: string;
   load?: () => Loaded;
+  /** How many there are, for the sidebar; `undefined`: nothing is said. */
+  count?: (status: Status) => number | undefined;
   /** It is opened by name only. */
   hidden?: boolean;
 }
@@ -19,15 +24,15 @@ export interface Screen {
 export const SCREENS: Screen[] = [
   { path: '/', name: 'Overview', key: 'o', icon: 'overview' },
   { path: '/topology', name: 'Topology', key: 't', icon: 'topology', load: () => import('../screens/Topology.svelte') },
-  { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte') },
-  { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte') },
-  { path: '/targets', name: 'Targets', key: 'a', icon: 'targets', load: () => import('../screens/Targets.svelte') },
-  { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte') },
+  { path: '/luns', name: 'LUNs', key: 'l', icon: 'luns', load: () => import('../screens/Luns.svelte'), count: (status) => status.counts.luns },
+  { path: '/hosts', name: 'Hosts', key: 'h', icon: 'hosts', load: () => import('../screens/Hosts.svelte'), count: (status) => status.counts.hosts },
+  { path: '/targets', name: 'Targets', key: 'a', icon: 'targets', load: () => import('../screens/Targets.svelte'), count: (status) => status.counts.targets },
+  { path: '/pools', name: 'Pools', key: 'p', icon: 'pools', load: () => import('../screens/Pools.svelte'), count: (status) => status.pools.length },
   { path: '/disks', name: 'Disks', key: 'd', icon: 'disks', load: () => import('../screens/Disks.svelte') },
   { path: '/integrity', name: 'Integrity', key: 'i', icon: 'integrity', load: () => import('../screens/Integrity.svelte') },
   { path: '/bench', name: 'Bench', key: 'b', icon: 'bench', load: () => import('../screens/Bench.svelte') },
   { path: '/lab', name: 'Lab', key: 'm', icon: 'lab', load: () => import('../screens/Lab.svelte') },
-  { path: '/alerts', name: 'Alerts', key: 'w', icon: 'alerts', load: () => import('../screens/Alerts.svelte') },
+  { path: '/alerts', name: 'Alerts', key: 'w', icon: 'alerts', load: () => import('../screens/Alerts.svelte'), count: (status) => total(status.alerts) || undefined },
   { path: '/events', name: 'Events', key: 'e', icon: 'events', load: () => import('../screens/Events.svelte') },
   { path: '/audit', name: 'Audit', key: 'u', icon: 'audit', load: () => import('../screens/Audit.svelte') },
   { path: '/jobs', name: 'Jobs', key: 'j', icon: 'jobs', load: () => import('../screens/Jobs.svelte') },
