@@ -1,12 +1,14 @@
-// Screenshots of every screen, at three widths in both themes: web/tests/screenshots.ts DIRECTORY
-// ONLY=lun,topology: these screens; WIDTHS=390: this width; WAIT=5000: milliseconds for the charts to fill.
+// Pictures of every screen, at three widths in both themes: web/tests/screenshots.ts DIRECTORY [main]
+// main: those that the book has. ONLY=lun,topology: these screens; WIDTHS=390: this width; WAIT=5000: milliseconds for
+// the charts to fill.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { withDisks } from './made_up.ts';
 import { furnish } from './furnish.ts';
+import { withFewColours } from './palette.ts';
 import { enter } from './steps.ts';
 
 const SCREENS: [string, string][] = [
@@ -37,6 +39,7 @@ const SCREENS: [string, string][] = [
   ['jobs', '/jobs'],
   ['disks', '/disks'],
   ['disk', '/disks/ZC10003'],
+  ['events', '/events'],
   ['audit', '/audit'],
   ['audit-entry', '/audit?kind=lun&result=done&entry=ENTRY'],
   ['alerts', '/alerts'],
@@ -50,16 +53,22 @@ const SCREENS: [string, string][] = [
   ['users', '/settings/users'],
   ['tokens', '/settings/tokens'],
   ['certificate', '/settings/certificate'],
+  ['node', '/settings/node'],
   ['about', '/settings/about'],
   ['first-password', '/first-run?step=password'],
   ['first-portals', '/first-run?step=portals'],
   ['first-connect', '/first-run?step=connect'],
 ];
+/** Those of the book: each of the sidebar, a LUN, and the first steps. */
+const MAIN = [
+  'overview', 'topology', 'luns', 'lun', 'paths', 'targets', 'pools', 'disks', 'integrity', 'bench-run', 'lab', 'alerts', 'events', 'audit', 'jobs', 'users', 'first-portals',
+];
 const WIDTHS: [number, number][] = [[1280, 800], [1920, 1080], [390, 844]];
 const A_MINUTE = 60_000;
+const DRAWN_MS = 1_100;
 
 const listed = (name: string) => process.env[name]?.split(',');
-const wanted = (list: string[] | undefined, one: string) => list === undefined || list.includes(one);
+const wanted = (list: readonly string[] | undefined, one: string) => list === undefined || list.includes(one);
 
 /** Two runs of the bench and a bed of the lab, where this daemon has them: the bed's number. */
 async function measure(daemon: Daemon): Promise<string> {
@@ -78,7 +87,7 @@ async function measure(daemon: Daemon): Promise<string> {
   return String((await ask<{ id?: number }>('lab/beds', { topology: topologies[0]?.id })).id ?? '');
 }
 
-async function take(daemon: Daemon, dir: string): Promise<void> {
+async function take(daemon: Daemon, dir: string, only: readonly string[] | undefined): Promise<void> {
   mkdirSync(dir, { recursive: true });
   const browser = await Browser.open(daemon.url);
   await withDisks(browser.page);
@@ -88,16 +97,17 @@ async function take(daemon: Daemon, dir: string): Promise<void> {
   const bed = await measure(daemon);
   await browser.page.waitForTimeout(Number(process.env['WAIT'] ?? A_MINUTE));
   for (const [name, path] of SCREENS) {
-    if (!wanted(listed('ONLY'), name)) continue;
+    if (!wanted(only, name)) continue;
     await browser.go(path.replace('PORT', String(daemon.port)).replace('ENTRY', entry).replace('BED', bed));
-    await browser.page.waitForTimeout(1_500);
+    await browser.settled();
     for (const [width, height] of WIDTHS) {
       if (!wanted(listed('WIDTHS'), String(width))) continue;
       await browser.page.setViewportSize({ width, height });
       for (const colorScheme of ['dark', 'light'] as const) {
         await browser.page.emulateMedia({ colorScheme });
-        await browser.page.waitForTimeout(600);
-        await browser.page.screenshot({ path: join(dir, `${name}-${width}-${colorScheme}.png`) });
+        // Charts are drawn anew by the next figures at the latest.
+        await browser.page.waitForTimeout(DRAWN_MS);
+        writeFileSync(join(dir, `${name}-${width}-${colorScheme}.png`), withFewColours(await browser.page.screenshot()));
       }
     }
   }
@@ -105,15 +115,15 @@ async function take(daemon: Daemon, dir: string): Promise<void> {
   browser.well();
 }
 
-const [dir] = process.argv.slice(2);
-if (!dir) throw new Error('usage: screenshots.ts DIRECTORY');
+const [dir, which] = process.argv.slice(2);
+if (!dir || (which && which !== 'main')) throw new Error('usage: screenshots.ts DIRECTORY [main]');
 const daemon = new Daemon();
 await daemon.start();
 try {
   furnish(daemon);
   daemon.run('lun', 'set', 'vm02', 'limit.iops=9000', 'shares=20');
   daemon.run('token', 'create', 'prometheus', '--role', 'viewer', '--days', '365');
-  await take(daemon, dir);
+  await take(daemon, dir, which ? MAIN : listed('ONLY'));
 } finally {
   await daemon.stop();
 }
