@@ -122,19 +122,16 @@ describe('every screen', { skip }, () => {
   });
 
   test('is loaded within the budget, and asks nobody else', {}, async (browser) => {
-    const sizes = new Map<string, number>();
+    const sizes = new Map<string, Promise<number>>();
     browser.page.on('response', (response) => {
       const path = new URL(response.url()).pathname;
-      if (/\.(js|css)$/.test(path)) sizes.set(path, 0);
+      if (/\.(js|css)$/.test(path)) sizes.set(path, response.body().then((body) => gzipSync(body, { level: 9 }).length));
     });
     await browser.page.goto('/');
     await browser.page.locator('canvas').nth(3).waitFor();
     const weigh = async () => {
-      for (const path of sizes.keys()) {
-        const body = await fetch(daemon.url + path, { headers: { 'accept-encoding': 'identity' } });
-        sizes.set(path, gzipSync(Buffer.from(await body.arrayBuffer()), { level: 9 }).length);
-      }
-      const sum = (ending: string) => [...sizes].filter(([path]) => path.endsWith(ending)).reduce((all, [, size]) => all + size, 0);
+      const all = await Promise.all([...sizes].map(async ([path, size]) => [path, await size] as const));
+      const sum = (ending: string) => all.filter(([path]) => path.endsWith(ending)).reduce((all, [, size]) => all + size, 0);
       return [sum('.js'), sum('.css')] as const;
     };
     const [scripts, styles] = await weigh();
