@@ -145,8 +145,12 @@ describe('what was recorded', { skip }, () => {
   });
 
   it('shows a pool its space, its journal with the mark of the alert, and what was destaged', async () => {
+    // From all pools to one: the same charts under other titles.
+    await browser.go('/pools');
+    await charted('Space: default');
     await browser.go('/pools/default');
-    await charted('Space');
+    const space = await charted('Space');
+    assert.ok(space.every((cells) => cells[1] === '–' || cells[1] !== cells[2]), `used and size: ${space.at(-1)?.join()}`);
     const used = await charted('Journal in use');
     assert.ok(used.some((cells) => cells[2] === '80 %'), 'the mark');
     await charted('Into the journal, and destaged');

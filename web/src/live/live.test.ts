@@ -79,6 +79,10 @@ describe('histograms', () => {
 
 describe('a ring', () => {
   it('forgets the oldest and keeps gaps', () => {
+    expect(new Ring(['x'], 3).read(['z'])).toEqual([[], []]);
+    const one = new Ring(['x'], 3);
+    one.push(7, [1]);
+    expect(one.read(['z', 'x'])).toEqual([[7], [null], [1]]);
     const ring = new Ring(['x', 'y'], 3);
     for (let i = 1; i <= 5; i++) ring.push(i, [i * 10, i === 4 ? undefined : 0]);
     expect(ring.read(['x', 'y'])).toEqual([[3, 4, 5], [30, 40, 50], [0, null, 0]]);

@@ -44,7 +44,8 @@ export class Ring {
 
   /** Time and the named figures since `from`, oldest first; a gap is `null`. */
   read(names: readonly string[], from = -Infinity): [number[], ...(number | null)[][]] {
-    const columns = names.map((name) => this.columns[this.names.indexOf(name) + 1]);
+    // A figure that it does not have is a gap, and not the time.
+    const columns = names.map((name) => (this.names.includes(name) ? this.columns[this.names.indexOf(name) + 1] : undefined));
     const times: number[] = [];
     const out: (number | null)[][] = names.map(() => []);
     for (let i = 0; i < this.used; i++) {
