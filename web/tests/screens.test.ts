@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism, loadavg } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import type { Response } from 'playwright-core';
 import type { LabState } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
@@ -122,15 +123,15 @@ describe('every screen', { skip }, () => {
   });
 
   test('is loaded within the budget, and asks nobody else', {}, async (browser) => {
-    const sizes = new Map<string, Promise<number>>();
+    const sent = new Map<string, Response>();
     browser.page.on('response', (response) => {
       const path = new URL(response.url()).pathname;
-      if (/\.(js|css)$/.test(path)) sizes.set(path, response.body().then((body) => gzipSync(body, { level: 9 }).length));
+      if (/\.(js|css)$/.test(path)) sent.set(path, response);
     });
     await browser.page.goto('/');
     await browser.page.locator('canvas').nth(3).waitFor();
     const weigh = async () => {
-      const all = await Promise.all([...sizes].map(async ([path, size]) => [path, await size] as const));
+      const all = await Promise.all([...sent].map(async ([path, response]) => [path, gzipSync(await response.body(), { level: 9 }).length] as const));
       const sum = (ending: string) => all.filter(([path]) => path.endsWith(ending)).reduce((all, [, size]) => all + size, 0);
       return [sum('.js'), sum('.css')] as const;
     };
@@ -142,7 +143,9 @@ describe('every screen', { skip }, () => {
     // Dialogs are parts, too; who has not logged in sees them as well.
     for (const path of DIALOGS) await browser.go(path);
     await browser.settled();
+    await browser.go('/luns');
     await browser.page.keyboard.press('Control+k');
+    await browser.page.getByRole('combobox').waitFor();
     const [allScripts, allStyles] = await weigh();
     console.log(`first load: ${scripts} bytes of scripts, ${styles} of styles; all: ${allScripts + allStyles}`);
     assert.ok(scripts <= FIRST_SCRIPTS && styles <= FIRST_STYLES, `first load: ${scripts} and ${styles} bytes`);
