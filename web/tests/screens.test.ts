@@ -38,10 +38,11 @@ function beyond(): string[] {
   if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
   const scrolls = (one: Element) => /auto|scroll/.test(getComputedStyle(one).overflowX);
   const within = document.querySelector('dialog[open]') ?? document.body;
-  for (const one of within.querySelectorAll<HTMLElement | SVGElement>('button, a[href], input, select, textarea, p, td, th, h1, h2, dd, svg')) {
+  for (const one of within.querySelectorAll<HTMLElement | SVGElement>('button, a[href], input, select, textarea, p, td, th, h1, h2, dd, svg, .state')) {
     if (!one.checkVisibility({ visibilityProperty: true }) || one.closest('.unseen, .skip, .who, .search')) continue;
     const { right, left, width, height } = one.getBoundingClientRect();
-    if (width < 2 || height < 2 || (right <= innerWidth + 1 && left >= -1)) continue;
+    const frame = one.closest('.card, ul.list, dialog')?.getBoundingClientRect().right ?? innerWidth;
+    if (width < 2 || height < 2 || (right <= Math.min(frame, innerWidth) + 1 && left >= -1)) continue;
     let box = one.parentElement;
     while (box && !scrolls(box)) box = box.parentElement;
     if (!box) found.push(`${one.outerHTML.slice(0, 120)} from ${Math.round(left)} to ${Math.round(right)}`);

@@ -34,7 +34,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
   endOtherSessions: [endOtherSessions('ann', 2), 'ann', /2 sessions of ann/],
   removeReceiver: [removeReceiver('pager'), 'pager', /also not what waits/],
   resetRule: [resetRule(rule), 'pool_filling', /above_percent goes from 2 back to 80\.$/],
-  // A scrub loses nothing: only other jobs ask.
+  // A scrub and a run lose nothing: only other jobs ask.
   cancelJob: [cancelJob({ id: 4, kind: 'resize', object: 'vm01' } as Job), 'vm01', /made of vm01 is undone/],
 };
 
@@ -73,7 +73,9 @@ describe('a change that takes something away', () => {
     else expect(change.explain).toMatch(hits);
   });
 
-  it('is no scrub that stops, which keeps how far it is', () => {
-    expect(cancelJob({ id: 4, kind: 'scrub', object: 'vm01' } as Job).typed).toBeUndefined();
+  it('is no scrub or run that stops, which keep what they have, but a lab that goes', () => {
+    const cancelled = (kind: string) => cancelJob({ id: 4, kind, object: 'vm01' } as Job);
+    expect([cancelled('scrub').typed, cancelled('bench').typed, cancelled('lab').typed]).toEqual([undefined, undefined, 'vm01']);
+    expect(cancelled('lab').explain).toMatch(/namespaces go/);
   });
 });

@@ -44,6 +44,13 @@ export function jobsInOrder(jobs: Job[]): Job[] {
   return [...jobs].sort((a, b) => Number(b.state === 'running') - Number(a.state === 'running') || b.id - a.id);
 }
 
+/** What is left where a job of this kind is cancelled; where something goes, its name is typed. */
+const CANCELLED: Record<string, (job: Job) => Pick<Change, 'typed' | 'explain'>> = {
+  scrub: () => ({ explain: 'How far it is, is kept: it goes on there when it is started again.' }),
+  bench: () => ({ explain: 'What was measured until then is kept.' }),
+  lab: (job) => ({ typed: job.object, explain: 'Its load ends, and its namespaces go. Nothing else of this machine is touched.' }),
+};
+
 export function cancelJob(job: Job): Change {
   return {
     title: `Cancel job ${job.id}`,
@@ -52,9 +59,7 @@ export function cancelJob(job: Job): Change {
     path: `jobs/${job.id}/cancel`,
     cli: cli('job', 'cancel', String(job.id)),
     plans: false,
-    // A scrub loses nothing.
-    ...(job.kind === 'scrub' ? {} : { typed: job.object }),
-    explain: job.kind === 'scrub' ? 'How far it is, is kept: it goes on there when it is started again.' : `It stops where it is, and what it made of ${job.object} is undone.`,
+    ...CANCELLED[job.kind]?.(job) ?? { typed: job.object, explain: `It stops where it is, and what it made of ${job.object} is undone.` },
   };
 }
 
