@@ -12,7 +12,7 @@ use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, NicAddress,
     NodeNic, PoolFacts, PortalFacts, RefusalFacts, SessionFacts, SessionNic,
 };
-use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
+use manifest::journal::{JournalFacts, JournalLoss, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
 use manifest::objects::{
     GrantSpec, HostSpec, LayerFacts, Lun, LunSpec, ObjectSet, Objects, TargetSpec,
@@ -20,7 +20,7 @@ use manifest::objects::{
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use manifest::pulse::{Asked, Ended, LunPulse, Pulse};
-use manifest::scrub::{ScrubFacts, ScrubOp};
+use manifest::scrub::{ScrubFacts, ScrubOp, ScrubState};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +58,8 @@ pub struct FakeEngine {
     pub hold: Arc<Hold>,
     /// The journal of its pool is missing.
     pub loses_journal: Cell<bool>,
+    /// The scrubs of LUNs that had one, by NAA identifier.
+    pub scrubs: RefCell<BTreeMap<String, ScrubFacts>>,
     /// What it was asked for.
     pub log: RefCell<Vec<String>>,
 }
@@ -167,7 +169,7 @@ impl Engine for FakeEngine {
             let condition = LunCondition {
                 state: if gone { reason } else { LunState::Online },
                 checksums: None,
-                scrub: None,
+                scrub: self.scrubs.borrow().get(naa).cloned(),
             };
             (naa.clone(), condition)
         };
@@ -200,7 +202,21 @@ impl Engine for FakeEngine {
 
     fn scrub(&self, naa: &str, op: ScrubOp) -> LocalFuture<Result<ScrubFacts, Problem>> {
         self.note(format!("scrub {naa} {op:?}"));
-        done(Err(Problem::new(Code::LunOffline, "no")))
+        if self.offline.borrow().contains(naa) {
+            return done(Err(Problem::new(Code::LunOffline, "no")));
+        }
+        let mut scrubs = self.scrubs.borrow_mut();
+        let begun = || ScrubFacts::begun("2026-01-01T00:00:00.000Z".to_owned(), 1 << 30);
+        let facts = scrubs.entry(naa.to_owned()).or_insert_with(begun);
+        facts.state = match op {
+            ScrubOp::Start => ScrubState::Running,
+            ScrubOp::Stop => ScrubState::Stopped,
+        };
+        done(Ok(facts.clone()))
+    }
+
+    fn scrubs(&self) -> BTreeMap<String, ScrubFacts> {
+        self.scrubs.borrow().clone()
     }
 
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {
@@ -287,7 +303,21 @@ impl Engine for FakeEngine {
         request: JournalRequest,
     ) -> LocalFuture<Result<JournalOutcome, Problem>> {
         self.note(format!("journal {pool} {request:?}"));
-        done(Err(Problem::new(Code::JournalServes, "no")))
+        if !request.dry_run {
+            return done(Err(Problem::new(Code::JournalServes, "no")));
+        }
+        let path = "/journal".to_owned();
+        done(Ok(JournalOutcome {
+            pool: pool.to_owned(),
+            changed: false,
+            losses: vec![JournalLoss {
+                lun: "l".to_owned(),
+                changes: Some(3),
+                bytes: Some(4096),
+            }],
+            unknown: Some("a page of it cannot be read".to_owned()),
+            journal: Some(JournalFacts::missing(path, "it is away".to_owned())),
+        }))
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
