@@ -30,6 +30,8 @@ pub(super) trait Row: Serialize + JsonSchema {
     const COLUMNS: Columns;
     /// A switch that adds rows, and what it adds.
     const MORE: Option<(&'static str, &'static str)> = None;
+    /// Rows can be asked for by their names, so that the others need not be made.
+    const NAMED: bool = false;
 }
 
 macro_rules! rows {
@@ -80,7 +82,12 @@ impl Row for LunView {
         "removed",
         "Also list LUNs that were deleted and keep their data.",
     ));
+    const NAMED: bool = true;
 }
+
+/// The parameter that names rows, and how many it may name.
+const NAME: &str = "name";
+const NAMES_MAX: usize = 256;
 
 /// The parameter that leaves members out.
 const WITHOUT: &str = "without";
@@ -124,6 +131,8 @@ pub(super) struct Listing<R> {
     query: Query,
     /// The members that are left out of each row.
     without: Vec<String>,
+    /// The rows that are asked for; none: all.
+    pub(super) names: Vec<String>,
     /// The switch of [`Row::MORE`] is on.
     pub(super) more: bool,
     /// The path with all parameters but the cursor.
@@ -136,6 +145,7 @@ impl<R: Row> Listing<R> {
         let mut out = Self {
             query: Query::default(),
             without: Vec::new(),
+            names: Vec::new(),
             more: false,
             path: format!("{path}?"),
             row: PhantomData,
@@ -149,6 +159,13 @@ impl<R: Row> Listing<R> {
             }
             if name == WITHOUT {
                 out.without = members::<R>(&value)?;
+            } else if R::NAMED && name == NAME {
+                out.names.push(value);
+                if out.names.len() > NAMES_MAX {
+                    let detail =
+                        format!("more than {NAMES_MAX} names: ask for all, or several times");
+                    return Err(Problem::new(Code::BadRequest, detail));
+                }
             } else if R::MORE.is_some_and(|(more, _)| more == name) {
                 out.more = match value.as_str() {
                     "true" | "1" => true,
@@ -161,6 +178,7 @@ impl<R: Row> Listing<R> {
             } else if !out.query.take(R::COLUMNS, name, &value)? {
                 let mut known = vec!["limit", "cursor", "filter", "sort", WITHOUT];
                 known.extend(R::MORE.map(|(more, _)| more));
+                known.extend(R::NAMED.then_some(NAME));
                 let guess = did_you_mean(name, known.iter().copied());
                 let detail = format!("unknown parameter \"{name}\"{guess}");
                 return Err(Problem::new(Code::BadRequest, detail));
@@ -241,6 +259,10 @@ impl<R: Row> Part for Listing<R> {
         );
         let without = "Members of each row that are left out, with commas between.";
         takes(WITHOUT, without.to_owned(), json!({ "type": "string" }));
+        if R::NAMED {
+            let named = "Only the row of this name, where there is one; may stand up to 256 times.";
+            takes(NAME, named.to_owned(), json!({ "type": "string" }));
+        }
         if let Some((name, meaning)) = R::MORE {
             operation.takes(Parameter::switch(name, meaning));
         }

@@ -132,6 +132,13 @@ fn of_grants(paths: Paths) -> Paths {
 
 async fn luns(State(handle): State<Handle>, listing: Listing<LunView>) -> Listed<LunView> {
     let removed = listing.more;
+    if !listing.names.is_empty() {
+        let names = listing.names.clone();
+        let rows = ask!(handle, |controller| controller
+            .luns_named(removed, &names)
+            .await);
+        return listing.show(rows);
+    }
     let rows = ask!(handle, |controller| {
         let tag = controller.tag(&Tagged::Section(Section::Lun));
         (tag, controller.luns(removed).await)

@@ -564,10 +564,13 @@ fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
         row.as_object_mut().unwrap().remove("ops");
     }
     assert_eq!(lean, json!(all), "as it is, but for these members");
+    let (_, named) = daemon.get("/api/v1/luns?without=ops&name=c&name=nobody&name=a");
+    assert_eq!(named, json!([all[0], all[2]]), "as it is, but for others");
     for wrong in [
         "luns?without=secret",
         "luns?without=",
         "luns?limit=0",
+        "hosts?name=h",
         "luns?sort=secret",
         "hosts?filter=chap:x",
         "luns?lmit=1",

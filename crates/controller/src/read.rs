@@ -17,7 +17,7 @@ use manifest::view::{
     AlertCounts, ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView,
     TargetView,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Controller {
     /// What is worth knowing of addresses, objects, pools and disks.
@@ -142,13 +142,10 @@ impl Controller {
 
     /// The LUNs; with `removed`, those that were removed and keep their data instead.
     pub async fn luns(&self, removed: bool) -> Vec<LunView> {
-        let objects = self.objects();
         if removed {
-            let luns = objects.removed.iter();
-            return luns
-                .map(|(name, lun)| self.removed_lun(&objects, name, lun))
-                .collect();
+            return self.removed(&[]);
         }
+        let objects = self.objects();
         let facts = self.engine.luns().await;
         let journals = self.engine.journals().await;
         let luns = objects.luns.iter();
@@ -156,6 +153,35 @@ impl Controller {
             self.lun_in_service(&objects, (name, lun), facts.get(&lun.naa), &journals)
         };
         luns.map(view).collect()
+    }
+
+    /// Those of these names; nothing of one that is not there.
+    pub async fn luns_named(&self, removed: bool, names: &[String]) -> Vec<LunView> {
+        if removed {
+            return self.removed(names);
+        }
+        let objects = self.objects();
+        let names: BTreeSet<&String> = names.iter().collect();
+        let found = names.iter();
+        let found: Vec<_> = found
+            .filter_map(|name| objects.luns.get_key_value(*name))
+            .collect();
+        let only = found.iter().map(|(_, lun)| lun.naa.clone()).collect();
+        let facts = self.engine.luns_of(only).await;
+        let journals = self.engine.journals().await;
+        let view = |lun: (&String, &Lun)| {
+            self.lun_in_service(&objects, lun, facts.get(&lun.1.naa), &journals)
+        };
+        found.into_iter().map(view).collect()
+    }
+
+    /// Those that were removed and keep their data, or some of them.
+    fn removed(&self, names: &[String]) -> Vec<LunView> {
+        let objects = self.objects();
+        let luns = objects.removed.iter();
+        luns.filter(|(name, _)| names.is_empty() || names.contains(name))
+            .map(|(name, lun)| self.removed_lun(&objects, name, lun))
+            .collect()
     }
 
     fn lun_in_service(
@@ -186,8 +212,9 @@ impl Controller {
     pub async fn lun(&self, name: &str) -> Result<LunView, Problem> {
         let objects = self.objects();
         if let Some((name, lun)) = objects.luns.get_key_value(name) {
-            let facts = self.engine.lun(&lun.naa).await;
+            let mut facts = self.engine.luns_of(BTreeSet::from([lun.naa.clone()])).await;
             let journals = self.engine.journals().await;
+            let facts = facts.remove(&lun.naa);
             let mut view = self.lun_in_service(&objects, (name, lun), facts.as_ref(), &journals);
             // A list leaves them out.
             for (op, counted) in facts.into_iter().flat_map(|facts| facts.ops) {

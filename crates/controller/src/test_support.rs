@@ -157,9 +157,13 @@ impl Engine for FakeEngine {
         done(self.open.borrow().iter().map(facts).collect())
     }
 
-    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>> {
-        let (luns, naa) = (self.luns(), naa.to_owned());
-        Box::pin(async move { luns.await.remove(&naa) })
+    fn luns_of(&self, only: BTreeSet<String>) -> LocalFuture<BTreeMap<String, LunFacts>> {
+        let luns = self.luns();
+        Box::pin(async move {
+            let mut luns = luns.await;
+            luns.retain(|naa, _| only.contains(naa));
+            luns
+        })
     }
 
     fn conditions(&self) -> BTreeMap<String, LunCondition> {

@@ -18,7 +18,7 @@ use manifest::problem::Problem;
 use manifest::pulse::{Asked, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::size::Size;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// The data plane of a node, driven from core 0.
@@ -62,8 +62,8 @@ pub trait Engine {
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
 
-    /// The same of one LUN, by its NAA identifier.
-    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>>;
+    /// The same of some LUNs, by their NAA identifiers; what the others do costs nothing.
+    fn luns_of(&self, only: BTreeSet<String>) -> LocalFuture<BTreeMap<String, LunFacts>>;
 
     /// Whether the LUNs in service are well, by NAA identifier. Nothing is counted for it, so it is
     /// a small part of the work of [`Engine::luns`].

@@ -23,10 +23,10 @@ use std::rc::Rc;
 use units::Now;
 use units::histogram::Bin;
 
-/// What is reported of all units that are up, over all cores.
-pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
-    let per_core = call_all(core, |core: &CoreHandle| {
-        let here = core.locals().get::<Registry>().figures();
+/// What is reported of these units, or of all that are up, over all cores.
+pub async fn figures(core: &CoreHandle, only: Option<Vec<UnitId>>) -> BTreeMap<UnitId, Figures> {
+    let per_core = call_all(core, move |core: &CoreHandle| {
+        let here = core.locals().get::<Registry>().figures(only.as_deref());
         Box::pin(async move { here }) as LocalFuture<BTreeMap<UnitId, Figures>>
     });
     let mut all: BTreeMap<UnitId, Figures> = BTreeMap::new();

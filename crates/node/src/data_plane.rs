@@ -579,11 +579,11 @@ impl Engine for Node {
         shared(self, |node| async move { facts::luns(&node, None).await })
     }
 
-    fn lun(&self, naa: &str) -> LocalFuture<Option<LunFacts>> {
-        let naa = naa.to_owned();
-        shared(self, |node| async move {
-            facts::luns(&node, Some(&naa)).await.remove(&naa)
-        })
+    fn luns_of(&self, only: BTreeSet<String>) -> LocalFuture<BTreeMap<String, LunFacts>> {
+        shared(
+            self,
+            |node| async move { facts::luns(&node, Some(&only)).await },
+        )
     }
 
     fn conditions(&self) -> BTreeMap<String, LunCondition> {

@@ -3,6 +3,7 @@
 import { get } from '../api/client.ts';
 import { Refused } from '../api/problem.ts';
 import type { Alert, Disk, Grant, Host, Job, Lun, NodeEvent, Pool, Refusal, Session, Status, Target } from '../api/types.ts';
+import type { Others } from './rates.ts';
 
 interface Known {
   status: Status;
@@ -36,12 +37,20 @@ const AGE: Record<ListName, number> = {
   disks: 30_000,
   jobs: 3_000,
 };
+/** The same while the stream says what happens: the status is asked for with each event, and in between for what is none. */
+const STATUS_STREAMED_MS = 8_000;
+/** So long all LUNs are not asked for again; those that did something are, for so long after it. */
+const ALL_LUNS_MS = 300_000;
+const MOVED_MS = 120_000;
+/** Of more than so many that did something all are asked for. */
+const MOVED_MAX = 64;
 /** While a job runs its figures change. */
 const RUNNING_MS = 1_500;
 /** Lists that are for whoever has logged in. */
 const FOR_USERS: ListName[] = ['events', 'alerts', 'jobs', 'disks'];
 /** Counters of LUNs come with the stream; of a list of 10,000 they are two thirds. */
 const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200', luns: 'luns?without=ops' };
+const NONE_MOVED = new Map<string, number>();
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
 const EVENTS_KEPT = 500;
@@ -65,6 +74,9 @@ class Lists {
   private readonly shown = new Map<ListName, number>([['status', 1]]);
   private readonly due = new Map<ListName, number>();
   private readonly asking = new Set<ListName>();
+  /** LUNs that did something, and when: their rows are old, and no others. */
+  private moved = NONE_MOVED;
+  private allLunsDue = 0;
   private waiting = false;
 
   /** Keeps these fresh until what is returned is called: for `$effect`. */
@@ -86,13 +98,30 @@ class Lists {
     });
   }
 
-  turn(now: number): void {
+  turn(now: number, streamed = false): void {
     for (const [name, shown] of this.shown) {
       if (shown < 1 || this.absent.has(name) || this.asking.has(name) || now < (this.due.get(name) ?? 0)) continue;
-      this.due.set(name, now + (name === 'jobs' && this.jobs?.some((job) => job.state === 'running') ? RUNNING_MS : AGE[name]));
+      this.due.set(name, now + this.age(name, streamed));
       this.asking.add(name);
       void this.ask(name).finally(() => this.asking.delete(name));
     }
+  }
+
+  private age(name: ListName, streamed: boolean): number {
+    if (name === 'status' && streamed) return STATUS_STREAMED_MS;
+    return name === 'jobs' && this.jobs?.some((job) => job.state === 'running') ? RUNNING_MS : AGE[name];
+  }
+
+  /** What the stream has shown of sessions and LUNs. */
+  others({ sessions, luns, moved }: Others): void {
+    if (sessions) this.refresh('status', 'sessions', 'hosts', 'targets');
+    if (luns) this.refresh('status', 'luns');
+    this.move(...moved);
+  }
+
+  private move(...names: string[]): void {
+    if (this.moved === NONE_MOVED && names.length > 0) this.moved = new Map();
+    for (const name of names) this.moved.set(name, Date.now());
   }
 
   /** All that is shown is asked for anew. */
@@ -101,6 +130,7 @@ class Lists {
       this.due.clear();
       this.absent.clear();
     }
+    if (names.length === 0 || names.includes('luns')) this.allLunsDue = 0;
     for (const name of names) this.due.delete(name);
   }
 
@@ -111,7 +141,12 @@ class Lists {
     }
     const kind = event.object?.kind;
     const all = Object.keys(AGE) as ListName[];
-    this.refresh('status', ...all.filter((name) => name === `${kind}s`));
+    // A LUN that came or went is another generation, with which all are asked for.
+    if (kind === 'lun') {
+      this.move(event.object?.name ?? '');
+      this.due.delete('luns');
+    }
+    this.refresh('status', ...all.filter((name) => name === `${kind}s` && name !== 'luns'));
     if (kind === 'host') this.refresh('sessions');
     if (kind === 'initiator') this.refresh('refusals', 'sessions');
     if (kind === 'node') this.refresh(...OBJECTS);
@@ -119,13 +154,32 @@ class Lists {
 
   private async ask<N extends ListName>(name: N): Promise<void> {
     try {
-      const answer = await get<Known[N]>(PATHS[name] ?? name);
-      // Deleted LUNs, which can be restored, are a list of their own.
-      if (name === 'luns') (answer as Lun[]).push(...(await get<Lun[]>('luns?removed=true&without=ops')));
-      this.take(name, answer);
+      if (name === 'luns') this.luns = await this.askLuns(Date.now());
+      else this.take(name, await get<Known[N]>(PATHS[name] ?? name));
     } catch (error) {
       const status = error instanceof Refused ? error.problem.status : 0;
       if (status === 404 || (status === 401 && FOR_USERS.includes(name))) this.absent.add(name);
+    }
+  }
+
+  /** All of them, or only those whose rows are old. */
+  private async askLuns(now: number): Promise<Lun[]> {
+    for (const [name, at] of this.moved) if (now - at > MOVED_MS) this.moved.delete(name);
+    if (this.luns && now < this.allLunsDue && this.moved.size <= MOVED_MAX) {
+      if (this.moved.size === 0) return this.luns;
+      const names = [...this.moved.keys()].map((name) => `&name=${encodeURIComponent(name)}`);
+      const rows = await get<Lun[]>(`${PATHS.luns}${names.join('')}`);
+      const fresh = new Map(rows.map((lun) => [lun.name, lun]));
+      return this.luns.map((lun) => (lun.state === 'removed' ? lun : (fresh.get(lun.name) ?? lun)));
+    }
+    this.allLunsDue = now + ALL_LUNS_MS;
+    try {
+      const luns = await get<Lun[]>(PATHS.luns ?? 'luns');
+      // Deleted LUNs, which can be restored, are a list of their own.
+      return [...luns, ...(await get<Lun[]>('luns?removed=true&without=ops'))];
+    } catch (error) {
+      this.allLunsDue = 0;
+      throw error;
     }
   }
 

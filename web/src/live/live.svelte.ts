@@ -85,7 +85,7 @@ class Live {
   private turn(): void {
     const now = Date.now();
     this.link = link(now, this.answered, this.failures > 0);
-    lists.turn(now);
+    lists.turn(now, this.stream.serves(now));
     if (this.stream.serves(now) || this.asking || now < this.next) return;
     this.asking = true;
     void this.ask(now).finally(() => (this.asking = false));
@@ -109,7 +109,8 @@ class Live {
     this.failures = 0;
     this.link = { state: 'live', at: this.answered };
     const moment = before && between(before, activity);
-    if (!before || others(before, activity)) lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
+    if (before) lists.others(others(before, activity));
+    else lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
     this.activity = activity;
     if (!moment) return;
     this.moment = moment;

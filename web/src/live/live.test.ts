@@ -42,11 +42,12 @@ describe('rates', () => {
     const moment = between(at(0, [a, c]), at(1_000_000, [a, lun('b', op(5, 0)), lun('c', op(130, 0))]));
     expect([moment?.luns.get('b')?.readIops, moment?.luns.get('c')?.readIops]).toEqual([5, 30]);
   });
-  it('make lists old where a LUN came, went or changed its state, and not by what it does', () => {
+  it('make the list old where a LUN came, went or changed its state, and a row by what it does', () => {
     const [a, b] = [lun('a', op(1, 0)), lun('b', op(1, 0))];
     const old = (luns: LunActivity[]) => others(at(0, [a, b]), at(1, luns));
-    expect([old([a, b]), old([lun('a', op(9, 0)), b])]).toEqual([false, false]);
-    expect([old([a]), old([a, lun('c', op(1, 0))]), old([a, { ...b, online: !b.online }])]).toEqual([true, true, true]);
+    expect(old([a, b])).toEqual({ sessions: false, luns: false, moved: [] });
+    expect(old([lun('a', op(9, 0)), b])).toEqual({ sessions: false, luns: false, moved: ['a'] });
+    for (const luns of [[a], [a, lun('c', op(1, 0))], [a, { ...b, online: !b.online }]]) expect(old(luns).luns).toBe(true);
   });
   it('are not made over a restart of the daemon', () => {
     expect(between(at(5, [], 'a'), at(9, [], 'b'))).toBeUndefined();

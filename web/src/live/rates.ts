@@ -99,14 +99,24 @@ function knownOf(luns: LunActivity[]): (name: string, at: number) => LunActivity
   };
 }
 
-/** Whether a session came or went, or a LUN did, or changed its state: lists are old then. */
-export function others(before: Activity, after: Activity): boolean {
+/** What made lists old. */
+export interface Others {
+  /** A session came or went. */
+  sessions: boolean;
+  /** A LUN came, went or changed its state. */
+  luns: boolean;
+  /** LUNs that did something. */
+  moved: string[];
+}
+
+export function others(before: Activity, after: Activity): Others {
   const ids = (activity: Activity) => activity.sessions.map((one) => one.id).sort((a, b) => a - b).join();
-  const same = (lun: LunActivity, i: number) => {
-    const was = before.luns[i];
-    return was === lun || (was?.name === lun.name && was.online === lun.online);
-  };
-  return before.luns.length !== after.luns.length || !after.luns.every(same) || ids(before) !== ids(after);
+  const same = (lun: LunActivity, was: LunActivity | undefined) => was?.name === lun.name && was.online === lun.online;
+  const changed = after.luns.flatMap((lun, i) => (before.luns[i] === lun ? [] : [[lun, before.luns[i]] as const]));
+  const luns = before.luns.length !== after.luns.length || !changed.every(([lun, was]) => same(lun, was));
+  // All are asked for where they are others: one that was put in moves all behind it.
+  const moved = luns ? [] : changed.map(([lun]) => lun.name);
+  return { sessions: ids(before) !== ids(after), luns, moved };
 }
 
 function ofLun(before: LunActivity | undefined, after: LunActivity, seconds: number): [Rates, Latency, Latency] {

@@ -28,7 +28,7 @@ use volume::Lane;
 pub(crate) struct Registry(RefCell<BTreeMap<UnitId, Rc<CoreUnit>>>);
 
 impl Registry {
-    pub(crate) fn figures(&self) -> BTreeMap<UnitId, Figures> {
+    pub(crate) fn figures(&self, only: Option<&[UnitId]>) -> BTreeMap<UnitId, Figures> {
         let units = self.0.borrow();
         let figures = |(id, unit): (&UnitId, &Rc<CoreUnit>)| {
             let figures = Figures {
@@ -38,7 +38,13 @@ impl Registry {
             };
             (*id, figures)
         };
-        units.iter().map(figures).collect()
+        match only {
+            Some(only) => {
+                let known = only.iter().filter_map(|id| units.get_key_value(id));
+                known.map(figures).collect()
+            }
+            None => units.iter().map(figures).collect(),
+        }
     }
 
     /// Of these units, in their order; nothing of those that are not up.

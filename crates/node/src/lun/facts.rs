@@ -16,22 +16,29 @@ use manifest::latency::Latency;
 use manifest::objects::{LayerFacts, Objects};
 use manifest::time::rfc3339;
 use scsi::Status;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use volume::OpKind;
 
-/// All of them, or the one of this identifier.
-pub(crate) async fn luns(node: &Rc<Inner>, only: Option<&str>) -> BTreeMap<String, LunFacts> {
+/// All of them, or those of these identifiers.
+pub(crate) async fn luns(
+    node: &Rc<Inner>,
+    only: Option<&BTreeSet<String>>,
+) -> BTreeMap<String, LunFacts> {
     crate::pool::usage::refresh(node).await;
     let units: Vec<(String, Rc<Unit>)> = {
         let units = node.units.borrow();
-        units
-            .iter()
-            .filter(|(naa, _)| only.is_none_or(|only| only == *naa))
-            .map(|(naa, unit)| (naa.clone(), Rc::clone(unit)))
-            .collect()
+        let known = |(naa, unit): (&String, &Rc<Unit>)| (naa.clone(), Rc::clone(unit));
+        match only {
+            Some(only) => {
+                let found = only.iter().filter_map(|naa| units.get_key_value(naa));
+                found.map(known).collect()
+            }
+            None => units.iter().map(known).collect(),
+        }
     };
-    let figures = logical_unit::figures(&node.core).await;
+    let ids = only.map(|_| units.iter().map(|(_, unit)| unit.id).collect());
+    let figures = logical_unit::figures(&node.core, ids).await;
     let meters = units.iter().map(|(_, unit)| unit.parts().meter).collect();
     let counters = Meter::read_all(&node.core, meters).await;
     let mut out = BTreeMap::new();
@@ -54,11 +61,9 @@ pub(crate) async fn luns(node: &Rc<Inner>, only: Option<&str>) -> BTreeMap<Strin
 pub(crate) fn conditions(node: &Inner) -> BTreeMap<String, LunCondition> {
     let units = node.units.borrow();
     let of = |(naa, unit): (&String, &Rc<Unit>)| {
-        let mut layers = LayerFacts::default();
-        unit.report(&mut layers);
         let condition = LunCondition {
             state: state(unit),
-            checksums: layers.checksums.and_then(|it| it.problem()),
+            checksums: unit.checksums().and_then(|it| it.problem()),
             scrub: node.scrubs.facts(naa),
         };
         (naa.clone(), condition)

@@ -17,7 +17,7 @@ use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
 use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
-use manifest::objects::{LayerFacts, Lun, Storage};
+use manifest::objects::{ChecksumFacts, LayerFacts, Lun, Storage};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use scsi::unit_attention::UnitAttention;
@@ -393,6 +393,11 @@ impl Unit {
     /// Fills in what its layers report of themselves.
     pub(crate) fn report(&self, facts: &mut LayerFacts) {
         self.stack.layers.report(facts);
+    }
+
+    /// How its checksums are, where it has any.
+    pub(crate) fn checksums(&self) -> Option<ChecksumFacts> {
+        self.stack.layers.checksums()
     }
 
     /// Operations that wait now for its limit or its share.

@@ -20,9 +20,18 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 pub(crate) async fn refresh(node: &Rc<Inner>) {
     let usage = &node.usage;
     let missing = || {
+        let objects = Rc::downgrade(&node.objects.borrow());
+        // Whoever asks often asks of the same LUNs.
+        if usage.complete.borrow().ptr_eq(&objects) {
+            return false;
+        }
         let units = node.units.borrow();
         let mut in_pool = units.iter().filter(|(_, unit)| unit.is_in_pool());
-        in_pool.any(|(naa, _)| usage.of(naa).is_none())
+        let is_missing = in_pool.any(|(naa, _)| usage.of(naa).is_none());
+        if !is_missing {
+            usage.complete.replace(objects);
+        }
+        is_missing
     };
     let fresh = usage.fresh_until.get();
     let fresh = fresh.is_some_and(|until| node.core.now() < until) && !missing();

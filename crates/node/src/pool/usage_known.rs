@@ -1,7 +1,9 @@
 //! What is known of the space that LUNs take in their pools.
 
+use manifest::objects::Objects;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Weak;
 use units::Now;
 
 /// What is known.
@@ -11,6 +13,8 @@ pub(crate) struct Usage {
     pub(crate) bytes: RefCell<BTreeMap<String, u64>>,
     pub(crate) fresh_until: Cell<Option<Now>>,
     pub(crate) inspecting: Cell<bool>,
+    /// Objects of which no LUN lacked a figure.
+    pub(crate) complete: RefCell<Weak<Objects>>,
 }
 
 impl Usage {

@@ -15,7 +15,7 @@ const MIB_U64: u64 = 1 << 20;
 
 /// Bytes that the commands of LUN `number` hold.
 async fn held(bench: &Bench, number: u64) -> u64 {
-    let all = logical_unit::figures(&bench.core).await;
+    let all = logical_unit::figures(&bench.core, None).await;
     all[&logical_unit::UnitId(number)].bytes_in_flight
 }
 

@@ -20,10 +20,11 @@ pub(crate) mod sidecars;
 pub(crate) use cache::journal_id;
 pub(crate) use handles::UnitParts;
 
+use checksums::Checksums;
 use door::{Layer, LayerKind, Opening};
 use env::CoreHandle;
 use handles::Handles;
-use manifest::objects::{LayerFacts, Lun, Storage};
+use manifest::objects::{ChecksumFacts, LayerFacts, Lun, Storage};
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{OpenError, Volume};
@@ -139,6 +140,11 @@ impl Layers {
         for (_, layer) in &self.all {
             layer.report(facts);
         }
+    }
+
+    /// What the layer of checksums reports, where the LUN has any.
+    pub(crate) fn checksums(&self) -> Option<ChecksumFacts> {
+        self.handles.checksums().as_ref().map(Checksums::facts)
     }
 
     /// Operations that wait now for a limit or for the LUN's share.
