@@ -4,8 +4,8 @@ use crate::facts::{Facts, Finding, HostSeen, Path};
 use crate::object::Object;
 use crate::rule::{
     CERTIFICATE_ENDING, DESTAGE_ERROR, DEVICE_HEALTH, HOST_SINGLE_PATH, JOURNAL_FILLING,
-    JOURNAL_LOST, JOURNAL_OFFLINE, LUN_OFFLINE, POOL_FILLING, POOL_NEARLY_FULL, POOL_OFFLINE,
-    POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule, SCRUB_FINDINGS,
+    JOURNAL_LOST, JOURNAL_OFFLINE, LUN_OFFLINE, NOT_SERVED, POOL_FILLING, POOL_NEARLY_FULL,
+    POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule, SCRUB_FINDINGS,
 };
 use crate::settings::{InForce, Settings};
 use crate::severity::Severity;
@@ -92,7 +92,7 @@ impl Sink<'_> {
 type Asked = fn(&Facts, Moment, &mut Sink<'_>);
 
 /// The rules that need no memory.
-const OF_THE_MOMENT: [(&Rule, Asked); 15] = [
+const OF_THE_MOMENT: [(&Rule, Asked); 16] = [
     (&HOST_SINGLE_PATH, single_paths),
     (&LUN_OFFLINE, offline_luns),
     (&SCRUB_FINDINGS, damage),
@@ -105,6 +105,9 @@ const OF_THE_MOMENT: [(&Rule, Asked); 15] = [
     (&JOURNAL_LOST, lost_blocks),
     (&DESTAGE_ERROR, destage_errors),
     (&PORTAL_OFFLINE, offline_portals),
+    (&NOT_SERVED, |facts, _, sink| {
+        findings(&facts.unserved, sink);
+    }),
     (&CERTIFICATE_ENDING, certificates),
     (&DEVICE_HEALTH, |facts, _, sink| {
         findings(&facts.disks, sink);

@@ -19,6 +19,8 @@ pub struct Facts {
     pub pools: Vec<PoolFacts>,
     /// Where the node is to listen.
     pub portals: Vec<PortalSeen>,
+    /// What the objects name and hosts do not find.
+    pub unserved: Vec<Finding>,
     /// What has an end.
     pub certificates: Vec<Ending>,
     /// What is wrong with disks.

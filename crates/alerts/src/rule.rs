@@ -335,6 +335,21 @@ pub(crate) const PORTAL_OFFLINE: Rule = Rule {
     next_step: "causeway status has the reason: mostly the address is gone from its interface, or another program has the port",
 };
 
+/// What the node finds missing when it tries itself.
+pub(crate) const NOT_SERVED: Rule = Rule {
+    id: "not_served",
+    title: "What was asked for is not served",
+    severity: Severity::Critical,
+    condition: "a LUN, target or grant stands among the objects and hosts do not find it: once a minute the node logs in at its own \
+                portals, and compares what the front shows with the objects",
+    over: "all of it is found",
+    bounds: &[],
+    hold_seconds: 90,
+    clear_seconds: 0,
+    next_step: "restart the daemon, which exports its objects anew, and report this with the log: it is a fault of the daemon, unless \
+                a firewall of this machine stops the node from reaching its own portals",
+};
+
 /// Certificates near their end.
 pub(crate) const CERTIFICATE_ENDING: Rule = Rule {
     id: "certificate_ending",
@@ -375,7 +390,7 @@ pub(crate) const RECORDS_DAMAGED: Rule = Rule {
 };
 
 /// Every rule, in the order of the documentation.
-pub const RULES: [&Rule; 18] = [
+pub const RULES: [&Rule; 19] = [
     &HOST_SINGLE_PATH,
     &PATH_FLAPPING,
     &LUN_OFFLINE,
@@ -391,6 +406,7 @@ pub const RULES: [&Rule; 18] = [
     &JOURNAL_LOST,
     &DESTAGE_ERROR,
     &PORTAL_OFFLINE,
+    &NOT_SERVED,
     &CERTIFICATE_ENDING,
     &DEVICE_HEALTH,
     &RECORDS_DAMAGED,

@@ -7,12 +7,14 @@ use crate::output::Output;
 use crate::secret_file;
 use controller::{Controller, Handle};
 use engine::Engine;
-use env::CoreId;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId, LocalFuture};
+use host::TargetAnswer;
 use manifest::code::{Code, Exit};
 use manifest::config::{self, Config, Cores, Driver, Store};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
+use manifest::served::{Answer, Probe};
 use node::Node;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -212,10 +214,25 @@ fn start_node(
             let state_dir = config.state_dir.clone();
             let controller = Controller::start(Rc::clone(&core), config, engine).await?;
             let token = api::load_token(&core, &state_dir).await?;
+            let follow = Controller::follow_served(Rc::downgrade(&controller), Box::new(attempt));
+            core.spawn(Box::pin(follow));
             let (handle, serve) = Handle::new(controller);
             core.spawn(serve);
             Ok((handle, token))
         })
+    })
+}
+
+/// Tries a portal of the node's own.
+fn attempt(core: &CoreHandle, name: &str, probe: &Probe) -> LocalFuture<Answer> {
+    let (core, name, probe) = (Rc::clone(core), name.to_owned(), probe.clone());
+    Box::pin(async move {
+        match host::try_target(&core, probe.portal, &name, &probe.iqn).await {
+            TargetAnswer::Here => Answer::Here,
+            TargetAnswer::Busy => Answer::Busy,
+            TargetAnswer::Missing(said) => Answer::Missing(said),
+            TargetAnswer::Unreachable(why) => Answer::Unreachable(why),
+        }
     })
 }
 

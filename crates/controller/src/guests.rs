@@ -188,7 +188,7 @@ impl Controller {
 }
 
 /// Where a listener on every address is reached from this machine.
-fn reachable(at: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(at: SocketAddr) -> SocketAddr {
     let ip = match at.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

@@ -29,6 +29,7 @@ use manifest::job::JobView;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
 use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use manifest::problem::Problem;
+use manifest::served::Unserved;
 use manifest::tag::Expected;
 use manifest::view::Outcome;
 use state::Store;
@@ -98,6 +99,8 @@ pub struct Controller {
     no_spares: RefCell<Option<String>>,
     /// Who is let in beside the objects.
     guests: RefCell<Vec<Guest>>,
+    /// What the objects name and hosts do not find, as it was seen last.
+    unserved: RefCell<Vec<Unserved>>,
     /// What tags of objects are made with, from the first one on.
     tag_key: OnceCell<[u8; 32]>,
     pub(crate) registry: jobs::Registry,
@@ -146,6 +149,7 @@ impl Controller {
             older: RefCell::default(),
             no_spares: RefCell::default(),
             guests: RefCell::default(),
+            unserved: RefCell::default(),
             tag_key: OnceCell::new(),
             registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
@@ -480,6 +484,7 @@ mod reached;
 mod read;
 mod room;
 mod sample;
+mod served;
 mod spares;
 mod spec;
 mod state_files;
@@ -493,6 +498,7 @@ pub use disks::Forget;
 pub use guests::{Found, GUEST, Guest};
 pub use reached::Reached;
 pub use sample::Sample;
+pub use served::Attempt;
 pub use state_files::StateFiles;
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ impl Controller {
                 ));
             }
         }
+        problems.extend(self.unserved().into_iter().map(|it| it.cause));
         problems.extend(self.api_away());
         problems.extend(self.circles(&objects, &portals));
         problems.extend(self.seen_larger(&objects));

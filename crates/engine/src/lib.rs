@@ -17,6 +17,7 @@ use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use manifest::pulse::{Asked, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
+use manifest::served::Unserved;
 use manifest::size::Size;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -182,6 +183,18 @@ pub trait Engine {
     /// is beyond is not served and stays.
     fn seen_larger(&self) -> BTreeMap<String, Size> {
         BTreeMap::new()
+    }
+
+    /// What these objects name and hosts do not find.
+    fn unserved(&self, objects: &Objects) -> Vec<Unserved> {
+        let _ = objects;
+        Vec::new()
+    }
+
+    /// The name of an initiator of the node's own, which nobody else knows: its logins are refused
+    /// where a target is, and not counted or listed.
+    fn probe_name(&self) -> Option<String> {
+        None
     }
 
     /// What the administrator should know, such as a driver that is not available.

@@ -106,6 +106,10 @@ impl ExportPolicy {
             };
             return Err(LoginRefusal::new(LoginStatus::NotFound, reason));
         };
+        if self.shared.is_probe(initiator) {
+            let reason = format!("target {name} is here");
+            return Err(LoginRefusal::new(LoginStatus::AuthorizationFailure, reason));
+        }
         let Some(view) = target.view(initiator) else {
             let reason = format!("initiator {initiator} is granted nothing on target {name}");
             return Err(LoginRefusal::new(LoginStatus::AuthorizationFailure, reason));

@@ -46,6 +46,13 @@ impl Server {
         self.shared.export()
     }
 
+    /// The name of an initiator that nobody else knows: where a target is, its login is refused
+    /// with 0202h whatever was granted to whom, and no login of it is counted or listed.
+    #[must_use]
+    pub fn probe_name(&self, core: &CoreHandle) -> String {
+        self.shared.probe_name(core).to_owned()
+    }
+
     /// Says what the machine's network ports are, for initiators that ask; the last word counts.
     pub fn set_hardware(&self, hardware: Hardware) {
         self.shared.set_hardware(hardware);

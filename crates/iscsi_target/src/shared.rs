@@ -9,9 +9,10 @@ use crate::load::Loads;
 use crate::login_places::LoginPlaces;
 use crate::moves::Moves;
 use crate::refusals::Refusals;
+use env::CoreHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     digest_errors: DigestErrors,
     login_places: Arc<LoginPlaces>,
     refusals: Refusals,
+    /// The initiator by whose name the node tries its own portals.
+    probe_name: OnceLock<String>,
     ended: Ended,
 }
 
@@ -77,6 +80,7 @@ impl Shared {
             digest_errors: DigestErrors::default(),
             login_places: Arc::default(),
             refusals: Refusals::default(),
+            probe_name: OnceLock::new(),
             ended: Ended::default(),
         }
     }
@@ -145,6 +149,20 @@ impl Shared {
 
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    pub(crate) fn probe_name(&self, core: &CoreHandle) -> &str {
+        self.probe_name.get_or_init(|| {
+            let mut random = [0; 16];
+            core.fill_random(&mut random);
+            let random = u128::from_le_bytes(random);
+            format!("iqn.2026-11.io.causeway:probe-{random:032x}")
+        })
+    }
+
+    /// The node itself tries whether a target is here.
+    pub(crate) fn is_probe(&self, initiator: &str) -> bool {
+        self.probe_name.get().is_some_and(|name| name == initiator)
     }
 
     pub(crate) fn ended(&self) -> &Ended {

@@ -36,6 +36,7 @@ pub mod pulse;
 mod schema;
 pub mod scrub;
 pub mod secret;
+pub mod served;
 pub mod size;
 pub mod tag;
 pub mod time;

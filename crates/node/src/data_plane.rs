@@ -20,7 +20,9 @@ use crate::lun::failed::of_pool;
 use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{self, Unit};
-use crate::lun::{changing, export, facts, layers, pulse, reopening, resizing, stalls, works};
+use crate::lun::{
+    changing, export, facts, layers, pulse, reopening, resizing, stalls, unserved, works,
+};
 use crate::pool::facts as pool_facts;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -47,6 +49,7 @@ use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
 use manifest::pulse::{Asked, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
+use manifest::served::Unserved;
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -725,6 +728,15 @@ impl Engine for Node {
 
     fn seen_larger(&self) -> BTreeMap<String, Size> {
         self.0.orphans.larger()
+    }
+
+    fn unserved(&self, objects: &Objects) -> Vec<Unserved> {
+        unserved::unserved(&self.0, objects)
+    }
+
+    fn probe_name(&self) -> Option<String> {
+        let server = self.0.server()?;
+        Some(server.probe_name(&self.0.core))
     }
 
     fn memory(&self) -> LocalFuture<Option<u64>> {

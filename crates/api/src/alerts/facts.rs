@@ -7,6 +7,7 @@ use controller::Sample;
 use manifest::disks::{DiskAlert, DiskSeverity};
 use manifest::facts::{LunFacts, LunState, PortalFacts, SessionFacts};
 use manifest::problem::Problem;
+use manifest::served::Unserved;
 use std::collections::BTreeMap;
 
 /// The facts; what is known beside is not in them.
@@ -116,6 +117,16 @@ fn of_disk(alert: DiskAlert) -> Finding {
         },
         cause: format!("{}: {}", alert.called, alert.cause),
         next_step: alert.next_step,
+    }
+}
+
+pub(super) fn of_unserved(unserved: Unserved) -> Finding {
+    Finding {
+        object: Object::new(unserved.kind, &unserved.name),
+        severity: Severity::Critical,
+        cause: unserved.cause,
+        next_step: alerts::Rule::named("not_served")
+            .map_or_else(String::new, |rule| rule.next_step.to_owned()),
     }
 }
 

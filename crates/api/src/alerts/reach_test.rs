@@ -1,7 +1,7 @@
 //! Each rule against what the node reports, through the same door as in the daemon: no rule is
 //! there that nothing could ever make fire.
 
-use super::facts::facts;
+use super::facts::{facts, of_unserved};
 use alerts::{Ending, Facts, Finding, Moment, Object, RULES, Settings, Severity, Verdict, Watch};
 use controller::test_support::{FakeEngine, config, lab, session};
 use controller::{Controller, How, Sample};
@@ -11,6 +11,7 @@ use manifest::facts::{LunState, OpFacts, PortalFacts};
 use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use manifest::plan::Edit;
 use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState};
+use manifest::served::Unserved;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -99,6 +100,7 @@ impl Seen {
         let mut facts = facts(sample, &self.portals, self.disks.clone(), None);
         facts.records.extend(self.more.records.iter().cloned());
         facts.certificates.clone_from(&self.more.certificates);
+        facts.unserved.clone_from(&self.more.unserved);
         facts.scrub_every_days = self.more.scrub_every_days;
         facts
     }
@@ -217,7 +219,7 @@ fn of_pools() -> [(&'static str, BTreeSet<&'static str>); 7] {
     ]
 }
 
-fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 6] {
+fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 7] {
     [
         (
             "host_single_path",
@@ -234,6 +236,17 @@ fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 6] {
         (
             "portal_offline",
             after(|it| it.portals[0].problem = Some("the port is taken".to_owned())),
+        ),
+        (
+            "not_served",
+            after(|it| {
+                let unserved = Unserved {
+                    kind: "target",
+                    name: "t".to_owned(),
+                    cause: "it cannot be reached".to_owned(),
+                };
+                it.more.unserved = vec![of_unserved(unserved)];
+            }),
         ),
         (
             "certificate_ending",

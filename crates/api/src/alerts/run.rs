@@ -1,6 +1,6 @@
 //! What goes on by itself: asking the rules, sending, storing.
 
-use super::facts::facts;
+use super::facts::{facts, of_unserved};
 use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
 use alerts::{Alert, Change, Failure, Message};
 use controller::Handle;
@@ -35,7 +35,10 @@ impl Alerting {
             Box::pin(async move {
                 let (sample, portals) = (controller.sample().await, controller.portals().await);
                 let disks = controller.disk_findings();
-                facts(sample, &portals, disks, controller.damage())
+                let mut facts = facts(sample, &portals, disks, controller.damage());
+                let unserved = controller.unserved().into_iter();
+                facts.unserved = unserved.map(of_unserved).collect();
+                facts
             })
         });
         // A node that does not answer is the watchdog's matter.

@@ -230,6 +230,12 @@ impl Driver {
         initiator: Option<String>,
         target: Option<String>,
     ) {
+        if initiator
+            .as_deref()
+            .is_some_and(|it| self.shared.is_probe(it))
+        {
+            return;
+        }
         self.shared.refusals().add(RefusedLogin {
             at: self.core.wall_clock(),
             times: 1,

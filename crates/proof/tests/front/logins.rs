@@ -156,6 +156,28 @@ fn who_had_no_grant_at_a_removed_target_is_not_reported_that_there_was_one() {
     });
 }
 
+/// The node tries its own portals by a name that nobody else knows.
+#[test]
+fn a_target_that_is_there_refuses_the_probe_and_nobody_hears_of_it() {
+    run(Setup::default(), |bench| async move {
+        let name = bench.server.probe_name(&bench.core);
+        bench.publish(vec![open_target(1)]).await;
+        let probe = |target: &str| config(&name, Some(target));
+        // Everybody may log in there, and the probe is no session all the same.
+        let answer = bench.try_login(&probe(TARGET)).await.err().unwrap();
+        assert_eq!(answer.status, Some(LoginStatus::AuthorizationFailure));
+        let answer = bench.try_login(&probe("iqn.x:never")).await.err().unwrap();
+        assert_eq!(answer.status, Some(LoginStatus::NotFound));
+        bench.publish(Vec::new()).await;
+        let answer = bench.try_login(&probe(TARGET)).await.err().unwrap();
+        assert_eq!(answer.status, Some(LoginStatus::TargetRemoved));
+        assert_eq!(bench.server.refusals().list(), []);
+        assert_eq!(bench.server.refusals().counts().refused.len(), 0);
+        let bob = config(BOB, Some("iqn.x:never"));
+        refused(&bench, &bob, LoginStatus::NotFound, "no target").await;
+    });
+}
+
 /// All combinations of what is configured and what is offered: only the right ones are let in, with
 /// discovery exactly as with a normal session (field lesson 48).
 // spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
