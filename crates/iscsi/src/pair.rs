@@ -396,6 +396,47 @@ fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {
     }
 }
 
+/// What our initiator says of a refusal is what the target reported, and "authentication" of that
+/// one status only: whoever reads it looks for the mistake in the right place.
+// spec: RFC 7143 11.13.5 "Status-Class and Status-Detail".
+#[test]
+fn every_status_of_a_refusal_has_its_own_words_and_only_0201h_is_about_authentication() {
+    let words = [
+        (0x0101, "target moved temporarily"),
+        (0x0102, "target moved permanently"),
+        (0x0200, "initiator error"),
+        (0x0201, "authentication failure"),
+        (0x0202, "authorization failure"),
+        (0x0203, "target not found"),
+        (0x0204, "target removed"),
+        (0x0205, "unsupported version"),
+        (0x0206, "too many connections"),
+        (0x0207, "missing parameter"),
+        (0x0208, "cannot include in session"),
+        (0x0209, "session type not supported"),
+        (0x020A, "session does not exist"),
+        (0x020B, "invalid request during login"),
+        (0x0300, "target error"),
+        (0x0301, "service unavailable"),
+        (0x0302, "out of resources"),
+    ];
+    let words = BTreeMap::from(words);
+    for code in 0x0100_u16..0x0400 {
+        let target = format!("iqn.test:status-{code:04X}");
+        let mut config = config(Offer::default());
+        config.target_name = Some(target);
+        let mut pair = Pair::new(&config, Offer::default(), Authentication::NotRequired);
+        pair.run(999);
+        let said = words.get(&code).unwrap_or(&"unknown status");
+        let wanted = format!("reason: \"{code:04X}h {said}\"");
+        let all = pair.notes.join("; ");
+        assert!(all.contains("LoginFailed"), "{code:04X}h: {all}");
+        assert!(all.contains(&wanted), "{code:04X}h: {all}");
+        let blames_proof = all.to_lowercase().contains("authentication");
+        assert_eq!(blames_proof, code == 0x0201, "{code:04X}h: {all}");
+    }
+}
+
 /// A target of ours hears of the NIC, behind CHAP too; another one answers that it does not know
 /// the key, and the session works as well.
 // spec: RFC 7143 6.2 "Text Mode Negotiation".

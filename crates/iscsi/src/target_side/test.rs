@@ -30,6 +30,12 @@ impl LoginPolicy for Policy {
                 reason: "maintenance".into(),
                 redirect: Some("192.0.2.9:3260,1".into()),
             }),
+            Some(name) if name.starts_with("iqn.test:status-") => {
+                let code = u16::from_str_radix(name.trim_start_matches("iqn.test:status-"), 16);
+                let [class, detail] = code.unwrap().to_be_bytes();
+                let status = LoginStatus::from_code(class, detail);
+                Err(LoginRefusal::new(status, "as the test wants it"))
+            }
             Some("nothing") => Err(LoginRefusal::new(LoginStatus::NotFound, "no such target")),
             _ => Ok(LoginTerms {
                 authentication: self.authentication.clone(),

@@ -429,3 +429,39 @@ pub(crate) fn portals(node: &Inner) -> Vec<PortalFacts> {
     });
     facts.collect()
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    /// What the list of refusals says of a status is what was answered, and its code leads to the
+    /// right page.
+    #[test]
+    fn a_refusal_is_listed_with_the_status_that_was_answered_and_the_code_of_its_cause() {
+        let known = [
+            ("0201", Code::LoginAuthentication),
+            ("0202", Code::LoginNotGranted),
+            ("0203", Code::LoginNoTarget),
+            ("0204", Code::LoginTargetRemoved),
+            ("0206", Code::LoginOutOfResources),
+            ("0302", Code::LoginOutOfResources),
+            // A discovery that found nothing.
+            ("0000", Code::LoginNotGranted),
+        ];
+        let known = BTreeMap::from(known);
+        for class in 0..4 {
+            for detail in 0..=255 {
+                let answered = iscsi::LoginStatus::from_code(class, detail).to_string();
+                let (status, code) = status_and_code(&answered);
+                assert_eq!(status, format!("{class:02X}{detail:02X}"));
+                let of_class = match class {
+                    1 => Code::LoginRedirected,
+                    3 => Code::LoginUnavailable,
+                    _ => Code::LoginProtocol,
+                };
+                let wanted = known.get(status.as_str()).unwrap_or(&of_class);
+                assert_eq!(code, *wanted, "{answered}");
+            }
+        }
+    }
+}

@@ -26,6 +26,7 @@ pub fn check(root: &Path) -> io::Result<Vec<Complaint>> {
         complaints.extend(columns(name, &text));
     }
     complaints.extend(tests(root)?);
+    complaints.extend(unproved(root)?);
     Ok(complaints)
 }
 
@@ -141,6 +142,38 @@ fn tests(root: &Path) -> io::Result<Vec<Complaint>> {
     Ok(complaints)
 }
 
+/// Answers to complaints that no test proves.
+fn unproved(root: &Path) -> io::Result<Vec<Complaint>> {
+    let path = "docs/operate/complaints.md";
+    if !root.join(path).exists() {
+        return Ok(Vec::new());
+    }
+    let numbers = without_test(&fs::read_to_string(root.join(path))?);
+    let complaint = |number| format!("{path} names no test of its answer to complaint {number}");
+    Ok(numbers.into_iter().map(complaint).collect())
+}
+
+/// The numbers of complaints that have an answer, which no row with a test names.
+fn without_test(text: &str) -> Vec<String> {
+    let (mut answered, mut proved) = (Vec::new(), BTreeSet::new());
+    for line in text.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        match cells[..] {
+            [number, _, answer, _] if number.parse::<u8>().is_ok() => {
+                if !answer.starts_with("Not yet") {
+                    answered.push(number.to_owned());
+                }
+            }
+            [numbers, test] if test.starts_with('`') => {
+                proved.extend(numbers.split(',').map(|it| it.trim().to_owned()));
+            }
+            _ => {}
+        }
+    }
+    answered.retain(|number| !proved.contains(number));
+    answered
+}
+
 /// The names of the tests in a source file.
 fn tests_of(source: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -224,6 +257,14 @@ mod test {
         let text = format!("{}\n{}…\n", "a".repeat(120), "b".repeat(120));
         let complaints = columns(Path::new("docs/a.md"), &text);
         assert_eq!(complaints, ["docs/a.md:2 has 121 columns, 120 at most"]);
+    }
+
+    #[test]
+    fn an_answer_without_a_test_is_found_and_one_that_is_still_to_come_needs_none() {
+        let text = "| | Complaint | What | More |\n|---|---|---|---|\n| 1 | a | b | c |\n| | a | d | |\n\
+                    | 2 | a | Not yet: b | c |\n| 3 | a | b | c |\n| 4 | a | b | c |\n\n\
+                    | Complaint | Test |\n|---|---|\n| 1, 4 | `t` |\n";
+        assert_eq!(without_test(text), ["3"]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! 1. Each crate sees only what `floors.toml` allows, and only downwards ([`floors`]).
 //! 2. Every package in the build has a licence that the project accepts ([`licences`]).
 //! 3. Every third-party crate in use has its reason in `docs/dependencies.md`, links in documents
-//!    lead somewhere, tests that a document names are there, no line of a document is over 120
+//!    lead somewhere, tests that a document names are there, answers to complaints have one, no
+//!    line of a document is over 120
 //!    columns, `ARCHITECTURE.md` names every crate, no source file has over 900 lines
 //!    ([`documents`]).
 //! 4. Every clause of a standard that the code names is proved by a test, and
