@@ -1,5 +1,8 @@
 //! The bytes of the machine's network interfaces, as the kernel counts them.
 
+use manifest::facts::NodeNic;
+use metrics::{MachineFigures, NicFigures};
+
 /// An interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Nic {
@@ -33,6 +36,21 @@ impl Nics {
         };
         let all = text.lines().filter_map(nic).filter(|nic| nic.name != "lo");
         Self(all.take(NICS_MAX).collect())
+    }
+}
+
+/// What metrics report of them, with certificates.
+pub(crate) fn figures(known: &[NodeNic], certificates: Vec<(String, u64)>) -> MachineFigures {
+    let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
+    let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
+        bits_per_second: speed(&nic.name),
+        name: nic.name,
+        bytes_in: nic.bytes_in,
+        bytes_out: nic.bytes_out,
+    });
+    MachineFigures {
+        nics: nics.collect(),
+        certificates,
     }
 }
 

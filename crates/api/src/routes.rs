@@ -12,6 +12,7 @@ use crate::etag;
 use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
+use crate::nics;
 use crate::nowhere::{not_so, nowhere};
 use crate::only::{Only, Whole};
 use crate::parts::{Change, DryRun, Named, Wanted};
@@ -187,11 +188,12 @@ async fn prometheus(
     Extension(alerting): Extension<Arc<Alerting>>,
 ) -> Text {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let figures = alerting.figures();
-    let text = ask!(handle, |controller| metrics::text(
-        &controller.sample().await,
-        &figures
-    ));
+    let (figures, ends) = (alerting.figures(), alerting.ends());
+    let text = ask!(handle, |controller| {
+        let sample = controller.sample().await;
+        let of_machine = nics::figures(&sample.nics, ends);
+        metrics::text(&sample, &figures, &of_machine)
+    });
     Text { kind, text }
 }
 

@@ -3,7 +3,8 @@
 use super::Controller;
 use manifest::disks::DiskReport;
 use manifest::facts::{
-    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, NodeNic, PoolFacts, PortalFacts,
+    SessionFacts,
 };
 use manifest::objects::Objects;
 use manifest::view::MemoryView;
@@ -16,6 +17,10 @@ pub struct Sample {
     pub generation: u64,
     /// The LUNs in service, by name.
     pub luns: BTreeMap<String, LunFacts>,
+    /// Where the node listens, and where it is to.
+    pub portals: Vec<PortalFacts>,
+    /// Its NICs that have an address.
+    pub nics: Vec<NodeNic>,
     /// Of all cores.
     pub sessions: Vec<SessionFacts>,
     /// What memory may be taken.
@@ -51,6 +56,8 @@ impl Controller {
             luns: luns
                 .filter_map(|(name, lun)| Some((name.clone(), facts.remove(&lun.naa)?)))
                 .collect(),
+            portals: self.engine.portals().await,
+            nics: self.engine.nics().await,
             sessions,
             memory: self.memory(&objects).await,
             pools,

@@ -3,7 +3,8 @@
 //! Labels are names that the administrator chose, never what an initiator says, so the number of
 //! series is bounded by the objects (40 for a LUN that does nothing; latency is reported for reads
 //! and writes, and by stage from the first command on, which makes 118; bytes for what moves or
-//! frees blocks); and by [`SERIES_MAX`] a family, whatever happens.
+//! frees blocks) and by grants (one for each portal, and two); and by [`SERIES_MAX`] a family,
+//! whatever happens.
 //!
 //! Each family is declared where its series are made; the tables of `docs/metrics.md` are made from
 //! these declarations.
@@ -15,14 +16,17 @@ mod family;
 mod journals;
 mod layers;
 mod luns;
+mod machine;
 #[cfg(test)]
 mod page;
+mod paths;
 mod pools;
 mod scrubs;
 mod sessions;
 
 pub use self::alerts::{AlertFigures, Receiver};
 pub use family::SERIES_MAX;
+pub use machine::{MachineFigures, NicFigures};
 
 use controller::Sample;
 use family::{Family, Text};
@@ -48,7 +52,7 @@ const DROPPED: Family<0> = Family::gauge(
 
 /// The answer of `/metrics` for a sample.
 #[must_use]
-pub fn text(sample: &Sample, figures: &AlertFigures) -> String {
+pub fn text(sample: &Sample, figures: &AlertFigures, of_machine: &MachineFigures) -> String {
     let mut out = Text::default();
     out.family(&BUILD);
     out.series(&BUILD, [env!("CARGO_PKG_VERSION")], 1);
@@ -63,12 +67,14 @@ pub fn text(sample: &Sample, figures: &AlertFigures) -> String {
     scrubs::scrubs(&mut out, &by_name);
     sessions::sessions(&mut out, sample);
     sessions::outcomes(&mut out, sample);
+    paths::paths(&mut out, sample);
     cores::cores(&mut out, &sample.cores);
     pools::pools(&mut out, &sample.pools);
     pools::memory(&mut out, &sample.memory);
     journals::journals(&mut out, &sample.pools);
     disks::disks(&mut out, &sample.disks);
     alerts::alerts(&mut out, figures);
+    machine::machine(&mut out, of_machine);
     let dropped = out.dropped();
     out.single(&DROPPED, dropped);
     out.into_text()

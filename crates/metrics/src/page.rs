@@ -50,14 +50,28 @@ fn layer_rows() -> Vec<Row> {
     rows.collect()
 }
 
+fn machine_rows() -> Vec<Row> {
+    vec![
+        row(&machine::NIC_BYTES),
+        row(&machine::NIC_SPEED),
+        row(&machine::CERTIFICATE),
+    ]
+}
+
+fn scrub_rows() -> Vec<Row> {
+    let last = row(&scrubs::VERIFIED);
+    rows(&scrubs::FAMILIES).chain([last]).collect()
+}
+
 /// The tables by what they speak of, as the page has them.
-fn tables() -> [(&'static str, Vec<Row>); 10] {
+fn tables() -> [(&'static str, Vec<Row>); 11] {
     let luns = [row(&luns::OPS), row(&luns::BYTES), row(&luns::LATENCY)];
     let more = [row(&luns::STATUSES), row(&luns::VOLATILE)];
     let sessions = [row(&sessions::SESSIONS), row(&sessions::BYTES)];
     let received = [row(&sessions::PDUS), row(&sessions::RECEIVES)];
     let outcomes = [row(&sessions::OF_HOST), row(&sessions::MOVES)];
     let refusals = [row(&sessions::DIGESTS), row(&sessions::LOGINS)];
+    let paths = [row(&paths::STATE), row(&paths::COUNTS)];
     let memory = [row(&pools::MEMORY_PROVISIONED), row(&pools::MEMORY_SIZE)];
     let journals = [row(&journals::STATE), row(&journals::DESTAGE_ERRORS)];
     [
@@ -70,19 +84,15 @@ fn tables() -> [(&'static str, Vec<Row>); 10] {
             rows(&luns::OF_LUN).chain(luns).chain(more).collect(),
         ),
         ("layers", layer_rows()),
-        (
-            "scrubs",
-            rows(&scrubs::FAMILIES)
-                .chain([row(&scrubs::VERIFIED)])
-                .collect(),
-        ),
+        ("scrubs", scrub_rows()),
         (
             "sessions",
-            [sessions, received, outcomes, refusals]
+            [sessions, received, outcomes, refusals, paths]
                 .into_iter()
                 .flatten()
                 .collect(),
         ),
+        ("the machine", machine_rows()),
         (
             "cores",
             rows(&cores::FAMILIES)
@@ -213,7 +223,17 @@ fn the_text_has_each_family_of_the_page_with_its_kind_its_labels_and_no_other() 
         rules: vec![("lun_offline", 1)],
         receivers: vec![("r".to_owned(), receiver)],
     };
-    let text = text(&everything(), &figures);
+    let nic = NicFigures {
+        name: "eth0".to_owned(),
+        bytes_in: 1,
+        bytes_out: 2,
+        bits_per_second: Some(10_000_000_000),
+    };
+    let of_machine = MachineFigures {
+        nics: vec![nic],
+        certificates: vec![("api".to_owned(), 1_800_000_000)],
+    };
+    let text = text(&everything(), &figures, &of_machine);
     let all = tables().into_iter().flat_map(|(_, rows)| rows);
     let described: BTreeMap<&str, Row> = all.map(|row| (row.name, row)).collect();
     let mut shown = BTreeSet::new();

@@ -20,7 +20,11 @@ fn metrics_of(prepare: impl FnOnce(&FakeEngine) + 'static) -> String {
         let apply = Edit::Apply { set, prune: false };
         controller.edit(&apply, How::default()).await.unwrap();
         prepare(&engine);
-        text(&controller.sample().await, &AlertFigures::default())
+        text(
+            &controller.sample().await,
+            &AlertFigures::default(),
+            &MachineFigures::default(),
+        )
     };
     let minute = Duration::from_secs(60);
     world.block_on(&machine, minute, text).unwrap()

@@ -234,6 +234,14 @@ impl Alerting {
         ending.into_iter().collect()
     }
 
+    /// The same by name, and in seconds since 1970.
+    pub(crate) fn ends(&self) -> Vec<(String, u64)> {
+        let endings = self.endings().into_iter();
+        endings
+            .map(|it| (it.name, it.at.0 / 1_000_000_000))
+            .collect()
+    }
+
     /// A file may be written.
     pub(super) fn may_write(&self, name: &'static str) -> Result<(), Problem> {
         if !self.foreign.contains(&name) {

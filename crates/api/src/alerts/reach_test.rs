@@ -86,6 +86,8 @@ impl Seen {
     fn facts(&self) -> Facts {
         let sample = Sample {
             luns: self.sample.luns.clone(),
+            portals: self.portals.clone(),
+            nics: Vec::new(),
             sessions: self.sample.sessions.clone(),
             pools: self.sample.pools.clone(),
             disks: Rc::clone(&self.sample.disks),
