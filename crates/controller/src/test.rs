@@ -286,6 +286,33 @@ fn after_a_change_that_was_cut_off_no_other_is_taken_until_a_restart() {
 }
 
 #[test]
+fn giving_up_the_data_of_a_large_lun_is_a_job_that_says_whose_it_is() {
+    let bench = Bench::new();
+    let mut set = lab();
+    let mut small = set.lun[0].clone();
+    (small.name, small.size) = ("small".to_owned(), Size::from_bytes(1 << 20).unwrap());
+    set.lun.push(small);
+    let forced = How {
+        force: true,
+        dry_run: false,
+    };
+    bench
+        .edit(Edit::Apply { set, prune: false }, forced)
+        .unwrap();
+    for name in ["l", "small"] {
+        let subject = format!("lun={name}").parse().unwrap();
+        bench.edit(Edit::Remove(subject), forced).unwrap();
+        bench.edit(Edit::Purge(name.to_owned()), forced).unwrap();
+    }
+    let jobs = bench.controller.jobs();
+    let said = jobs.iter().map(|job| {
+        let state = job.state == manifest::job::JobState::Finished;
+        (job.kind.as_str(), job.object.as_str(), state)
+    });
+    assert_eq!(said.collect::<Vec<_>>(), [("lun_purge", "l", true)]);
+}
+
+#[test]
 fn what_takes_long_is_a_job_that_outlives_the_daemon_as_interrupted() {
     use manifest::job::JobState;
     let bench = Bench::new();

@@ -14,6 +14,7 @@ use manifest::objects::{Lun, Objects};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
 use manifest::scrub::{ScrubFacts, ScrubOp, ScrubState};
+use std::collections::BTreeMap;
 use std::rc::Weak;
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// How many of these times scrubs are seen once.
 const SEE_EVERY: u32 = 5;
+
+/// The storage of smaller LUNs is given back at once.
+const PURGE_BYTES_MIN: u64 = 1 << 30;
 
 /// A scrub.
 const SCRUB: &str = "scrub";
@@ -74,7 +78,7 @@ fn ending(result: &Result<(), Problem>) -> Ending {
 
 impl Controller {
     /// What takes long of a change: storage of a thick LUN, or in a pool of members, where what a
-    /// LUN gets is made zeroes.
+    /// LUN gets is made zeroes; giving back what a large one took.
     fn long_work(&self, changes: &LunChanges, after: &Objects, by: &str) -> Vec<NewJob> {
         let before = self.objects();
         let is_long = |lun: &&Lun| {
@@ -103,7 +107,25 @@ impl Controller {
             let more = lun.size.bytes().checked_sub(had).filter(|more| *more > 0)?;
             Some(job("lun_grow", lun, more))
         });
-        created.chain(grown).collect()
+        let purged = changes.purged.iter().filter(|lun| {
+            let is_in_pool = lun.backing.pool().is_some();
+            is_in_pool && lun.size.bytes() >= PURGE_BYTES_MIN
+        });
+        // It is among those that were removed, until it is purged.
+        let removed = before.removed.iter().chain(&before.luns);
+        let removed: BTreeMap<&str, &String> = removed
+            .map(|(name, lun)| (lun.naa.as_str(), name))
+            .collect();
+        let purged = purged.map(|lun| {
+            let mut job = job("lun_purge", lun, lun.size.bytes());
+            if let Some(name) = removed.get(lun.naa.as_str()) {
+                job.object = (*name).clone();
+            }
+            // Nothing is there when it is done.
+            job.link = None;
+            job
+        });
+        created.chain(grown).chain(purged).collect()
     }
 
     /// What takes long of a change begins.
