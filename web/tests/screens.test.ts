@@ -119,6 +119,11 @@ describe('every screen', { skip }, () => {
     const cut: string[] = [];
     await everywhere(browser, async (what) => {
       cut.push(...(await browser.page.evaluate(beyond)).map((one) => `${what}: ${one}`));
+      const current = browser.page.getByRole('navigation', { name: 'Screens' }).locator('a[aria-current]');
+      if (await current.count()) {
+        const { left, right } = await current.evaluate((link) => link.getBoundingClientRect());
+        if (left < 0 || right > 390) cut.push(`${what}: the bar does not show the screen, ${left} to ${right}`);
+      }
     });
     assert.deepEqual(cut, []);
   });
