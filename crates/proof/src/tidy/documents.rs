@@ -159,10 +159,10 @@ fn without_test(text: &str) -> Vec<String> {
     for line in text.lines() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         match cells[..] {
-            [number, _, answer, _] if number.parse::<u8>().is_ok() => {
-                if !answer.starts_with("Not yet") {
-                    answered.push(number.to_owned());
-                }
+            [number, _, answer, _]
+                if number.parse::<u8>().is_ok() && !answer.starts_with("Not yet") =>
+            {
+                answered.push(number.to_owned());
             }
             [numbers, test] if test.starts_with('`') => {
                 proved.extend(numbers.split(',').map(|it| it.trim().to_owned()));
