@@ -1,10 +1,29 @@
 // What stands on the node of the screenshots: some hosts at work, one with a single path, one refused.
 
 import { spawnSync } from 'node:child_process';
+import { Browser } from './browser.ts';
 import { PORTALS, type Daemon } from './daemon.ts';
+import { withDisks, withRuns } from './made_up.ts';
+import { enter } from './steps.ts';
 
 /** The names under which the bench and QEMU log in. */
 const INITIATORS = { esx01: 'iqn.1998-01.com.vmware:esx01', esx02: 'iqn.1998-01.com.vmware:esx02', web: 'iqn.2026-01.org.debian:web' };
+
+/** Logs in to a page that has disks and runs of the bench as well, which no test's machine has. */
+export async function enterWithAll(browser: Browser, daemon: Daemon): Promise<void> {
+  await withDisks(browser.page);
+  await withRuns(browser.page);
+  await enter(browser, daemon.token);
+}
+
+/** Starts the node, with all that is made here, and opens its page. */
+export async function openFurnished(daemon: Daemon): Promise<Browser> {
+  await daemon.start();
+  furnish(daemon);
+  const browser = await Browser.open(daemon.url);
+  await enterWithAll(browser, daemon);
+  return browser;
+}
 
 export function furnish(daemon: Daemon): void {
   for (const [name, iqn] of Object.entries(INITIATORS)) daemon.run('host', 'create', name, '--iqn', iqn);

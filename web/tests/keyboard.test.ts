@@ -2,12 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { Browser, here } from './browser.ts';
+import { type Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { furnish } from './furnish.ts';
-import { withDisks, withRuns } from './made_up.ts';
+import { openFurnished } from './furnish.ts';
 import { DIALOGS, SCREENS } from './places.ts';
-import { end, enter, steps } from './steps.ts';
+import { end, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -53,12 +52,7 @@ async function walk(most: number): Promise<{ reached: number; unseen: string[] }
 
 describe('the keyboard', { skip }, () => {
   before(async () => {
-    await daemon.start();
-    furnish(daemon);
-    browser = await Browser.open(daemon.url);
-    await withDisks(browser.page);
-    await withRuns(browser.page);
-    await enter(browser, daemon.token);
+    browser = await openFurnished(daemon);
   });
   after(() => end(browser, daemon));
 

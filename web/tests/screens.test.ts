@@ -8,10 +8,8 @@ import type { Response } from 'playwright-core';
 import type { LabState } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { furnish } from './furnish.ts';
-import { withDisks, withRuns } from './made_up.ts';
+import { enterWithAll, furnish } from './furnish.ts';
 import { DIALOGS, LAB_START, OF_DELETED, SCREENS } from './places.ts';
-import { enter } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -87,9 +85,7 @@ describe('every screen', { skip }, () => {
 
   /** Shows each place, and each dialog with the dialog as the part that matters. */
   async function everywhere(browser: Browser, look: (what: string, part?: string) => Promise<void>): Promise<void> {
-    await withDisks(browser.page);
-    await withRuns(browser.page);
-    await enter(browser, daemon.token);
+    await enterWithAll(browser, daemon);
     for (const path of SCREENS) {
       await browser.go(path);
       await browser.settled();
