@@ -445,7 +445,7 @@ fn of_job(change: &JobChange) -> Happened {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::{ActivityView, LunActivity, OpActivity};
+    use manifest::activity::{ActivityView, LunActivity};
     use manifest::journal::JournalFacts;
     use manifest::latency::Latency;
     use manifest::pulse::Ended;
@@ -471,10 +471,7 @@ mod test {
         let activity = |name: &str| LunActivity {
             name: name.to_owned(),
             online: true,
-            in_flight: 0,
-            read: OpActivity::default(),
-            write: OpActivity::default(),
-            other_ops: 0,
+            ..LunActivity::default()
         };
         let conditions = luns.iter().cloned().map(|(_, state, scrub)| Condition {
             state,

@@ -38,16 +38,11 @@ impl<'a> Older<'a> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::OpActivity;
 
     fn lun(name: &str) -> Arc<LunActivity> {
         Arc::new(LunActivity {
             name: name.to_owned(),
-            online: true,
-            in_flight: 0,
-            read: OpActivity::default(),
-            write: OpActivity::default(),
-            other_ops: 0,
+            ..LunActivity::default()
         })
     }
 

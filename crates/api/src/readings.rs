@@ -336,9 +336,7 @@ mod test {
             name: name.to_owned(),
             online: true,
             in_flight: 1,
-            read: OpActivity::default(),
-            write: OpActivity::default(),
-            other_ops: 0,
+            ..LunActivity::default()
         };
         lun.read.ops = micros.len() as u64;
         lun.read.latency.total = Latency::of(&histogram);

@@ -51,7 +51,7 @@ pub struct ActivityView {
 }
 
 /// What a LUN does.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LunActivity {
     /// The LUN's name, by which its counters of two moments are compared.
     pub name: String,

@@ -105,13 +105,11 @@ mod test {
         let lun = |(name, ops): &(&str, u64)| LunActivity {
             name: (*name).to_owned(),
             online: true,
-            in_flight: 0,
             read: OpActivity {
                 ops: *ops,
                 ..OpActivity::default()
             },
-            write: OpActivity::default(),
-            other_ops: 0,
+            ..LunActivity::default()
         };
         let session = |id: &u64| {
             let session = json!({

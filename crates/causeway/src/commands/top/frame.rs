@@ -246,14 +246,7 @@ impl Span {
     }
 
     fn lun(&self, before: Option<&LunActivity>, after: &LunActivity) -> (LunRow, Latency) {
-        let nothing = LunActivity {
-            name: String::new(),
-            online: false,
-            in_flight: 0,
-            read: OpActivity::default(),
-            write: OpActivity::default(),
-            other_ops: 0,
-        };
+        let nothing = LunActivity::default();
         // A LUN that is new has done all that it has done since.
         let before = before.unwrap_or(&nothing);
         let both = |of: fn(&OpActivity) -> &Latency| {
