@@ -404,6 +404,11 @@ fn metrics_are_served_within_their_budget_of_series() {
         // Those of a path have a budget of their own: twelve for each host and LUN.
         .filter(|line| !line.contains("host=\""))
         .count();
+    let of_path = text
+        .lines()
+        .filter(|line| line.contains("lun=\"vm01\"") && line.contains("host=\"esx01\""))
+        .count();
+    assert!((1..=12).contains(&of_path), "{of_path} series: {text}");
     assert!((10..=40).contains(&of_lun), "{of_lun} series: {text}");
     assert!(
         text.contains(
