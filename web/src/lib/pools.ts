@@ -25,9 +25,10 @@ export function poolWord(pool: Pool): string {
   return WORDS[pool.state];
 }
 
-/** What is not available, 0 to 1. */
+/** What is used of what can be used, 0 to 1, as alerts count it: what the file system keeps for itself is neither. */
 export function fill(pool: Pool): number {
-  return pool.total > 0 ? 1 - pool.available / pool.total : 0;
+  const usable = pool.used + pool.available;
+  return usable > 0 ? pool.used / usable : 0;
 }
 
 /** Of a journal: the part that is in use, 0 to 1. */
