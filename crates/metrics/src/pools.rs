@@ -11,7 +11,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Family<1> {
     Family::gauge(name, ["pool"], help)
 }
 
-pub(super) const FAMILIES: [(Family<1>, Value); 7] = [
+pub(super) const FAMILIES: [(Family<1>, Value); 9] = [
     (
         gauge(
             "causeway_pool_online",
@@ -39,6 +39,20 @@ pub(super) const FAMILIES: [(Family<1>, Value); 7] = [
             "What of the pool's space is used, where that is known",
         ),
         |it| Some(it.used).filter(|_| it.total > 0),
+    ),
+    (
+        gauge(
+            "causeway_pool_available_bytes",
+            "What can still be written to the pool, where that is known; some file systems keep a part of what is free",
+        ),
+        |it| Some(it.available).filter(|_| it.total > 0),
+    ),
+    (
+        gauge(
+            "causeway_pool_members",
+            "How many disks or files the pool is made of; 0 is a directory, or images of a cluster",
+        ),
+        |it| u64::try_from(it.members.len()).ok(),
     ),
     (
         gauge(

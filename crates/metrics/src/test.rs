@@ -56,6 +56,8 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_digest_errors_total{part=\"header\"} 1",
         "causeway_digest_errors_total{part=\"data\"} 2",
         "causeway_pool_used_bytes{pool=\"default\"} 53687091200",
+        "causeway_pool_available_bytes{pool=\"default\"} 53687091200",
+        "causeway_pool_members{pool=\"default\"} 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
