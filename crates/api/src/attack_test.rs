@@ -7,6 +7,7 @@ use crate::places::OF_ONE_MAX;
 use crate::test::{Daemon, TOKEN};
 use hyper::StatusCode;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::iter::once;
@@ -177,7 +178,8 @@ fn header_injection_what_a_stranger_writes_makes_no_header_of_an_answer() {
         "GET /api/v1/luns?a%0d%0aSet-Cookie:%20x=y HTTP/1.1\r\nHost: localhost",
         "GET /api/v1/status HTTP/1.1\r\nHost: evil%0d%0aSet-Cookie:%20x=y",
         "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nOrigin: http://a%0d%0aSet-Cookie:%20x=y",
-        // Two requests for whoever reads another one than we do.
+        // Two nodes, or two requests, for whoever reads another one than we do.
+        "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1",
         "POST /api/v1/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6",
     ] {
         let answer = raw(
@@ -602,14 +604,33 @@ fn sources(folder: &Path) -> String {
     paths.map(text).collect()
 }
 
-#[test]
-fn each_defence_of_the_list_stands_once_in_its_file_and_its_test_is_there() {
+/// The repository, and what `attacks.toml` lists.
+fn listed() -> (PathBuf, Vec<toml::Value>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let list = fs::read_to_string(root.join("crates/api/attacks.toml")).unwrap();
     let list: toml::Table = list.parse().unwrap();
-    let attacks = list["attack"].as_array().unwrap();
+    (root, list["attack"].as_array().unwrap().clone())
+}
+
+#[test]
+fn each_attack_that_security_md_names_has_its_defence_taken_away() {
+    let (root, attacks) = listed();
+    let taken = attacks.iter().map(|it| it["test"].as_str().unwrap());
+    let taken: BTreeSet<&str> = taken.collect();
+    let text = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, table) = text.split_once("### Attacks on the API").unwrap();
+    let rows = table.split("\n#").next().unwrap().lines();
+    let rows = rows.filter(|row| row.starts_with('|'));
+    let words = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let named = words.filter(|it| it.contains('_') && it.len() > 15);
+    assert_eq!(named.collect::<BTreeSet<&str>>(), taken);
+}
+
+#[test]
+fn each_defence_of_the_list_stands_once_in_its_file_and_its_test_is_there() {
+    let (root, attacks) = listed();
     assert!(attacks.len() > 30, "{} attacks", attacks.len());
-    for attack in attacks {
+    for attack in &attacks {
         let name = &attack["name"];
         let also = attack.get("also").and_then(toml::Value::as_array);
         for edit in once(attack).chain(also.into_iter().flatten()) {

@@ -151,6 +151,7 @@ fn downgrade_no_plain_text_and_no_old_tls_is_spoken_at_an_https_address_and_cook
     let (status, headers, _) =
         ask(&daemon, &cert, b"h2", ("POST", "/api/v1/login", &body)).unwrap();
     assert_eq!(status, StatusCode::OK);
+    assert!(headers.contains_key("strict-transport-security"));
     assert!(
         headers["set-cookie"]
             .to_str()
