@@ -19,6 +19,15 @@ pub(crate) struct Chunk {
     pub(crate) metrics: Vec<(Metric, Box<Points>)>,
 }
 
+/// A row of the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Row {
+    /// Where it lies.
+    pub(crate) key: i64,
+    /// A chunk.
+    pub(crate) bytes: Vec<u8>,
+}
+
 impl Chunk {
     pub(crate) fn new(tier: Tier, number: u64) -> Self {
         Self {
@@ -56,6 +65,14 @@ impl Chunk {
             .metrics
             .binary_search_by_key(&metric, |(known, _)| *known);
         Some(&self.metrics[found.ok()?].1)
+    }
+
+    /// As the row of an object.
+    pub(crate) fn row(&self, object: u32) -> Row {
+        Row {
+            key: self.tier.key(self.number, object),
+            bytes: self.encode(),
+        }
     }
 
     /// As a file has it.

@@ -2,8 +2,8 @@
 //! two days, in steps of five minutes for a year.
 //!
 //! ```text
-//!   readings --> Recorder --rows--> History's file      pure: code, column, chunk, tier, recorder,
-//!                   |                   |                     query
+//!   readings --> Recorder --rows--> History's file      pure: code, column, chunk, tier, track,
+//!                   |                   |                     recorder, query
 //!                   +----> query <------+                shell: store
 //! ```
 //!
@@ -23,6 +23,7 @@ mod store;
 #[cfg(test)]
 mod test;
 mod tier;
+mod track;
 
 pub use metric::{Behaviour, MAP_ROWS, METRICS, Metric, SLOW_EVERY, map_row};
 pub use point::Point;

@@ -109,6 +109,16 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
+    /// One second.
+    pub(crate) const fn one(code: u16) -> Self {
+        Self {
+            seconds: 1,
+            middle: code,
+            min: code,
+            max: code,
+        }
+    }
+
     pub(crate) fn of(metric: Metric, point: &Point) -> Self {
         if point.is_gap() {
             return Self::default();

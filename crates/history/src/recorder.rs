@@ -1,15 +1,11 @@
 //! Readings in, rows out: what is under way of every object, in every tier.
 
-use crate::chunk::Chunk;
-use crate::metric::{Behaviour, Metric};
-use crate::point::{Packed, Point};
-use crate::tier::{TIERS, Tier};
+use crate::chunk::{Chunk, Row};
+use crate::metric::Metric;
+use crate::tier::Tier;
+use crate::track::Track;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A counter that is read late is spread over so many seconds at most; after a longer time nobody
-/// knows when it grew, and the time is a gap.
-const LATE_MAX: u64 = 5;
 
 /// An object that is not read any more leaves memory after so many seconds.
 const FORGOTTEN: u64 = 3_600;
@@ -89,15 +85,6 @@ pub struct Reading<'a> {
     pub figures: Vec<(Metric, Option<u64>)>,
 }
 
-/// A row of the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Row {
-    /// Where it lies.
-    pub(crate) key: i64,
-    /// A chunk.
-    pub(crate) bytes: Vec<u8>,
-}
-
 /// What a file lacks.
 #[derive(Default, Debug)]
 pub(crate) struct Drained {
@@ -107,37 +94,20 @@ pub(crate) struct Drained {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What is known of an object now.
-#[derive(Debug)]
-struct Track {
-    id: u32,
-    last: u64,
-    /// Counters as they stood.
-    before: Vec<(Metric, u64)>,
-    tiers: [Open; TIERS.len()],
-}
-
-/// What is under way in a tier.
-#[derive(Debug)]
-struct Open {
-    chunk: Chunk,
-    /// It has something that no row has.
-    dirty: bool,
-    /// The point that is under way: its first second, and what is known so far.
-    first: u64,
-    point: Vec<(Metric, Point)>,
-    /// The same of what is read once in ten seconds: apart, so that each second goes through few.
-    slow: Vec<(Metric, Point)>,
-}
-
 /// What is under way of all objects.
 #[derive(Default, Debug)]
 pub(crate) struct Recorder {
     ids: BTreeMap<Object, u32>,
     next: u32,
-    tracks: BTreeMap<Kind, BTreeMap<String, Track>>,
+    /// In the order of their names, for each kind.
+    tracks: BTreeMap<Kind, Vec<(String, Track)>>,
+    /// Where the object after the one that was read last stands: readings come in the order of
+    /// names mostly, and then none is searched.
+    at: (Option<Kind>, usize),
     newest: u64,
     closed: Vec<Row>,
+    /// Memory for the figures of a reading.
+    grown: Vec<(Metric, u64)>,
 }
 
 impl Recorder {
@@ -171,11 +141,11 @@ impl Recorder {
                 continue;
             };
             let tracks = self.tracks.entry(*kind).or_default();
-            let track = tracks
-                .entry(name.clone())
-                .or_insert_with(|| Track::new(id, now));
-            let at = usize::from(chunk.tier.number);
-            track.tiers[at].restore(now, chunk);
+            let at = place(tracks, name).unwrap_or_else(|at| {
+                tracks.insert(at, (name.clone(), Track::new(id, now)));
+                at
+            });
+            tracks[at].1.restore(now, chunk);
         }
     }
 
@@ -187,32 +157,51 @@ impl Recorder {
 
     /// Takes what was read in a second. A second that is not newer than what was taken is passed
     /// over.
+    #[cfg(test)]
     pub(crate) fn push(&mut self, second: u64, readings: &[Reading<'_>]) {
-        if second <= self.newest {
-            return;
-        }
-        self.newest = second;
-        for reading in readings {
-            self.take(second, reading);
+        if self.begin(second) {
+            readings.iter().for_each(|reading| self.take(reading));
         }
     }
 
-    fn take(&mut self, second: u64, reading: &Reading<'_>) {
+    /// What is taken from now on was read in this second. `false`: it is not newer than what was
+    /// taken, and nothing of it is to be taken.
+    pub(crate) fn begin(&mut self, second: u64) -> bool {
+        let is_newer = second > self.newest;
+        if is_newer {
+            self.newest = second;
+            self.at = (None, 0);
+        }
+        is_newer
+    }
+
+    /// Takes what was read of an object in the second that began.
+    pub(crate) fn take(&mut self, reading: &Reading<'_>) {
         let tracks = self.tracks.entry(reading.kind).or_default();
-        let track = match tracks.get_mut(reading.name) {
-            Some(track) => track,
-            None => {
-                let object = Object {
-                    kind: reading.kind,
-                    name: reading.name.to_owned(),
-                };
-                let id = *self.ids.entry(object).or_insert(self.next);
-                self.next = self.next.max(id + 1);
-                let new = Track::new(id, 0);
-                tracks.entry(reading.name.to_owned()).or_insert(new)
-            }
+        let next = match self.at {
+            (Some(kind), at) if kind == reading.kind => at,
+            _ => 0,
         };
-        track.take(second, &reading.figures, &mut self.closed);
+        let is_next = tracks.get(next).is_some_and(|it| it.0 == reading.name);
+        let found = if is_next {
+            Ok(next)
+        } else {
+            place(tracks, reading.name)
+        };
+        let at = found.unwrap_or_else(|at| {
+            let name = reading.name.to_owned();
+            let object = Object {
+                kind: reading.kind,
+                name: name.clone(),
+            };
+            let id = *self.ids.entry(object).or_insert(self.next);
+            self.next = self.next.max(id + 1);
+            tracks.insert(at, (name, Track::new(id, 0)));
+            at
+        });
+        let memory = (&mut self.grown, &mut self.closed);
+        tracks[at].1.take(self.newest, &reading.figures, memory);
+        self.at = (Some(reading.kind), at + 1);
     }
 
     /// What a file lacks: chunks that are full, and of the coarse tiers those that are under way.
@@ -221,7 +210,7 @@ impl Recorder {
         let (mut rows, mut objects) = (std::mem::take(&mut self.closed), Vec::new());
         let now = self.newest;
         for (kind, tracks) in &mut self.tracks {
-            tracks.retain(|name, track| {
+            tracks.retain_mut(|(name, track)| {
                 let had = rows.len();
                 track.drain(now, all, &mut rows);
                 if rows.len() > had {
@@ -236,212 +225,13 @@ impl Recorder {
 
     /// What is under way of an object in a tier: its chunk, with the point that is under way.
     pub(crate) fn under_way(&self, object: &Object, tier: Tier) -> Option<Chunk> {
-        let track = self.tracks.get(&object.kind)?.get(&object.name)?;
-        let open = &track.tiers[usize::from(tier.number)];
-        let mut chunk = open.chunk.clone();
-        open.put_point(&mut chunk);
-        Some(chunk)
+        let tracks = self.tracks.get(&object.kind)?;
+        let at = place(tracks, &object.name).ok()?;
+        Some(tracks[at].1.under_way(tier))
     }
 }
 
-impl Track {
-    fn new(id: u32, last: u64) -> Self {
-        Self {
-            id,
-            last,
-            before: Vec::new(),
-            tiers: TIERS.map(Open::new),
-        }
-    }
-
-    fn take(&mut self, second: u64, figures: &[(Metric, Option<u64>)], closed: &mut Vec<Row>) {
-        let late = second.saturating_sub(self.last);
-        let mut grown = Vec::with_capacity(figures.len());
-        for (metric, figure) in figures {
-            let Some(figure) = figure else {
-                continue;
-            };
-            match metric.behaviour() {
-                Behaviour::Gauge | Behaviour::Level => {
-                    grown.push((*metric, figure.saturating_mul(metric.scale())));
-                }
-                // Where nothing came there is nothing to keep.
-                Behaviour::Tally if *figure == 0 => {}
-                Behaviour::Tally => grown.push((*metric, *figure)),
-                Behaviour::Counter => {
-                    let before = self.replace(*metric, *figure).filter(|_| late <= LATE_MAX);
-                    // A counter that went back is another one: how much it grew is not known.
-                    let growth = before.and_then(|before| figure.checked_sub(before));
-                    grown.extend(growth.map(|growth| (*metric, growth)));
-                }
-            }
-        }
-        // All that follows goes through them in this order, and searches for none.
-        grown.sort_unstable_by_key(|(metric, _)| *metric);
-        self.last = second;
-        let shares = if late <= LATE_MAX { late } else { 1 };
-        for number in 1..=shares {
-            let at = second - (shares - number);
-            self.put(at, &grown, (number, shares), closed);
-        }
-    }
-
-    fn replace(&mut self, metric: Metric, figure: u64) -> Option<u64> {
-        let found = self
-            .before
-            .binary_search_by_key(&metric, |(known, _)| *known);
-        match found {
-            Ok(at) => Some(std::mem::replace(&mut self.before[at].1, figure)),
-            Err(at) => {
-                self.before.insert(at, (metric, figure));
-                None
-            }
-        }
-    }
-
-    /// Puts the share of one second: the `number`th of `shares` since the last reading.
-    fn put(
-        &mut self,
-        second: u64,
-        grown: &[(Metric, u64)],
-        (number, shares): (u64, u64),
-        closed: &mut Vec<Row>,
-    ) {
-        for open in &mut self.tiers {
-            open.advance(self.id, second, closed);
-        }
-        let points = grown.iter().filter_map(|(metric, figure)| {
-            let figure = match metric.behaviour() {
-                Behaviour::Counter => share(*figure, number, shares),
-                _ if number == shares => *figure,
-                // It was so when it was read, and nobody knows before.
-                Behaviour::Gauge | Behaviour::Level | Behaviour::Tally => return None,
-            };
-            Some((*metric, Point::of(*metric, figure)))
-        });
-        let points: Vec<(Metric, Point)> = points.collect();
-        for open in &mut self.tiers {
-            open.add(&points);
-        }
-    }
-
-    fn drain(&mut self, now: u64, all: bool, rows: &mut Vec<Row>) {
-        for open in &mut self.tiers {
-            let tier = open.chunk.tier;
-            let is_over = open.chunk.number < tier.chunk(now);
-            if open.dirty && (all || is_over || tier.step > 1) {
-                open.write(self.id, rows);
-            }
-        }
-    }
-}
-
-/// The `number`th of `of` parts, which are whole and together all.
-fn share(all: u64, number: u64, of: u64) -> u64 {
-    let until = |number: u64| {
-        let part = u128::from(all) * u128::from(number) / u128::from(of.max(1));
-        u64::try_from(part).unwrap_or(u64::MAX)
-    };
-    until(number) - until(number - 1)
-}
-
-impl Open {
-    fn new(tier: Tier) -> Self {
-        Self {
-            chunk: Chunk::new(tier, 0),
-            dirty: false,
-            first: 0,
-            point: Vec::new(),
-            slow: Vec::new(),
-        }
-    }
-
-    fn restore(&mut self, now: u64, chunk: Chunk) {
-        let tier = chunk.tier;
-        self.first = now - now % tier.step;
-        let place = tier.place(now);
-        let points = chunk.metrics.iter().map(|(metric, points)| {
-            let point = points[place].point(*metric);
-            (*metric, point)
-        });
-        let known = points.filter(|(_, point)| !point.is_gap());
-        (self.point, self.slow) = known.partition(|(metric, _)| metric.every() == 1);
-        self.chunk = chunk;
-    }
-
-    /// Comes to the point and the chunk of a second; what is left behind is complete.
-    fn advance(&mut self, id: u32, second: u64, closed: &mut Vec<Row>) {
-        let tier = self.chunk.tier;
-        let first = second - second % tier.step;
-        if first == self.first {
-            return;
-        }
-        self.finish();
-        if tier.chunk(second) != self.chunk.number {
-            if self.dirty {
-                self.write(id, closed);
-            }
-            self.chunk = Chunk::new(tier, tier.chunk(second));
-        }
-        self.first = first;
-    }
-
-    /// Adds points, which are in the order of their metrics, but those that the tier is too fine
-    /// for.
-    fn add(&mut self, points: &[(Metric, Point)]) {
-        let (mut fast, mut slow) = (0, 0);
-        for (metric, point) in points {
-            let every = metric.every();
-            let (under_way, at) = match every {
-                1 => (&mut self.point, &mut fast),
-                _ => (&mut self.slow, &mut slow),
-            };
-            if every > self.chunk.tier.step {
-                continue;
-            }
-            while under_way.get(*at).is_some_and(|(known, _)| known < metric) {
-                *at += 1;
-            }
-            match under_way.get_mut(*at) {
-                Some((known, sum)) if known == metric => sum.add(point),
-                _ => under_way.insert(*at, (*metric, *point)),
-            }
-            self.dirty = true;
-        }
-    }
-
-    fn finish(&mut self) {
-        let mut chunk = std::mem::replace(&mut self.chunk, Chunk::new(TIERS[0], 0));
-        self.put_point(&mut chunk);
-        self.chunk = chunk;
-        for (_, point) in &mut self.point {
-            *point = Point::default();
-        }
-        // Which rows of a map have something changes.
-        self.slow.clear();
-    }
-
-    /// Puts the point that is under way into its place.
-    fn put_point(&self, chunk: &mut Chunk) {
-        let place = chunk.tier.place(self.first);
-        for under_way in [&self.point, &self.slow] {
-            let mut at = 0;
-            for (metric, point) in under_way.iter().filter(|(_, point)| !point.is_gap()) {
-                chunk.points_from(&mut at, *metric)[place] = Packed::of(*metric, point);
-            }
-        }
-    }
-
-    /// Writes a row with all that is known, the point that is under way included: a crash then
-    /// loses only what came later.
-    fn write(&mut self, id: u32, rows: &mut Vec<Row>) {
-        let mut chunk = std::mem::replace(&mut self.chunk, Chunk::new(TIERS[0], 0));
-        self.put_point(&mut chunk);
-        rows.push(Row {
-            key: chunk.tier.key(chunk.number, id),
-            bytes: chunk.encode(),
-        });
-        self.chunk = chunk;
-        self.dirty = false;
-    }
+/// Where an object is, or where it belongs.
+fn place(tracks: &[(String, Track)], name: &str) -> Result<usize, usize> {
+    tracks.binary_search_by(|(known, _)| known.as_str().cmp(name))
 }

@@ -66,6 +66,12 @@ impl History {
 
     /// Takes what was read in a second, and writes what is complete once a minute.
     pub fn push(&self, second: u64, readings: &[Reading<'_>]) {
+        self.record(second, |take| readings.iter().for_each(take));
+    }
+
+    /// As [`History::push`], for whoever makes one reading after the other: `read` gives each away
+    /// as it makes it.
+    pub fn record(&self, second: u64, read: impl FnOnce(&mut dyn FnMut(&Reading<'_>))) {
         let mut recorder = self.recorder();
         let before = recorder.newest();
         if second + BACK_MAX < before {
@@ -78,7 +84,12 @@ impl History {
                 .write(move |file| remove_after(file, second))
                 .forget();
         }
-        recorder.push(second, readings);
+        let is_newer = recorder.begin(second);
+        read(&mut |reading: &Reading<'_>| {
+            if is_newer {
+                recorder.take(reading);
+            }
+        });
         if TIERS[0].chunk(second) != TIERS[0].chunk(before) {
             self.keep(recorder.drain(false), second).forget();
         }
