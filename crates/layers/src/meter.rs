@@ -302,12 +302,13 @@ impl Meter {
 
     /// As [`Meter::read`] of each of these meters, in their order, and every core is asked once.
     pub async fn read_all(core: &CoreHandle, meters: Vec<Self>) -> Vec<Counters> {
-        let mut sums = vec![Counters::default(); meters.len()];
         let all = call_all(core, move |core: &CoreHandle| {
             let here = meters.iter().map(|meter| meter.here(core)).collect();
             Box::pin(async move { here }) as env::LocalFuture<Vec<Counters>>
         });
-        for here in all.await {
+        let mut all = all.await.into_iter();
+        let mut sums = all.next().unwrap_or_default();
+        for here in all {
             for (sum, here) in sums.iter_mut().zip(&here) {
                 sum.add(here);
             }
@@ -341,7 +342,12 @@ impl Meter {
     pub async fn briefs(core: &CoreHandle, meters: Vec<Self>) -> Vec<Brief> {
         let mut sums = vec![Brief::default(); meters.len()];
         let all = call_all(core, move |core: &CoreHandle| {
-            let of = |meter: &Self| Brief::of(&meter.counting(core).borrow().counters);
+            let on_core = core.locals().get::<OnCore>();
+            let known = on_core.0.borrow();
+            let of = |meter: &Self| {
+                let counting = known.get(meter);
+                counting.map_or_else(Brief::default, |it| Brief::of(&it.borrow().counters))
+            };
             let here = meters.iter().map(of).collect();
             Box::pin(async move { here }) as env::LocalFuture<Vec<Brief>>
         });

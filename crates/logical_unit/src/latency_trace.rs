@@ -13,25 +13,33 @@
 //! [`env::Core::recent`], which is a turn of the connection's loop old at most.
 
 use crate::names::UnitId;
+use crate::news::{Here, News, together};
 use crate::share::control::TaskControl;
 use crate::share::{CoreUnit, Registry};
 use crate::times::{Figures, StageBrief, StageTimes, Transfer, between};
 use env::{CoreHandle, LocalFuture, call_all};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::rc::Rc;
 use units::Now;
 use units::histogram::Bin;
 
-/// What is reported of these units, or of all that are up, over all cores.
-pub async fn figures(core: &CoreHandle, only: Option<Vec<UnitId>>) -> BTreeMap<UnitId, Figures> {
+/// What is reported of these units, over all cores.
+pub async fn figures(core: &CoreHandle, units: Vec<UnitId>) -> BTreeMap<UnitId, Figures> {
     let per_core = call_all(core, move |core: &CoreHandle| {
-        let here = core.locals().get::<Registry>().figures(only.as_deref());
+        let here = core.locals().get::<Registry>().figures(&units);
         Box::pin(async move { here }) as LocalFuture<BTreeMap<UnitId, Figures>>
     });
     let mut all: BTreeMap<UnitId, Figures> = BTreeMap::new();
     for (id, figures) in per_core.await.into_iter().flatten() {
-        all.entry(id).or_default().add(&figures);
+        match all.entry(id) {
+            // Most is counted on one core: nothing is copied for the others.
+            Entry::Vacant(none) => {
+                none.insert(figures);
+            }
+            Entry::Occupied(mut sum) => sum.get_mut().add(&figures),
+        }
     }
     all
 }
@@ -67,6 +75,17 @@ pub async fn nanos(core: &CoreHandle, units: Vec<UnitId>) -> Vec<u64> {
         }
     }
     sums
+}
+
+/// What these units did since they were probed last, in their order, over all cores. With `true`
+/// for those that may have counted something although their commands took no time.
+pub async fn news(core: &CoreHandle, units: Vec<(UnitId, bool)>) -> News {
+    let count = units.len();
+    let per_core = call_all(core, move |core: &CoreHandle| {
+        let here = core.locals().get::<Registry>().probe(&units);
+        Box::pin(async move { here }) as LocalFuture<Here>
+    });
+    together(count, &per_core.await)
 }
 
 /// How long the stages of these units' commands took, in their order, over all cores.

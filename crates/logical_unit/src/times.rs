@@ -48,6 +48,13 @@ impl StageTimes {
         }
     }
 
+    pub(crate) fn get(&self, transfer: Transfer) -> &Times {
+        match transfer {
+            Transfer::Read => &self.read,
+            Transfer::Write => &self.write,
+        }
+    }
+
     /// Adds what another core has counted.
     pub(crate) fn add(&mut self, other: &Self) {
         for (ours, theirs) in [

@@ -63,6 +63,66 @@ impl Bin {
     }
 }
 
+/// So many of a thousand did not exceed what bound, in whole microseconds; `None` where nothing was
+/// counted. `counts`: of each bucket how many, in the order of the buckets; one may be there
+/// several times.
+#[must_use]
+pub fn quantiles_of<const N: usize>(counts: &[(u8, u32)], per_mille: [u64; N]) -> Option<[u64; N]> {
+    let all: u64 = counts.iter().map(|(_, count)| u64::from(*count)).sum();
+    let last = counts.last().filter(|_| all > 0)?.0;
+    Some(per_mille.map(|per_mille| {
+        let wanted = wanted(all, per_mille);
+        let mut seen = 0;
+        let reached = counts.iter().find(|(_, count)| {
+            seen += u64::from(*count);
+            seen >= wanted
+        });
+        Histogram::micros(usize::from(reached.map_or(last, |(bucket, _)| *bucket)))
+    }))
+}
+
+/// The place of a quantile among so many.
+fn wanted(all: u64, per_mille: u64) -> u64 {
+    all.saturating_mul(per_mille).div_ceil(1000).max(1)
+}
+
+/// What a histogram had counted when somebody probed it last: half as large as the histogram,
+/// for whoever probes again before a bucket has counted 2^32 more.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Glance(Option<Box<[u32; BUCKETS]>>);
+
+/// A count without what is above 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
+const fn low(count: u64) -> u32 {
+    count as u32
+}
+
+impl Glance {
+    /// Puts what `now` has counted since the last probe behind `news`, bucket by bucket; the next
+    /// probe begins there. Nothing is copied. Returns how many there were.
+    pub fn probe(&mut self, now: &Histogram, news: &mut Vec<(u8, u32)>) -> u64 {
+        let Some(now) = &now.buckets else { return 0 };
+        let was = self.0.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        let mut all = 0;
+        let eights = now.chunks_exact(8).zip(was.chunks_exact_mut(8));
+        for ((now, was), first) in eights.zip((0..).step_by(8)) {
+            let is_as_it_was = now.iter().zip(&*was).all(|(now, was)| low(*now) == *was);
+            if is_as_it_was {
+                continue;
+            }
+            for ((now, was), bucket) in now.iter().zip(was).zip(first..) {
+                let new = low(*now).wrapping_sub(*was);
+                if new > 0 {
+                    news.push((bucket, new));
+                    all += u64::from(new);
+                    *was = low(*now);
+                }
+            }
+        }
+        all
+    }
+}
+
 impl Histogram {
     /// The longest time of a bucket; `None` for the last one, which has all that took longer still.
     /// Among them are all powers of two of microseconds below 2^25.
@@ -87,6 +147,17 @@ impl Histogram {
         buckets[usize::from(bin.bucket)] += count;
         let nanos = bin.nanos.saturating_mul(count);
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
+    }
+
+    /// Adds counts, by their buckets. How long each of them took is not known, and the sum stays.
+    pub fn add_counts(&mut self, counts: &[(u8, u32)]) {
+        if counts.is_empty() {
+            return;
+        }
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        for (bucket, count) in counts {
+            buckets[usize::from(*bucket).min(BUCKETS - 1)] += u64::from(*count);
+        }
     }
 
     /// Adds what another one has counted.
@@ -131,7 +202,7 @@ impl Histogram {
             return None;
         }
         Some(per_mille.map(|per_mille| {
-            let wanted = all.saturating_mul(per_mille).div_ceil(1000).max(1);
+            let wanted = wanted(all, per_mille);
             let mut seen = 0;
             let reached = buckets.iter().position(|count| {
                 seen += count;
@@ -229,6 +300,44 @@ mod test {
         assert_eq!(before.since(&before).quantiles([500]), None);
         assert_eq!(of(&[]).quantiles([500]), None);
         assert_eq!(of(&[u64::MAX / 2000]).quantiles([500]), Some([1 << 25]));
+    }
+
+    #[test]
+    fn a_glance_sees_what_a_copy_of_before_would_say() {
+        let (mut now, mut glance) = (Histogram::default(), Glance::default());
+        let mut seed = 88_172_645_463_325_252_u64;
+        for round in 0..200 {
+            let before = now.clone();
+            for _ in 0..round % 7 {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                let bin = Bin::of_nanos(seed >> (20 + seed % 40));
+                // Several times more than 2^32 in all, and fewer at once.
+                now.count_many(bin, seed % 5 * 100_000_000);
+            }
+            let since = now.since(&before);
+            let mut news = Vec::new();
+            let all = glance.probe(&now, &mut news);
+            assert_eq!(all, since.total());
+            assert_eq!(
+                quantiles_of(&news, [1, 500, 990]),
+                since.quantiles([1, 500, 990])
+            );
+            let mut sum = Histogram::default();
+            sum.add_counts(&news);
+            assert_eq!(sum.buckets(), since.buckets());
+        }
+    }
+
+    #[test]
+    fn counts_of_several_are_as_one() {
+        assert_eq!(quantiles_of(&[], [500]), None);
+        let counts = [(3, 1), (3, 1), (9, 2), (95, 1)];
+        assert_eq!(
+            quantiles_of(&counts, [400, 401, 990]),
+            Some([4, 12, 1 << 25])
+        );
     }
 
     #[test]

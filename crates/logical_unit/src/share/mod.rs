@@ -8,6 +8,7 @@ pub(crate) mod nexus;
 use crate::admission::{Admission, HoldId, HoldKind, TaskId};
 use crate::hold_home::HoldHome;
 use crate::names::UnitId;
+use crate::news::{Here, Probed};
 use crate::state::UnitState;
 use crate::status_count::StatusCount;
 use crate::store::Entry;
@@ -28,7 +29,8 @@ use volume::Lane;
 pub(crate) struct Registry(RefCell<BTreeMap<UnitId, Rc<CoreUnit>>>);
 
 impl Registry {
-    pub(crate) fn figures(&self, only: Option<&[UnitId]>) -> BTreeMap<UnitId, Figures> {
+    /// Of these units, but those that are not up.
+    pub(crate) fn figures(&self, wanted: &[UnitId]) -> BTreeMap<UnitId, Figures> {
         let units = self.0.borrow();
         let figures = |(id, unit): (&UnitId, &Rc<CoreUnit>)| {
             let figures = Figures {
@@ -38,13 +40,8 @@ impl Registry {
             };
             (*id, figures)
         };
-        match only {
-            Some(only) => {
-                let known = only.iter().filter_map(|id| units.get_key_value(id));
-                known.map(figures).collect()
-            }
-            None => units.iter().map(figures).collect(),
-        }
+        let known = wanted.iter().filter_map(|id| units.get_key_value(id));
+        known.map(figures).collect()
     }
 
     /// Of these units, in their order; nothing of those that are not up.
@@ -60,6 +57,22 @@ impl Registry {
         let units = self.0.borrow();
         let nanos = |id: &UnitId| units.get(id).map_or(0, |unit| unit.times.borrow().nanos());
         wanted.iter().map(nanos).collect()
+    }
+
+    /// Probes these units: see [`crate::news`].
+    pub(crate) fn probe(&self, wanted: &[(UnitId, bool)]) -> Here {
+        let units = self.0.borrow();
+        let mut here = Here::of(wanted.len());
+        for (id, may_have_news) in wanted {
+            match units.get(id) {
+                Some(unit) => {
+                    let mut probed = unit.probed.borrow_mut();
+                    here.probe(&mut probed, &unit.times.borrow(), *may_have_news);
+                }
+                None => here.nothing(),
+            }
+        }
+        here
     }
 
     /// The same of what is read every second.
@@ -107,6 +120,7 @@ pub struct CoreUnit {
     traces: Cell<u64>,
     statuses: StatusCount,
     times: RefCell<StageTimes>,
+    probed: RefCell<Option<Box<Probed>>>,
     bytes_in_flight: Cell<u64>,
     /// A command waits until that is less.
     is_waited_for: Cell<bool>,
@@ -137,6 +151,7 @@ impl CoreUnit {
             traces: Cell::new(0),
             statuses: StatusCount::default(),
             times: RefCell::default(),
+            probed: RefCell::default(),
             bytes_in_flight: Cell::new(0),
             is_waited_for: Cell::new(false),
             immediate_flush: Cell::default(),

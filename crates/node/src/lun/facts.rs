@@ -20,6 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use volume::OpKind;
 
+/// Of so many units facts are made in one go, and then whatever else is ready on the core has its
+/// turn.
+const AT_ONCE: usize = 16;
+
 /// All of them, or those of these identifiers.
 pub(crate) async fn luns(
     node: &Rc<Inner>,
@@ -37,24 +41,32 @@ pub(crate) async fn luns(
             None => units.iter().map(known).collect(),
         }
     };
-    let ids = only.map(|_| units.iter().map(|(_, unit)| unit.id).collect());
-    let figures = logical_unit::figures(&node.core, ids).await;
-    let meters = units.iter().map(|(_, unit)| unit.parts().meter).collect();
-    let counters = Meter::read_all(&node.core, meters).await;
     let mut out = BTreeMap::new();
-    for ((naa, unit), counters) in units.into_iter().zip(&counters) {
+    for some in units.chunks(AT_ONCE) {
+        facts_of(node, some, &mut out).await;
+        env::yield_now().await;
+    }
+    out
+}
+
+/// Those of some of the units.
+async fn facts_of(node: &Inner, some: &[(String, Rc<Unit>)], out: &mut BTreeMap<String, LunFacts>) {
+    let ids = some.iter().map(|(_, unit)| unit.id).collect();
+    let figures = logical_unit::figures(&node.core, ids).await;
+    let meters = some.iter().map(|(_, unit)| unit.parts().meter).collect();
+    let counters = Meter::read_all(&node.core, meters).await;
+    for ((naa, unit), counters) in some.iter().zip(&counters) {
         let figures = figures.get(&unit.id);
-        let mut facts = lun(&unit, counters, figures);
+        let mut facts = lun(unit, counters, figures);
         if unit.is_in_pool() {
-            facts.allocated = node.usage.of(&naa);
+            facts.allocated = node.usage.of(naa);
         }
-        facts.scrub = node.scrubs.facts(&naa);
+        facts.scrub = node.scrubs.facts(naa);
         let endings = figures.iter().flat_map(|figures| &figures.endings);
         let endings = endings.map(|(ending, count)| (ending_name(ending), *count));
         facts.statuses = endings.collect();
-        out.insert(naa, facts);
+        out.insert(naa.clone(), facts);
     }
-    out
 }
 
 /// Whether they are well.
