@@ -4,12 +4,13 @@
 //! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
 //! shorter are reported all the same, because their sources list them.
 
-use controller::{Condition, JobChange, JobWhat, Moment};
+use crate::pairs::Older;
+use controller::{JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
 use manifest::activity::SessionActivity;
 use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts};
 use manifest::journal::JournalState;
-use manifest::pulse::EndedSession;
+use manifest::pulse::{EndedSession, LunPulse};
 use manifest::scrub::{ScrubFacts, ScrubState};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -211,18 +212,10 @@ fn of_portal(before: Option<&PortalFacts>, now: &PortalFacts) -> Option<Happened
 }
 
 fn of_luns(before: Option<&Moment>, now: &Moment, happened: &mut Vec<Happened>) {
-    let older = before.iter().flat_map(|before| {
-        let names = before.activity.luns.iter().map(|lun| lun.name.as_str());
-        names.zip(&before.luns)
-    });
-    let mut older = older.peekable();
-    for (lun, condition) in now.activity.luns.iter().zip(&now.luns) {
-        let name = lun.name.as_str();
-        // Both are in the order of their names.
-        while older.next_if(|(older, _)| *older < name).is_some() {}
-        let older = older.next_if(|(older, _)| *older == name);
-        let older = older.map(|(_, condition)| condition);
-        of_lun(name, older, condition, before.is_none(), happened);
+    let mut older = Older::new(before.map_or(&[], |before| &before.luns));
+    for lun in &now.luns {
+        let older = older.of(lun, |_| {});
+        of_lun(older, lun, before.is_none(), happened);
     }
 }
 
@@ -235,13 +228,8 @@ fn of_generation(now: &Moment) -> Happened {
     Happened::new(Code::ConfigApplied, node, message).with("generation", now.generation)
 }
 
-fn of_lun(
-    name: &str,
-    before: Option<&Condition>,
-    now: &Condition,
-    is_first: bool,
-    happened: &mut Vec<Happened>,
-) {
+fn of_lun(before: Option<&LunPulse>, now: &LunPulse, is_first: bool, happened: &mut Vec<Happened>) {
+    let name: &str = &now.name;
     let object = || Object::new("lun", name);
     let was = before.map(|before| &before.state);
     match (&now.state, was) {
@@ -260,7 +248,7 @@ fn of_lun(
         | (LunState::Offline(_), Some(LunState::Offline(_))) => {}
     }
     if let Some(scrub) = &now.scrub {
-        let before = before.and_then(|before| before.scrub.as_ref());
+        let before = before.and_then(|before| before.scrub.as_deref());
         of_scrub(name, before, scrub, is_first, happened);
     }
 }
@@ -445,10 +433,10 @@ fn of_job(change: &JobChange) -> Happened {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::{ActivityView, LunActivity};
+    use manifest::activity::ActivityView;
     use manifest::journal::JournalFacts;
     use manifest::latency::Latency;
-    use manifest::pulse::Ended;
+    use manifest::pulse::{Ended, LunFigures};
     use serde_json::{Value, json};
     use std::sync::Arc;
 
@@ -468,14 +456,11 @@ mod test {
     }
 
     fn moment(luns: &[(&str, LunState, Option<ScrubFacts>)], pools: Vec<PoolFacts>) -> Moment {
-        let activity = |name: &str| LunActivity {
-            name: name.to_owned(),
-            online: true,
-            ..LunActivity::default()
-        };
-        let conditions = luns.iter().cloned().map(|(_, state, scrub)| Condition {
+        let luns = luns.iter().cloned().map(|(name, state, scrub)| LunPulse {
+            name: Arc::from(name),
+            figures: LunFigures::default(),
             state,
-            scrub,
+            scrub: scrub.map(Box::new),
             cached: None,
         });
         Moment {
@@ -485,15 +470,14 @@ mod test {
                 started: "2026-01-01T00:00:00.000Z".to_owned(),
                 at_us: 0,
                 cores: Vec::new(),
-                luns: luns
-                    .iter()
-                    .map(|(name, ..)| Arc::new(activity(name)))
-                    .collect(),
+                luns: Vec::new(),
                 sessions: Vec::new(),
             },
+            documents: None,
+            together: Default::default(),
             transfers: BTreeMap::new(),
             stages: Vec::new(),
-            luns: conditions.collect(),
+            luns: luns.collect(),
             pools,
             portals: Vec::new(),
             refusals: Vec::new(),

@@ -1,37 +1,63 @@
 //! The same LUN in two moments: both lists are in the order of their names.
 
 use manifest::activity::LunActivity;
+use manifest::pulse::LunPulse;
 use std::iter::Peekable;
 use std::slice::Iter;
 use std::sync::Arc;
 
-/// The LUNs of the older moment, which are gone through once.
-pub(crate) struct Older<'a>(Peekable<Iter<'a, Arc<LunActivity>>>);
+/// A LUN of a moment.
+pub(crate) trait Lun {
+    /// Its name.
+    fn name(&self) -> &str;
 
-impl<'a> Older<'a> {
-    pub(crate) fn new(luns: &'a [Arc<LunActivity>]) -> Self {
+    /// Both have the same name, for a reason that is cheaper than to compare names.
+    fn has_name_of(&self, other: &Self) -> bool;
+}
+
+impl Lun for Arc<LunActivity> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_name_of(&self, other: &Self) -> bool {
+        // One that did nothing is mostly the very same.
+        Self::ptr_eq(self, other)
+    }
+}
+
+impl Lun for LunPulse {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_name_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.name, &other.name)
+    }
+}
+
+/// The LUNs of the older moment, which are gone through once.
+pub(crate) struct Older<'a, T>(Peekable<Iter<'a, T>>);
+
+impl<'a, T: Lun> Older<'a, T> {
+    pub(crate) fn new(luns: &'a [T]) -> Self {
         Self(luns.iter().peekable())
     }
 
     /// `lun` as it was, if it was there; `gone` is given those before it that are no more.
-    pub(crate) fn of(
-        &mut self,
-        lun: &Arc<LunActivity>,
-        mut gone: impl FnMut(&'a LunActivity),
-    ) -> Option<&'a Arc<LunActivity>> {
-        // One that did nothing is mostly the very same: then no name is compared.
-        if let Some(same) = self.0.next_if(|older| Arc::ptr_eq(older, lun)) {
+    pub(crate) fn of(&mut self, lun: &T, mut gone: impl FnMut(&'a T)) -> Option<&'a T> {
+        if let Some(same) = self.0.next_if(|older| older.has_name_of(lun)) {
             return Some(same);
         }
-        while let Some(older) = self.0.next_if(|older| older.name < lun.name) {
+        while let Some(older) = self.0.next_if(|older| older.name() < lun.name()) {
             gone(older);
         }
-        self.0.next_if(|older| older.name == lun.name)
+        self.0.next_if(|older| older.name() == lun.name())
     }
 
     /// Those that are no more and come after all that are.
-    pub(crate) fn rest(self) -> impl Iterator<Item = &'a LunActivity> {
-        self.0.map(AsRef::as_ref)
+    pub(crate) fn rest(self) -> impl Iterator<Item = &'a T> {
+        self.0
     }
 }
 

@@ -3,14 +3,14 @@
 use crate::nics::Nics;
 use crate::pairs::Older;
 use crate::slow_readings::SlowReadings;
-use crate::together::{Figures, Together};
-use controller::{Condition, Moment};
+use crate::together::{Figures, Together, put};
+use controller::Moment;
 use history::{Kind, Metric, Reading};
-use manifest::activity::{LunActivity, OpActivity, SessionActivity};
+use manifest::activity::SessionActivity;
 use manifest::facts::PoolFacts;
 use manifest::journal::JournalFacts;
 use manifest::latency::Latency;
-use manifest::pulse::{LunStages, Transfers};
+use manifest::pulse::{LunFigures, LunPulse, LunStages, OpFigures, Transfers};
 use std::collections::BTreeMap;
 
 /// What hosts and targets did since the start: their sessions come and go.
@@ -50,48 +50,46 @@ macro_rules! known {
 }
 
 impl Readings {
-    /// Gives `push` what is to be recorded of a moment; `before`: the one before it; `stages`: of
-    /// its LUNs, in their order, once in ten seconds.
+    /// Gives `push` what is to be recorded of a moment, one object after the other; `before`: the
+    /// one before it; `stages`: of its LUNs, in their order, once in ten seconds.
     pub(crate) fn take(
         &mut self,
         before: Option<&Moment>,
         now: &Moment,
         stages: Vec<LunStages>,
         nics: &Nics,
-        push: impl FnOnce(&[Reading<'_>]),
+        push: &mut dyn FnMut(&Reading<'_>),
     ) {
-        let view = &now.activity;
         self.count_sessions(before, now);
-        let before = before.map(|before| &before.activity);
-        let mut readings = Vec::with_capacity(view.luns.len() + self.groups.len() + 1);
         let is_slow = !stages.is_empty();
         let mut stages = stages.into_iter();
-        let (mut reads, mut writes) = (Together::default(), Together::default());
         let mut older = Older::new(before.map_or(&[], |before| &before.luns));
-        for (lun, condition) in view.luns.iter().zip(&now.luns) {
-            let older = older.of(lun, |_| {}).map(AsRef::as_ref);
-            let mut reading = of_lun(lun, condition, older, (&mut reads, &mut writes));
+        for lun in &now.luns {
+            let mut reading = of_lun(lun, older.of(lun, |_| {}));
             if let Some(both) = stages.next() {
                 self.slow.of_lun(&lun.name, both, &mut reading.figures);
             }
-            readings.push(reading);
+            push(&reading);
         }
-        let mut node = of_node(now, &reads, &writes, nics);
+        let mut node = of_node(now, nics);
         if is_slow {
-            let known = view.luns.iter().map(|lun| lun.name.as_str());
+            let known = now.luns.iter().map(|lun| &*lun.name);
             self.slow.of_node(known, &mut node.figures);
         }
-        readings.push(node);
+        push(&node);
         for ((kind, name), group) in &self.groups {
-            readings.push(of_group(*kind, name, group));
+            push(&of_group(*kind, name, group));
         }
-        readings.extend(fresh(&now.pools).map(of_pool));
-        readings.extend(nics.0.iter().map(|nic| Reading {
-            kind: Kind::Nic,
-            name: &nic.name,
-            figures: known!["bytes_in": nic.bytes_in, "bytes_out": nic.bytes_out].into(),
-        }));
-        push(&readings);
+        for pool in fresh(&now.pools) {
+            push(&of_pool(pool));
+        }
+        for nic in &nics.0 {
+            push(&Reading {
+                kind: Kind::Nic,
+                name: &nic.name,
+                figures: known!["bytes_in": nic.bytes_in, "bytes_out": nic.bytes_out].into(),
+            });
+        }
     }
 
     /// Adds what sessions did since they were seen last. A host whose last session has ended is
@@ -165,9 +163,9 @@ fn of_group<'a>(kind: Kind, name: &'a str, group: &Group) -> Reading<'a> {
     }
 }
 
-fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together, nics: &Nics) -> Reading<'a> {
+fn of_node<'a>(now: &'a Moment, nics: &Nics) -> Reading<'a> {
     let view = &now.activity;
-    let sum = |of: fn(&LunActivity) -> u64| view.luns.iter().map(|lun| of(lun)).sum();
+    let sum = |of: fn(&LunFigures) -> u64| now.luns.iter().map(|lun| of(&lun.figures)).sum();
     let load: u64 = view
         .cores
         .iter()
@@ -186,8 +184,9 @@ fn of_node<'a>(now: &'a Moment, reads: &Together, writes: &Together, nics: &Nics
         "bytes_in": nics.0.iter().map(|nic| nic.bytes_in).sum(),
         "bytes_out": nics.0.iter().map(|nic| nic.bytes_out).sum(),
     ]);
-    reads.put(&mut figures, &READ);
-    writes.put(&mut figures, &WRITE);
+    let [reads, writes] = &now.together;
+    put(reads, &mut figures, &READ);
+    put(writes, &mut figures, &WRITE);
     let cached: Vec<_> = now.luns.iter().filter_map(|lun| lun.cached).collect();
     if !cached.is_empty() {
         figures.extend(known![
@@ -221,27 +220,23 @@ const WRITE: [Metric; 5] = [
     metric!("write_backend_mean"),
 ];
 
-fn of_lun<'a>(
-    lun: &'a LunActivity,
-    condition: &Condition,
-    before: Option<&LunActivity>,
-    (reads, writes): (&mut Together, &mut Together),
-) -> Reading<'a> {
+fn of_lun<'a>(lun: &'a LunPulse, before: Option<&LunPulse>) -> Reading<'a> {
+    let now = &lun.figures;
     // All that there may be.
     let mut figures = Vec::with_capacity(18);
     figures.extend(known![
-        "read_ops": lun.read.ops,
-        "write_ops": lun.write.ops,
-        "other_ops": lun.other_ops,
-        "read_bytes": lun.read.bytes,
-        "write_bytes": lun.write.bytes,
-        "in_flight": lun.in_flight,
+        "read_ops": now.read.ops,
+        "write_ops": now.write.ops,
+        "other_ops": now.other_ops,
+        "read_bytes": now.read.bytes,
+        "write_bytes": now.write.bytes,
+        "in_flight": now.in_flight,
     ]);
     if let Some(before) = before {
-        times(&mut figures, &READ, (&lun.read, &before.read), reads);
-        times(&mut figures, &WRITE, (&lun.write, &before.write), writes);
+        times(&mut figures, &READ, &now.read, &before.figures.read);
+        times(&mut figures, &WRITE, &now.write, &before.figures.write);
     }
-    if let Some(cached) = &condition.cached {
+    if let Some(cached) = &lun.cached {
         figures.extend(known![
             "cache_hits": cached.hits,
             "cache_misses": cached.misses,
@@ -255,32 +250,30 @@ fn of_lun<'a>(
 }
 
 /// How long operations took that ended since the moment before; nothing where none did.
-fn times(
-    figures: &mut Figures,
-    names: &[Metric; 5],
-    (now, before): (&OpActivity, &OpActivity),
-    together: &mut Together,
-) {
-    let (now, before) = (&now.latency, &before.latency);
-    if now.total.count > before.total.count {
-        let total = now.total.since(&before.total);
-        together.add(&total);
-        figures.push((names[0], total.quantile(500)));
-        figures.push((names[1], total.quantile(990)));
+fn times(figures: &mut Figures, names: &[Metric; 5], now: &OpFigures, before: &OpFigures) {
+    if let Some([p50, p99]) = now.took {
+        figures.push((names[0], Some(p50)));
+        figures.push((names[1], Some(p99)));
     }
+    let commands = (now.commands, before.commands);
     let stages = [
-        (names[2], &now.network, &before.network),
-        (names[3], &now.queue, &before.queue),
-        (names[4], &now.backend, &before.backend),
+        (names[2], (now.network_us, before.network_us), commands),
+        (names[3], (now.queue_us, before.queue_us), commands),
+        (
+            names[4],
+            (now.backend_us, before.backend_us),
+            (now.ops, before.ops),
+        ),
     ];
-    for (name, now, before) in stages {
-        figures.extend(mean(now, before).map(|mean| (name, Some(mean))));
+    for (name, us, count) in stages {
+        figures.extend(mean(us, count).map(|mean| (name, Some(mean))));
     }
 }
 
-fn mean(now: &Latency, before: &Latency) -> Option<u64> {
-    let count = now.count.checked_sub(before.count)?;
-    now.us_sum.checked_sub(before.us_sum)?.checked_div(count)
+/// Of what was counted until now and before.
+fn mean(us: (u64, u64), count: (u64, u64)) -> Option<u64> {
+    let count = count.0.checked_sub(count.1)?;
+    us.0.checked_sub(us.1)?.checked_div(count)
 }
 
 /// Without those that do not answer: their figures are old.
@@ -327,21 +320,34 @@ mod test {
     use std::time::Duration;
     use units::Histogram;
 
-    fn lun(name: &str, micros: &[u64]) -> LunActivity {
+    fn took(micros: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
         for micros in micros {
             histogram.count(Duration::from_micros(*micros));
         }
-        let mut lun = LunActivity {
-            name: name.to_owned(),
-            online: true,
-            in_flight: 1,
-            ..LunActivity::default()
+        histogram
+    }
+
+    /// One whose reads took that, and the last of them `since` the moment before.
+    fn lun(name: &str, micros: &[u64], since: &[u64]) -> LunPulse {
+        let read = OpFigures {
+            ops: micros.len() as u64,
+            commands: micros.len() as u64,
+            backend_us: micros.iter().sum(),
+            took: took(since).quantiles([500, 990]),
+            ..OpFigures::default()
         };
-        lun.read.ops = micros.len() as u64;
-        lun.read.latency.total = Latency::of(&histogram);
-        lun.read.latency.backend = Latency::of(&histogram).summary();
-        lun
+        LunPulse {
+            name: Arc::from(name),
+            figures: LunFigures {
+                in_flight: 1,
+                read,
+                ..LunFigures::default()
+            },
+            state: LunState::Online,
+            scrub: None,
+            cached: None,
+        }
     }
 
     fn session(id: u64, bytes_in: u64) -> SessionActivity {
@@ -361,21 +367,18 @@ mod test {
         }
     }
 
-    fn view(luns: Vec<LunActivity>, sessions: Vec<SessionActivity>) -> Moment {
-        let fine = Condition {
-            state: LunState::Online,
-            scrub: None,
-            cached: None,
-        };
+    fn view(luns: Vec<LunPulse>, sessions: Vec<SessionActivity>) -> Moment {
         Moment {
             generation: 1,
-            luns: vec![fine; luns.len()],
+            luns,
+            together: Default::default(),
+            documents: None,
             activity: ActivityView {
                 node: "n".to_owned(),
                 started: "2026-01-01T00:00:00.000Z".to_owned(),
                 at_us: 0,
                 cores: Vec::new(),
-                luns: luns.into_iter().map(Arc::new).collect(),
+                luns: Vec::new(),
                 sessions,
             },
             transfers: BTreeMap::new(),
@@ -397,24 +400,18 @@ mod test {
 
     /// One figure of what is recorded.
     fn read(run: &mut Run, now: Moment, wanted: &[(Kind, &str, &str)]) -> Vec<Option<u64>> {
-        let mut found = Vec::new();
+        let mut found = vec![None; wanted.len()];
         let Run { readings, before } = run;
-        readings.take(
-            before.as_ref(),
-            &now,
-            Vec::new(),
-            &Nics(Vec::new()),
-            |all| {
-                found = wanted
-                    .iter()
-                    .map(|(kind, name, metric)| {
-                        let of = all.iter().find(|it| it.kind == *kind && it.name == *name)?;
-                        let figure = of.figures.iter().find(|(it, _)| it.name() == *metric)?;
-                        figure.1
-                    })
-                    .collect();
-            },
-        );
+        let nics = Nics(Vec::new());
+        let mut push = |of: &Reading<'_>| {
+            for ((kind, name, metric), found) in wanted.iter().zip(&mut found) {
+                let figure = of.figures.iter().find(|(it, _)| it.name() == *metric);
+                if of.kind == *kind && of.name == *name {
+                    *found = figure.and_then(|it| it.1);
+                }
+            }
+        };
+        readings.take(before.as_ref(), &now, Vec::new(), &nics, &mut push);
         *before = Some(now);
         found
     }
@@ -428,14 +425,16 @@ mod test {
             (Kind::Lun, "b", "read_latency_p99"),
             (Kind::Lun, "b", "read_backend_mean"),
         ];
-        let first = read(&mut run, view(vec![lun("b", &[4; 100])], vec![]), &wanted);
+        let first = view(vec![lun("b", &[4; 100], &[])], vec![]);
+        let first = read(&mut run, first, &wanted);
         assert_eq!(first, [Some(100), None, None, None]);
         // Another one comes before it.
         let micros: Vec<u64> = [[4; 100], [1000; 100]].concat();
-        let luns = vec![lun("a", &[1]), lun("b", &micros)];
+        let luns = vec![lun("a", &[1], &[]), lun("b", &micros, &[1000; 100])];
         let second = read(&mut run, view(luns, vec![]), &wanted);
         assert_eq!(second, [Some(200), Some(1024), Some(1024), Some(1000)]);
-        let third = read(&mut run, view(vec![lun("b", &micros)], vec![]), &wanted);
+        let third = view(vec![lun("b", &micros, &[])], vec![]);
+        let third = read(&mut run, third, &wanted);
         assert_eq!(third, [Some(200), None, None, None], "nothing was read");
     }
 
@@ -467,7 +466,7 @@ mod test {
 
     #[test]
     fn a_host_has_what_its_sessions_read_and_wrote_and_how_long_that_took() {
-        let took = |micros: &[u64]| lun("", micros).read.latency.total;
+        let took = |micros: &[u64]| Latency::of(&took(micros));
         let mut run = Run::default();
         let mut now = |transfers: &[(u64, &[u64], &[u64])], wanted: &[&'static str]| {
             let sessions = transfers.iter().map(|(id, ..)| session(*id, 0)).collect();
@@ -528,23 +527,19 @@ mod test {
             "name": "p", "path": "/p", "total": 9, "available": 5, "used": 4, "provisioned_bytes": 0,
         });
         let pools: Vec<PoolFacts> = vec![serde_json::from_value(pool).unwrap()];
-        let first = view(vec![lun("a", &[1])], vec![session(1, 1)]);
-        let mut second = view(vec![lun("a", &[1, 2])], vec![session(1, 1)]);
+        let first = view(vec![lun("a", &[1], &[])], vec![session(1, 1)]);
+        let mut second = view(vec![lun("a", &[1, 2], &[2])], vec![session(1, 1)]);
         second.pools = pools;
+        second.together[0] = took(&[2]);
         second.luns[0].cached = Some(ReadCacheFacts::default());
-        readings.take(
-            Some(&first),
-            &second,
-            Vec::new(),
-            &Nics(Vec::new()),
-            |all| {
-                let count = |kind: Kind| {
-                    let of = all.iter().find(|reading| reading.kind == kind);
-                    of.map(|reading| reading.figures.len())
-                };
-                let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(count);
-                assert_eq!(counts, [Some(14), Some(11), Some(7), Some(2)]);
-            },
-        );
+        let mut counts = BTreeMap::new();
+        let nics = Nics(Vec::new());
+        let mut push = |reading: &Reading<'_>| {
+            let count = counts.entry(reading.kind).or_insert(0);
+            *count += reading.figures.len();
+        };
+        readings.take(Some(&first), &second, Vec::new(), &nics, &mut push);
+        let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(|kind| counts[&kind]);
+        assert_eq!(counts, [14, 13, 7, 2]);
     }
 }

@@ -1,7 +1,8 @@
 //! Takes a sample a second: figures for the history, what changed for the events, and a frame for
 //! whoever watches.
 //!
-//! **Contract.** One question to the node a second, whatever is recorded and however many watch. A
+//! **Contract.** One question to the node a second, whatever is recorded and however many watch;
+//! documents of what LUNs do are made only while somebody watches. A
 //! node that does not answer in its second is asked again in the next one; the history has a gap.
 
 use crate::forecasts;
@@ -12,6 +13,7 @@ use crate::readings::Readings;
 use crate::records::Records;
 use controller::{Handle, Moment};
 use history::SLOW_EVERY;
+use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::facts::PoolFacts;
 use manifest::problem::Problem;
@@ -91,7 +93,9 @@ async fn sample(records: &Records, handle: &Handle, ready: mpsc::Sender<()>) {
     records.history().load(now().seconds()).await;
     let mut state = State::default();
     loop {
-        let (asked, pools) = (state.asks(now().wall.0 / SECOND_NANOS), state.known_pools());
+        let second = now().wall.0 / SECOND_NANOS;
+        let asked = state.asks(second, records.is_watched());
+        let pools = state.known_pools();
         let moment = handle
             .call(move |controller| Box::pin(async move { controller.moment(asked, pools).await }));
         let Ok(moment) = moment.await else {
@@ -121,14 +125,17 @@ struct State {
 }
 
 impl State {
-    /// What is wanted of a second: once in ten, in the last of them, how long stages took.
-    fn asks(&mut self, second: u64) -> Asked {
+    /// What is wanted of a second: documents while somebody watches; once in ten, in the last of
+    /// them, how long stages took.
+    fn asks(&mut self, second: u64, is_watched: bool) -> Asked {
         let tenth = (second + 1) / SLOW_EVERY;
         let stages = tenth > self.stages;
         self.stages = tenth;
         Asked {
             ended_since: self.before.as_ref().map_or(0, |before| before.ended.next),
             stages,
+            figures: true,
+            documents: is_watched,
         }
     }
 
@@ -147,15 +154,19 @@ impl State {
         let history = records.history();
         // Nobody compares them with those of the moment before, who keeps it.
         let stages = std::mem::take(&mut moment.stages);
-        self.readings
-            .take(before, &moment, stages, &Nics::read(), |readings| {
-                history.push(second, readings);
-            });
+        let (nics, readings) = (Nics::read(), &mut self.readings);
+        history.record(second, |push| {
+            readings.take(before, &moment, stages, &nics, push);
+        });
         for happened in self.observed.take(before, &moment) {
             records.events().emit(happened);
         }
         records.report_set_aside();
-        records.show(&moment.activity);
+        let documents = moment.documents.take();
+        records.show(documents.map(|luns| ActivityView {
+            luns,
+            ..moment.activity.clone()
+        }));
         self.before = Some(moment);
     }
 }
@@ -168,7 +179,7 @@ mod test {
     fn stages_are_asked_for_in_the_last_of_ten_seconds_and_later_where_that_one_was_missed() {
         let mut state = State::default();
         let seconds = [100, 101, 108, 109, 110, 118, 120, 121, 129, 130];
-        let asked = seconds.map(|second| state.asks(second).stages);
+        let asked = seconds.map(|second| state.asks(second, false).stages);
         let wanted = [109, 120, 129];
         let first = 100;
         for (second, asked) in seconds.into_iter().zip(asked) {

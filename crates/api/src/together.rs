@@ -20,12 +20,16 @@ impl Together {
         }
     }
 
-    /// Their percentiles, where there are any.
     pub(crate) fn put(&self, figures: &mut Figures, names: &[Metric; 5]) {
-        if let Some([p50, p99]) = self.0.quantiles([500, 990]) {
-            figures.push((names[0], Some(p50)));
-            figures.push((names[1], Some(p99)));
-        }
+        put(&self.0, figures, names);
+    }
+}
+
+/// The percentiles of what took so long, where there is any.
+pub(crate) fn put(all: &Histogram, figures: &mut Figures, names: &[Metric; 5]) {
+    if let Some([p50, p99]) = all.quantiles([500, 990]) {
+        figures.push((names[0], Some(p50)));
+        figures.push((names[1], Some(p99)));
     }
 }
 

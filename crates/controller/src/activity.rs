@@ -3,34 +3,26 @@
 use super::Controller;
 use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
-use manifest::facts::{LunState, PoolFacts, PortalFacts, RefusalFacts};
-use manifest::objects::ReadCacheFacts;
-use manifest::pulse::{Asked, Ended, LunStages, Transfers};
-use manifest::scrub::ScrubFacts;
+use manifest::facts::{PoolFacts, PortalFacts, RefusalFacts};
+use manifest::pulse::{Asked, Ended, LunPulse, LunStages, Transfers};
 use manifest::time::rfc3339;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How a LUN is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Condition {
-    /// Whether it serves.
-    pub state: LunState,
-    /// Its scrub, where it ever had one.
-    pub scrub: Option<ScrubFacts>,
-    /// What its read cache did, where it has one.
-    pub cached: Option<ReadCacheFacts>,
-}
+use units::Histogram;
 
 /// What there is to record of a moment, and to compare with the moment before.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The generation of the objects.
     pub generation: u64,
-    /// What the node does.
+    /// What the node does, without its LUNs.
     pub activity: ActivityView,
-    /// How the LUNs of `activity` are, in its order.
-    pub luns: Vec<Condition>,
+    /// What the LUNs do, for whoever watches; `None` unless asked for.
+    pub documents: Option<Vec<Arc<LunActivity>>>,
+    /// How the LUNs are and what they did, by name.
+    pub luns: Vec<LunPulse>,
+    /// How long reads and writes of all of them took that came since the moment before.
+    pub together: [Histogram; 2],
     /// How long the stages of the LUNs' commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
     /// How long the commands of the sessions took, by the session's number.
@@ -54,11 +46,11 @@ impl Controller {
             .engine
             .pulse(Asked {
                 ended_since: u64::MAX,
-                stages: false,
+                documents: true,
+                ..Asked::default()
             })
             .await;
-        let luns = pulse.luns.into_iter().map(|lun| lun.activity);
-        self.view(luns.collect(), pulse.sessions).await
+        self.view(pulse.documents, pulse.sessions).await
     }
 
     async fn view(
@@ -79,25 +71,19 @@ impl Controller {
         }
     }
 
-    /// What there is to record now; `asked.ended_since`: where the last moment's `ended` said to go
+    /// What there is to record now, for one alone who asks again and again: what came since the
+    /// moment before is said once. `asked.ended_since`: where the last moment's `ended` said to go
     /// on, 0 at first. `pools`: what is known of them, for whoever asks more often than their file
     /// systems need to be asked; their journals are asked all the same.
     pub async fn moment(&self, asked: Asked, pools: Option<Vec<PoolFacts>>) -> Moment {
         let generation = self.generation();
         let pulse = self.engine.pulse(asked).await;
-        let luns = pulse.luns.into_iter().map(|lun| {
-            let condition = Condition {
-                state: lun.state,
-                scrub: lun.scrub,
-                cached: lun.cached,
-            };
-            (lun.activity, condition)
-        });
-        let (luns, conditions) = luns.unzip();
         Moment {
             generation,
-            activity: self.view(luns, pulse.sessions).await,
-            luns: conditions,
+            activity: self.view(Vec::new(), pulse.sessions).await,
+            documents: asked.documents.then_some(pulse.documents),
+            luns: pulse.luns,
+            together: pulse.together,
             stages: pulse.stages,
             transfers: pulse.transfers,
             pools: match pools {

@@ -493,7 +493,7 @@ mod tags;
 pub mod test_support;
 
 pub use ::jobs::{Change as JobChange, Ending, NewJob, What as JobWhat};
-pub use activity::{Condition, Moment};
+pub use activity::Moment;
 pub use disks::Forget;
 pub use guests::{Found, GUEST, Guest};
 pub use reached::Reached;

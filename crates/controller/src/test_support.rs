@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use env::LocalFuture;
-use manifest::activity::{LunActivity, SessionActivity};
+use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::code::Code;
 use manifest::config::{self, Config};
 use manifest::disks::{
@@ -14,12 +14,10 @@ use manifest::facts::{
 };
 use manifest::journal::{JournalFacts, JournalLoss, JournalOutcome, JournalRequest};
 use manifest::latency::Latency;
-use manifest::objects::{
-    GrantSpec, HostSpec, LayerFacts, Lun, LunSpec, ObjectSet, Objects, TargetSpec,
-};
+use manifest::objects::{GrantSpec, HostSpec, LayerFacts, LunSpec, ObjectSet, Objects, TargetSpec};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::pulse::{Asked, Ended, LunPulse, Pulse};
+use manifest::pulse::{Asked, LunFigures, LunPulse, OpFigures, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp, ScrubState};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -180,27 +178,34 @@ impl Engine for FakeEngine {
         self.open.borrow().iter().map(of).collect()
     }
 
-    fn pulse(&self, _: Asked) -> LocalFuture<Pulse> {
+    fn pulse(&self, asked: Asked) -> LocalFuture<Pulse> {
         let (objects, luns) = (Rc::clone(&self.published.borrow()), self.luns());
         let sessions = self.sessions.borrow().clone();
         Box::pin(async move {
             let facts = luns.await;
-            let lun = |(name, lun): (&String, &Lun)| {
+            let known = objects.luns.iter().filter_map(|(name, lun)| {
                 let facts = facts.get(&lun.naa)?;
-                Some(LunPulse {
-                    activity: Arc::new(LunActivity::of(name, facts)),
-                    state: facts.state.clone(),
-                    scrub: facts.scrub.clone(),
-                    cached: facts.layers.cached,
-                })
-            };
-            Pulse {
-                transfers: BTreeMap::new(),
-                stages: Vec::new(),
-                luns: objects.luns.iter().filter_map(lun).collect(),
+                Some((name, facts, LunActivity::of(name, facts)))
+            });
+            let mut pulse = Pulse {
                 sessions: sessions.into_iter().map(SessionActivity::of).collect(),
-                ended: Ended::default(),
+                ..Pulse::default()
+            };
+            for (name, facts, document) in known {
+                if asked.figures {
+                    pulse.luns.push(LunPulse {
+                        name: Arc::from(name.as_str()),
+                        figures: figures(&document),
+                        state: facts.state.clone(),
+                        scrub: facts.scrub.clone().map(Box::new),
+                        cached: facts.layers.cached,
+                    });
+                }
+                if asked.documents {
+                    pulse.documents.push(Arc::new(document));
+                }
             }
+            pulse
         })
     }
 
@@ -487,5 +492,24 @@ pub fn lab() -> ObjectSet {
             lun_id: None,
             read_only: false,
         }],
+    }
+}
+
+/// The figures of a document.
+fn figures(document: &LunActivity) -> LunFigures {
+    let op = |op: &OpActivity| OpFigures {
+        ops: op.ops,
+        bytes: op.bytes,
+        backend_us: op.latency.backend.us_sum,
+        commands: op.latency.total.count,
+        network_us: op.latency.network.us_sum,
+        queue_us: op.latency.queue.us_sum,
+        took: None,
+    };
+    LunFigures {
+        in_flight: document.in_flight,
+        read: op(&document.read),
+        write: op(&document.write),
+        other_ops: document.other_ops,
     }
 }

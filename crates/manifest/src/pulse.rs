@@ -20,6 +20,43 @@ pub struct Asked {
     pub ended_since: u64,
     /// How long each stage took as well, with its buckets. It costs as much as all the rest.
     pub stages: bool,
+    /// The figures of the second: [`Pulse::luns`]. What has come since the pulse before is news for
+    /// one alone who asks again and again.
+    pub figures: bool,
+    /// What LUNs do as a document has it: [`Pulse::documents`], for whoever watches.
+    pub documents: bool,
+}
+
+/// What the commands of one kind did. All but `took` counts from the daemon's start.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct OpFigures {
+    /// Operations that the storage was given.
+    pub ops: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What the storage took for them, in microseconds.
+    pub backend_us: u64,
+    /// What hosts asked for, which may be several operations each or none.
+    pub commands: u64,
+    /// What they waited for bytes to come or to go, in microseconds.
+    pub network_us: u64,
+    /// What they waited for their turn, in microseconds.
+    pub queue_us: u64,
+    /// p50 and p99 in microseconds of the commands since the pulse before; `None` where none came.
+    pub took: Option<[u64; 2]>,
+}
+
+/// What a LUN did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LunFigures {
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// READ, and the operations of that kind.
+    pub read: OpFigures,
+    /// WRITE and WRITE ATOMIC, and the operations of that kind.
+    pub write: OpFigures,
+    /// Operations that are neither.
+    pub other_ops: u64,
 }
 
 /// How long the stages of one kind of commands took, as they are counted.
@@ -50,12 +87,14 @@ pub struct Transfers {
 /// How a LUN is, and what it does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LunPulse {
-    /// What it does, with its name: that of the pulse before where nothing changed.
-    pub activity: Arc<LunActivity>,
+    /// Its name: the very same as in the pulse before, mostly.
+    pub name: Arc<str>,
+    /// Counted by all cores together.
+    pub figures: LunFigures,
     /// Whether it serves.
     pub state: LunState,
     /// Its scrub, where it ever had one.
-    pub scrub: Option<ScrubFacts>,
+    pub scrub: Option<Box<ScrubFacts>>,
     /// What its read cache did, where it has one.
     pub cached: Option<ReadCacheFacts>,
 }
@@ -91,8 +130,14 @@ pub struct Ended {
 /// What the data plane says to whoever watches every second.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Pulse {
-    /// The LUNs in service, by name.
+    /// The LUNs in service, by name; empty unless figures were asked for.
     pub luns: Vec<LunPulse>,
+    /// How long reads and writes of all of them took that came since the pulse before. The sums are
+    /// not known.
+    pub together: [Histogram; 2],
+    /// What the LUNs do, in their order; empty unless asked for. One is that of the pulse before
+    /// where nothing changed.
+    pub documents: Vec<Arc<LunActivity>>,
     /// How long the stages of their commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
     /// The sessions, by number.

@@ -115,14 +115,20 @@ impl Records {
         (self.0.samples.load(Ordering::Acquire), newest)
     }
 
-    /// What the node does now, for all who watch.
-    pub(crate) fn show(&self, view: &ActivityView) {
+    /// Somebody watches what the node does.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.0.frames.receiver_count() > 0
+    }
+
+    /// A sample was taken; `view`: what the node does now, for all who watch. Who has come since
+    /// the sample was asked for gets the next one.
+    pub(crate) fn show(&self, view: Option<ActivityView>) {
         // Before anybody sees it: who asks then gets nothing older.
         self.0.samples.fetch_add(1, Ordering::Release);
         let frames = &self.0.frames;
-        let frame = (frames.receiver_count() > 0).then(|| {
+        let frame = view.filter(|_| self.is_watched()).map(|view| {
             let before = frames.borrow().clone();
-            Arc::new(Frame::new(Arc::new(view.clone()), before.as_deref()))
+            Arc::new(Frame::new(Arc::new(view), before.as_deref()))
         });
         frames.send_if_modified(|known| {
             let is_new = frame.is_some();

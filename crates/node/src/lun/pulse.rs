@@ -1,49 +1,46 @@
-//! What somebody needs who samples every second. Every core is asked once for all LUNs, and numbers
-//! are read where they are counted: no document is made.
+//! What somebody needs who samples every second. Every core is asked for many LUNs at once, and
+//! numbers are read where they are counted. Documents are made for whoever watches, and only then.
 
 use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
-use crate::lun::seen::{Mark, Seen};
+use crate::lun::seen::{Counted, Mark, Seen};
 use crate::lun::unit::Unit;
 use iscsi_target::SessionInfo;
-use layers::{KindBrief, Meter};
-use logical_unit::{StageBrief, Times, TimesBrief, UnitId};
+use layers::{Brief, KindBrief, Meter};
+use logical_unit::{Did, StageBrief, Times, TimesBrief, UnitId};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
-use manifest::objects::{LayerFacts, Objects};
+use manifest::objects::{LayerFacts, Lun};
 use manifest::pulse::{
-    Asked, Ended, EndedSession, LunPulse, LunStages, Pulse, StageTimes, Transfers,
+    Asked, Ended, EndedSession, LunFigures, LunPulse, LunStages, OpFigures, Pulse, StageTimes,
+    Transfers,
 };
 use manifest::scrub::ScrubFacts;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Histogram;
 
+/// So many LUNs are read in one go, and then whatever else is ready on the core has its turn.
+const AT_ONCE: usize = 32;
+
 /// The pulse of the node.
 pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
-    let (luns, stages) = luns(node, asked.stages).await;
+    let mut pulse = luns(node, asked).await;
     let Some(server) = node.server() else {
-        return Pulse {
-            luns,
-            stages,
-            ..Pulse::default()
-        };
+        return pulse;
     };
     let sessions = server.sessions(&node.core).await;
     // Asked after the list: it has whatever is missing there.
     let ended = server.ended(asked.ended_since);
-    Pulse {
-        luns,
-        stages,
-        sessions: sessions.iter().map(|info| session(node, info)).collect(),
-        transfers: sessions.iter().map(transfers).collect(),
-        ended: Ended {
-            sessions: ended.sessions.iter().map(|it| over(node, it)).collect(),
-            next: ended.next,
-            lost: ended.lost,
-        },
-    }
+    pulse.sessions = sessions.iter().map(|info| session(node, info)).collect();
+    pulse.transfers = sessions.iter().map(transfers).collect();
+    pulse.ended = Ended {
+        sessions: ended.sessions.iter().map(|it| over(node, it)).collect(),
+        next: ended.next,
+        lost: ended.lost,
+    };
+    pulse
 }
 
 /// A LUN in service, as it is found before the cores are asked.
@@ -54,9 +51,9 @@ struct Found<'a> {
     is_cached: bool,
 }
 
-fn found<'a>(node: &Inner, objects: &'a Objects) -> Vec<Found<'a>> {
+/// Those of the next LUNs that are in service.
+fn found<'a>(node: &Inner, luns: impl Iterator<Item = (&'a String, &'a Lun)>) -> Vec<Found<'a>> {
     let units = node.units.borrow();
-    let luns = objects.luns.iter();
     let in_service = luns.filter_map(|(name, lun)| {
         let unit = units.get(&lun.naa)?;
         Some(Found {
@@ -69,21 +66,81 @@ fn found<'a>(node: &Inner, objects: &'a Objects) -> Vec<Found<'a>> {
     in_service.collect()
 }
 
-async fn luns(node: &Inner, with_stages: bool) -> (Vec<LunPulse>, Vec<LunStages>) {
+async fn luns(node: &Inner, asked: Asked) -> Pulse {
     let objects = Rc::clone(&node.objects.borrow());
-    let all = found(node, &objects);
-    let meters: Vec<Meter> = all.iter().map(|lun| lun.unit.parts().meter).collect();
-    let ids: Vec<UnitId> = all.iter().map(|lun| lun.unit.id).collect();
-    let stages = match with_stages {
-        true => stages(node, ids.clone(), meters.clone()).await,
-        false => Vec::new(),
-    };
-    let counts = Meter::briefs(&node.core, meters).await;
+    let mut pulse = Pulse::default();
+    let mut luns = objects.luns.iter().peekable();
+    while luns.peek().is_some() {
+        let some = found(node, luns.by_ref().take(AT_ONCE));
+        let meters: Vec<Meter> = some.iter().map(|lun| lun.unit.parts().meter).collect();
+        if asked.stages {
+            let ids = some.iter().map(|lun| lun.unit.id).collect();
+            pulse.stages.extend(stages(node, ids, meters.clone()).await);
+        }
+        let counts = Meter::briefs(&node.core, meters).await;
+        if asked.documents {
+            let documents = documents(node, &some, &counts).await;
+            pulse.documents.extend(documents);
+        }
+        if asked.figures {
+            figures(node, some, counts, &mut pulse).await;
+        }
+        env::yield_now().await;
+    }
+    pulse
+}
+
+/// Puts what these LUNs did into a pulse.
+async fn figures(node: &Inner, some: Vec<Found<'_>>, counts: Vec<Brief>, pulse: &mut Pulse) {
+    let marked = some.iter().zip(&counts).map(|(lun, count)| {
+        let counted = lun.unit.counted.borrow();
+        let is_same = counted.as_ref().is_some_and(|it| it.count == *count);
+        (lun.unit.id, !is_same)
+    });
+    let news = logical_unit::news(&node.core, marked.collect()).await;
+    for (sum, new) in pulse.together.iter_mut().zip(&news.together) {
+        sum.add(new);
+    }
+    let each = some.into_iter().zip(counts).zip(news.units);
+    let each = each.map(|((lun, count), [read, write])| {
+        let block_bytes = lun.unit.block_bytes;
+        let figures = LunFigures {
+            in_flight: count.progress.under_way(),
+            read: op_figures(&count.read, block_bytes, &read),
+            write: op_figures(&count.write, block_bytes, &write),
+            other_ops: count.other_ops,
+        };
+        pulse_of(lun, count, figures)
+    });
+    pulse.luns.extend(each);
+}
+
+/// As [`op`] has it.
+fn op_figures(count: &KindBrief, block_bytes: u64, did: &Did) -> OpFigures {
+    OpFigures {
+        ops: count.ops,
+        bytes: count.blocks.saturating_mul(block_bytes),
+        backend_us: count.nanos / 1_000,
+        commands: did.count,
+        network_us: did.network_nanos / 1_000,
+        queue_us: did.queue_nanos / 1_000,
+        took: did.took,
+    }
+}
+
+/// What these LUNs do, as a document has it.
+async fn documents(node: &Inner, some: &[Found<'_>], counts: &[Brief]) -> Vec<Arc<LunActivity>> {
+    let ids: Vec<UnitId> = some.iter().map(|lun| lun.unit.id).collect();
     let nanos = logical_unit::nanos(&node.core, ids.clone()).await;
-    let marks = counts.into_iter().zip(nanos);
-    let marks: Vec<Mark> = marks.map(|(count, nanos)| Mark { count, nanos }).collect();
+    let marks = counts.iter().zip(nanos);
+    let marks: Vec<Mark> = marks
+        .map(|(count, nanos)| Mark {
+            count: *count,
+            nanos,
+        })
+        .collect();
     // Most LUNs of a node do nothing in most seconds: what is known of them is true still.
-    let known: Vec<Option<Arc<LunActivity>>> = all
+    let known: Vec<Option<Arc<LunActivity>>> = some
         .iter()
         .zip(&marks)
         .map(|(lun, mark)| {
@@ -95,15 +152,14 @@ async fn luns(node: &Inner, with_stages: bool) -> (Vec<LunPulse>, Vec<LunStages>
     let news = ids.into_iter().zip(&known).filter(|(_, it)| it.is_none());
     let times = logical_unit::briefs(&node.core, news.map(|(id, _)| id).collect()).await;
     let mut times = times.into_iter();
-    let each = all.into_iter().zip(marks).zip(known);
-    let luns = each.map(|((lun, mark), known)| {
-        let activity = known.unwrap_or_else(|| {
+    let each = some.iter().zip(marks).zip(known);
+    let each = each.map(|((lun, mark), known)| {
+        known.unwrap_or_else(|| {
             let times = times.next().unwrap_or_default();
-            seen(&lun, mark, &times)
-        });
-        pulse_of(lun, activity)
+            seen(lun, mark, &times)
+        })
     });
-    (luns.collect(), stages)
+    each.collect()
 }
 
 fn is_online(unit: &Unit) -> bool {
@@ -145,16 +201,24 @@ async fn stages(node: &Inner, ids: Vec<UnitId>, meters: Vec<Meter>) -> Vec<LunSt
     backend.into_iter().zip(times).map(of).collect()
 }
 
-fn pulse_of(lun: Found<'_>, activity: Arc<LunActivity>) -> LunPulse {
+fn pulse_of(lun: Found<'_>, count: Brief, figures: LunFigures) -> LunPulse {
     // The only one of its layers that has figures here: the others are not asked.
     let mut layers = LayerFacts::default();
     if lun.is_cached {
         lun.unit.report(&mut layers);
     }
+    let mut counted = lun.unit.counted.borrow_mut();
+    let known = counted.take().filter(|it| *it.name == *lun.name);
+    let name = known.map_or_else(|| Arc::from(lun.name), |it| it.name);
+    *counted = Some(Counted {
+        name: Arc::clone(&name),
+        count,
+    });
     LunPulse {
-        activity,
+        name,
+        figures,
         state: state(&lun.unit),
-        scrub: lun.scrub,
+        scrub: lun.scrub.map(Box::new),
         cached: layers.cached,
     }
 }

@@ -11,7 +11,7 @@ use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
 use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
-use crate::lun::seen::Seen;
+use crate::lun::seen::{Counted, Seen};
 use crate::lun::sidecar;
 use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
@@ -117,8 +117,10 @@ pub(crate) struct Unit {
     parts: UnitParts,
     in_pool: bool,
     offline: Option<OpenError>,
-    /// What the last pulse made of what it did.
+    /// What the last document was made of.
     pub(crate) seen: RefCell<Option<Seen>>,
+    /// What the last figures of a second said of it.
+    pub(crate) counted: RefCell<Option<Counted>>,
 }
 
 impl Unit {
@@ -176,6 +178,7 @@ impl Unit {
             in_pool: lun.backing.pool().is_some(),
             offline: started.err(),
             seen: RefCell::default(),
+            counted: RefCell::default(),
         }
     }
 
@@ -216,6 +219,7 @@ impl Unit {
             in_pool: self.in_pool,
             offline,
             seen: RefCell::default(),
+            counted: RefCell::default(),
         }
     }
 
