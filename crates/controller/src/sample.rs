@@ -41,21 +41,39 @@ pub struct Sample {
     pub objects: Rc<Objects>,
 }
 
+/// So many LUNs are named in one go, and then whatever else is ready on the core has its turn.
+const AT_ONCE: usize = 128;
+
+/// By name what is known by identifier.
+async fn named(
+    objects: &Objects,
+    mut facts: BTreeMap<String, LunFacts>,
+) -> BTreeMap<String, LunFacts> {
+    let mut named = BTreeMap::new();
+    for (number, (name, lun)) in objects.luns.iter().enumerate() {
+        if number % AT_ONCE == AT_ONCE - 1 {
+            env::yield_now().await;
+        }
+        if let Some(facts) = facts.remove(&lun.naa) {
+            named.insert(name.clone(), facts);
+        }
+    }
+    named
+}
+
 impl Controller {
     /// What the metrics report.
     pub async fn sample(&self) -> Sample {
-        let mut facts = self.engine.luns().await;
+        let facts = self.engine.luns().await;
         let sessions = self.engine.sessions().await;
         let pools = self.pools().await;
         let cores = self.engine.cores().await;
         let logins = self.engine.logins();
         let objects = self.objects();
-        let luns = objects.luns.iter();
+        let luns = named(&objects, facts).await;
         Sample {
             generation: self.generation(),
-            luns: luns
-                .filter_map(|(name, lun)| Some((name.clone(), facts.remove(&lun.naa)?)))
-                .collect(),
+            luns,
             portals: self.engine.portals().await,
             nics: self.engine.nics().await,
             sessions,

@@ -1,4 +1,4 @@
-//! What the rules are asked about, from what the node reports: pure.
+//! What the rules are asked about, from what the node reports: pure, but that it gives way.
 
 use alerts::{
     Done, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity, TargetSeen,
@@ -10,8 +10,12 @@ use manifest::problem::Problem;
 use manifest::served::Unserved;
 use std::collections::BTreeMap;
 
+/// Of so many LUNs facts are made in one go, and then whatever else is ready on the core has its
+/// turn.
+const AT_ONCE: usize = 64;
+
 /// The facts; what is known beside is not in them.
-pub(super) fn facts(
+pub(super) async fn facts(
     sample: Sample,
     portals: &[PortalFacts],
     disks: Vec<DiskAlert>,
@@ -44,15 +48,20 @@ pub(super) fn facts(
         name: name.clone(),
         portals: listening(&target.portal_group),
     });
-    let luns = sample.luns.iter().map(|(name, lun)| {
-        let known = objects.luns.get(name);
+    let mut luns = Vec::with_capacity(sample.luns.len());
+    // What is used is let go of here: freeing all of it at the end would be a long piece of work.
+    for (number, (name, lun)) in sample.luns.into_iter().enumerate() {
+        if number % AT_ONCE == AT_ONCE - 1 {
+            env::yield_now().await;
+        }
+        let known = objects.luns.get(&name);
         let key = known.map_or_else(|| name.clone(), |known| known.naa.clone());
-        of_lun(name, key, lun)
-    });
+        luns.push(of_lun(name, key, &lun));
+    }
     Facts {
         hosts: hosts.collect(),
         targets: targets.collect(),
-        luns: luns.collect(),
+        luns,
         portals: portals.iter().map(of_portal).collect(),
         disks: disks.into_iter().map(of_disk).collect(),
         records: records.into_iter().collect(),
@@ -75,7 +84,7 @@ fn path(session: &SessionFacts) -> Option<Path> {
     })
 }
 
-fn of_lun(name: &str, key: String, facts: &LunFacts) -> LunSeen {
+fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
     let done = |op: &str| {
         let total = facts.ops.get(op).map(|it| &it.latency.total);
         total.map_or_else(Done::default, |it| Done {
@@ -89,7 +98,7 @@ fn of_lun(name: &str, key: String, facts: &LunFacts) -> LunSeen {
         None => checked.into_iter().collect(),
     };
     LunSeen {
-        name: name.to_owned(),
+        name,
         key,
         offline: match &facts.state {
             LunState::Online => None,

@@ -35,7 +35,7 @@ impl Alerting {
             Box::pin(async move {
                 let (sample, portals) = (controller.sample().await, controller.portals().await);
                 let disks = controller.disk_findings();
-                let mut facts = facts(sample, &portals, disks, controller.damage());
+                let mut facts = facts(sample, &portals, disks, controller.damage()).await;
                 let unserved = controller.unserved().into_iter();
                 facts.unserved = unserved.map(of_unserved).collect();
                 facts
