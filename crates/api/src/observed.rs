@@ -475,6 +475,7 @@ mod test {
             },
             documents: None,
             together: Default::default(),
+            stages_together: Default::default(),
             transfers: BTreeMap::new(),
             stages: Vec::new(),
             luns: luns.collect(),

@@ -2,7 +2,7 @@
 
 use crate::nics::Nics;
 use crate::pairs::Older;
-use crate::slow_readings::SlowReadings;
+use crate::slow_readings;
 use crate::together::{Figures, Together, put};
 use controller::Moment;
 use history::{Kind, Metric, Reading};
@@ -10,14 +10,13 @@ use manifest::activity::SessionActivity;
 use manifest::facts::PoolFacts;
 use manifest::journal::JournalFacts;
 use manifest::latency::Latency;
-use manifest::pulse::{LunFigures, LunPulse, LunStages, OpFigures, Transfers};
+use manifest::pulse::{LunFigures, LunPulse, OpFigures, Transfers};
 use std::collections::BTreeMap;
 
 /// What hosts and targets did since the start: their sessions come and go.
 #[derive(Default)]
 pub(crate) struct Readings {
     groups: BTreeMap<(Kind, String), Group>,
-    slow: SlowReadings,
 }
 
 /// The sessions of a host, or those with a target.
@@ -51,31 +50,26 @@ macro_rules! known {
 
 impl Readings {
     /// Gives `push` what is to be recorded of a moment, one object after the other; `before`: the
-    /// one before it; `stages`: of its LUNs, in their order, once in ten seconds.
+    /// one before it.
     pub(crate) fn take(
         &mut self,
         before: Option<&Moment>,
         now: &Moment,
-        stages: Vec<LunStages>,
         nics: &Nics,
         push: &mut dyn FnMut(&Reading<'_>),
     ) {
         self.count_sessions(before, now);
-        let is_slow = !stages.is_empty();
-        let mut stages = stages.into_iter();
+        let mut stages = now.stages.iter();
         let mut older = Older::new(before.map_or(&[], |before| &before.luns));
         for lun in &now.luns {
             let mut reading = of_lun(lun, older.of(lun, |_| {}));
             if let Some(both) = stages.next() {
-                self.slow.of_lun(&lun.name, both, &mut reading.figures);
+                slow_readings::of_lun(both, &mut reading.figures);
             }
             push(&reading);
         }
         let mut node = of_node(now, nics);
-        if is_slow {
-            let known = now.luns.iter().map(|lun| &*lun.name);
-            self.slow.of_node(known, &mut node.figures);
-        }
+        slow_readings::of_node(&now.stages_together, &mut node.figures);
         push(&node);
         for ((kind, name), group) in &self.groups {
             push(&of_group(*kind, name, group));
@@ -372,6 +366,7 @@ mod test {
             generation: 1,
             luns,
             together: Default::default(),
+            stages_together: Default::default(),
             documents: None,
             activity: ActivityView {
                 node: "n".to_owned(),
@@ -411,7 +406,7 @@ mod test {
                 }
             }
         };
-        readings.take(before.as_ref(), &now, Vec::new(), &nics, &mut push);
+        readings.take(before.as_ref(), &now, &nics, &mut push);
         *before = Some(now);
         found
     }
@@ -538,7 +533,7 @@ mod test {
             let count = counts.entry(reading.kind).or_insert(0);
             *count += reading.figures.len();
         };
-        readings.take(Some(&first), &second, Vec::new(), &nics, &mut push);
+        readings.take(Some(&first), &second, &nics, &mut push);
         let counts = [Kind::Node, Kind::Lun, Kind::Host, Kind::Pool].map(|kind| counts[&kind]);
         assert_eq!(counts, [14, 13, 7, 2]);
     }

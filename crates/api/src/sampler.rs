@@ -152,11 +152,9 @@ impl State {
         let before = self.before.as_ref();
         let second = now().wall.0 / SECOND_NANOS;
         let history = records.history();
-        // Nobody compares them with those of the moment before, who keeps it.
-        let stages = std::mem::take(&mut moment.stages);
         let (nics, readings) = (Nics::read(), &mut self.readings);
         history.record(second, |push| {
-            readings.take(before, &moment, stages, &nics, push);
+            readings.take(before, &moment, &nics, push);
         });
         for happened in self.observed.take(before, &moment) {
             records.events().emit(happened);

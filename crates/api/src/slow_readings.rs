@@ -4,22 +4,10 @@
 use crate::together::Figures;
 use history::{MAP_ROWS, Metric, map_row};
 use manifest::pulse::LunStages;
-use std::collections::{BTreeMap, BTreeSet};
 use units::Histogram;
 
-/// The whole, then network, queue and backend.
-const STAGES: usize = 4;
-
-/// How long commands of each LUN took until the last reading.
-#[derive(Default)]
-pub(crate) struct SlowReadings {
-    before: BTreeMap<String, LunStages>,
-    /// What all LUNs did since then.
-    node: [[Histogram; STAGES]; 2],
-}
-
 /// p50 and p99 of network, queue and backend.
-type Names = [(Metric, Metric); STAGES - 1];
+type Names = [(Metric, Metric); 3];
 
 macro_rules! stages {
     ($($stage:literal),*) => {
@@ -35,55 +23,41 @@ const NAMES: [Names; 2] = [
     stages!["write_network", "write_queue", "write_backend"],
 ];
 
-impl SlowReadings {
-    /// What is recorded of a LUN; nothing where it did nothing, or is seen for the first time.
-    pub(crate) fn of_lun(&mut self, name: &str, now: LunStages, figures: &mut Figures) {
-        let Some(before) = self.before.get_mut(name) else {
-            self.before.insert(name.to_owned(), now);
-            return;
-        };
-        for ((op, now), before) in now.into_iter().enumerate().zip(before) {
-            if now == *before {
-                continue;
-            }
-            let since = [
-                now.total.since(&before.total),
-                now.network.since(&before.network),
-                now.queue.since(&before.queue),
-                now.backend.since(&before.backend),
-            ];
-            for (sum, since) in self.node[op].iter_mut().zip(&since) {
-                sum.add(since);
-            }
-            put(figures, op, &since);
-            *before = now;
-        }
+/// What is recorded of a LUN; nothing where it did nothing.
+pub(crate) fn of_lun(stages: &LunStages, figures: &mut Figures) {
+    for (op, it) in stages.iter().enumerate() {
+        put(figures, op, [it.network, it.queue, it.backend]);
+        let counts = it.total.iter();
+        put_rows(
+            figures,
+            op,
+            counts.map(|(bucket, count)| (usize::from(*bucket), u64::from(*count))),
+        );
     }
+}
 
-    /// What is recorded of the node, after its LUNs. LUNs that are not among `known` are forgotten.
-    pub(crate) fn of_node<'a>(
-        &mut self,
-        known: impl IntoIterator<Item = &'a str>,
-        figures: &mut Figures,
-    ) {
-        let known: BTreeSet<&str> = known.into_iter().collect();
-        self.before.retain(|name, _| known.contains(name.as_str()));
-        for (op, sums) in std::mem::take(&mut self.node).into_iter().enumerate() {
-            put(figures, op, &sums);
+/// What is recorded of the node: total, network, queue and backend of all LUNs.
+pub(crate) fn of_node(together: &[[Histogram; 4]; 2], figures: &mut Figures) {
+    for (op, [total, network, queue, backend]) in together.iter().enumerate() {
+        let stages = [network, queue, backend];
+        put(figures, op, stages.map(|it| it.quantiles([500, 990])));
+        put_rows(figures, op, total.buckets().iter().copied().enumerate());
+    }
+}
+
+/// Percentiles of one operation's stages: 0 for reads, 1 for writes.
+fn put(figures: &mut Figures, op: usize, stages: [Option<[u64; 2]>; 3]) {
+    for ((name_50, name_99), stage) in NAMES[op].iter().zip(stages) {
+        if let Some([p50, p99]) = stage {
+            figures.extend([(*name_50, Some(p50)), (*name_99, Some(p99))]);
         }
     }
 }
 
-/// What came of one operation: 0 for reads, 1 for writes.
-fn put(figures: &mut Figures, op: usize, since: &[Histogram; STAGES]) {
-    for ((name_50, name_99), stage) in NAMES[op].iter().zip(&since[1..]) {
-        if let Some([p50, p99]) = stage.quantiles([500, 990]) {
-            figures.extend([(*name_50, Some(p50)), (*name_99, Some(p99))]);
-        }
-    }
+/// The rows of the map, of how many commands of a bucket there were.
+fn put_rows(figures: &mut Figures, op: usize, counts: impl Iterator<Item = (usize, u64)>) {
     let mut rows = [0; MAP_ROWS];
-    let buckets = since[0].buckets().iter().enumerate();
-    for (bucket, count) in buckets.filter(|(_, count)| **count > 0) {
+    for (bucket, count) in counts {
         rows[usize::from(map_row(Histogram::micros(bucket)))] += count;
     }
     let rows = rows.into_iter().zip(0..).filter(|(count, _)| *count > 0);
@@ -93,8 +67,10 @@ fn put(figures: &mut Figures, op: usize, since: &[Histogram; STAGES]) {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::pulse::StageTimes;
+    use manifest::pulse::StageFigures;
+    use std::collections::BTreeMap;
     use std::time::Duration;
+    use units::histogram::{Counts, Glance, quantiles_of};
 
     fn took(micros: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
@@ -104,13 +80,19 @@ mod test {
         histogram
     }
 
+    fn counts(micros: &[u64]) -> Counts {
+        let mut counts = Counts::new();
+        Glance::default().probe(&took(micros), &mut counts);
+        counts
+    }
+
     fn reads(total: &[u64], backend: &[u64]) -> LunStages {
-        let read = StageTimes {
-            total: took(total),
-            backend: took(backend),
-            ..StageTimes::default()
+        let read = StageFigures {
+            total: counts(total),
+            backend: quantiles_of(&counts(backend), [500, 990]),
+            ..StageFigures::default()
         };
-        [read, StageTimes::default()]
+        [read, StageFigures::default()]
     }
 
     fn of(figures: &Figures) -> BTreeMap<&'static str, u64> {
@@ -120,18 +102,12 @@ mod test {
         known.collect()
     }
 
-    fn lun(slow: &mut SlowReadings, name: &str, now: LunStages) -> Figures {
-        let mut figures = Figures::new();
-        slow.of_lun(name, now, &mut figures);
-        figures
-    }
-
     #[test]
-    fn only_what_came_since_the_last_time_is_recorded_and_nothing_of_who_did_nothing() {
-        let mut slow = SlowReadings::default();
-        assert!(lun(&mut slow, "a", reads(&[5; 9], &[4; 9])).is_empty());
-        let now = || reads(&[&[5; 9][..], &[100, 100, 1000]].concat(), &[4; 12]);
-        let figures = lun(&mut slow, "a", now());
+    fn a_lun_has_percentiles_and_rows_of_what_came_and_nothing_where_nothing_came() {
+        let mut figures = Figures::new();
+        of_lun(&reads(&[], &[]), &mut figures);
+        assert!(figures.is_empty());
+        of_lun(&reads(&[100, 100, 1000], &[4; 3]), &mut figures);
         let wanted = [
             ("read_backend_p50", 4),
             ("read_backend_p99", 4),
@@ -139,29 +115,20 @@ mod test {
             ("read_took_1024us", 1),
         ];
         assert_eq!(of(&figures), BTreeMap::from(wanted));
-        assert!(lun(&mut slow, "a", now()).is_empty());
     }
 
     #[test]
-    fn the_node_has_what_its_luns_have_together_and_forgets_those_that_are_gone() {
-        let mut slow = SlowReadings::default();
-        for name in ["a", "b"] {
-            lun(&mut slow, name, reads(&[], &[]));
-        }
-        lun(&mut slow, "a", reads(&[100], &[90]));
-        lun(&mut slow, "b", reads(&[100, 5], &[1, 1]));
+    fn the_node_has_what_its_luns_have_together() {
+        let none = || took(&[]);
+        let writes = [took(&[100, 100, 5]), none(), none(), took(&[90, 1, 1])];
         let mut figures = Figures::new();
-        slow.of_node(["b"], &mut figures);
+        of_node(&[[none(), none(), none(), none()], writes], &mut figures);
         let wanted = [
-            ("read_backend_p50", 1),
-            ("read_backend_p99", 96),
-            ("read_took_8us", 1),
-            ("read_took_128us", 2),
+            ("write_backend_p50", 1),
+            ("write_backend_p99", 96),
+            ("write_took_8us", 1),
+            ("write_took_128us", 2),
         ];
         assert_eq!(of(&figures), BTreeMap::from(wanted));
-        let mut figures = Figures::new();
-        slow.of_node(["b"], &mut figures);
-        assert!(figures.is_empty());
-        assert!(!slow.before.contains_key("a"));
     }
 }

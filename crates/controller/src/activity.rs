@@ -25,6 +25,8 @@ pub struct Moment {
     pub together: [Histogram; 2],
     /// How long the stages of the LUNs' commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
+    /// The same of all of them together: total, network, queue and backend.
+    pub stages_together: [[Histogram; 4]; 2],
     /// How long the commands of the sessions took, by the session's number.
     pub transfers: BTreeMap<u64, Transfers>,
     /// The pools, with their journals.
@@ -85,6 +87,7 @@ impl Controller {
             luns: pulse.luns,
             together: pulse.together,
             stages: pulse.stages,
+            stages_together: pulse.stages_together,
             transfers: pulse.transfers,
             pools: match pools {
                 Some(known) => self.with_journals(known).await,

@@ -13,7 +13,7 @@ use crate::chunk::{Chunk, Row};
 use crate::code::code;
 use crate::metric::{Behaviour, Metric};
 use crate::point::{Packed, Point};
-use crate::tier::{TIERS, Tier};
+use crate::tier::{POINTS, TIERS, Tier};
 
 /// A counter that is read late is spread over so many seconds at most; after a longer time nobody
 /// knows when it grew, and the time is a gap.
@@ -132,6 +132,7 @@ impl Track {
             }
         }
         let place = self.fine.advance(self.id, second, closed);
+        self.fine.reserve(grown.len());
         let mut at = 0;
         for (metric, figure) in grown {
             let figure = match metric.behaviour() {
@@ -247,6 +248,13 @@ impl Fine {
             self.chunk = Chunk::new(tier, number);
         }
         u8::try_from(tier.place(second)).unwrap_or(u8::MAX)
+    }
+
+    /// Has room for a minute of so many figures a second, so that it does not grow step by step.
+    fn reserve(&mut self, figures: usize) {
+        if self.notes.capacity() == 0 {
+            self.notes.reserve_exact(figures * POINTS);
+        }
     }
 
     /// Notes a figure, unless the tier is too fine for it.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::Histogram;
-use units::histogram::Bin;
+use units::histogram::{Bin, Glance, News};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
 
 /// Of the operations that are answered in the very poll that submits them, and are small, one in so
@@ -229,6 +229,8 @@ struct OnCore(RefCell<BTreeMap<Meter, Rc<RefCell<Counting>>>>);
 struct Counting {
     counters: Counters,
     paces: [Pace; 7],
+    /// What [`Meter::latency_news`] has seen.
+    seen: Option<Box<[Glance; 2]>>,
 }
 
 /// The last operation of a kind that was timed, and how many more it stands for.
@@ -316,26 +318,25 @@ impl Meter {
         sums
     }
 
-    /// How long reads and writes of these meters took, in their order, over all cores. Of no other
-    /// kind is anything copied.
-    pub async fn latencies(core: &CoreHandle, meters: Vec<Self>) -> Vec<[Histogram; 2]> {
+    /// How long reads and writes of these meters took that came since this was asked last, in their
+    /// order, as each core says it. One asks, again and again.
+    pub async fn latency_news(core: &CoreHandle, meters: Vec<Self>) -> Vec<News<2>> {
         let all = call_all(core, move |core: &CoreHandle| {
-            let of = |meter: &Self| {
-                let counting = meter.counting(core);
-                let kinds = &counting.borrow().counters;
-                [OpKind::Read, OpKind::Write].map(|kind| kinds.of(kind).latency.clone())
-            };
-            let here: Vec<_> = meters.iter().map(of).collect();
-            Box::pin(async move { here }) as env::LocalFuture<Vec<[Histogram; 2]>>
-        });
-        let mut all = all.await.into_iter();
-        let mut sums = all.next().unwrap_or_default();
-        for here in all {
-            for (sum, here) in sums.iter_mut().flatten().zip(here.iter().flatten()) {
-                sum.add(here);
+            let on_core = core.locals().get::<OnCore>();
+            let known = on_core.0.borrow();
+            let mut news = News::default();
+            for meter in &meters {
+                let Some(counting) = known.get(meter) else {
+                    news.nothing();
+                    continue;
+                };
+                let Counting { counters, seen, .. } = &mut *counting.borrow_mut();
+                let kinds = [OpKind::Read, OpKind::Write];
+                news.probe(seen, kinds.map(|kind| &counters.of(kind).latency));
             }
-        }
-        sums
+            Box::pin(async move { news }) as env::LocalFuture<News<2>>
+        });
+        all.await
     }
 
     /// What is read of these meters every second, in their order; nothing is copied but numbers.

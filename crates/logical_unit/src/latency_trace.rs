@@ -16,14 +16,14 @@ use crate::names::UnitId;
 use crate::news::{Here, News, together};
 use crate::share::control::TaskControl;
 use crate::share::{CoreUnit, Registry};
-use crate::times::{Figures, StageBrief, StageTimes, Transfer, between};
+use crate::times::{Figures, StageBrief, Transfer, between};
 use env::{CoreHandle, LocalFuture, call_all};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::rc::Rc;
 use units::Now;
-use units::histogram::Bin;
+use units::histogram::{self, Bin};
 
 /// What is reported of these units, over all cores.
 pub async fn figures(core: &CoreHandle, units: Vec<UnitId>) -> BTreeMap<UnitId, Figures> {
@@ -88,20 +88,15 @@ pub async fn news(core: &CoreHandle, units: Vec<(UnitId, bool)>) -> News {
     together(count, &per_core.await)
 }
 
-/// How long the stages of these units' commands took, in their order, over all cores.
-pub async fn stage_times(core: &CoreHandle, units: Vec<UnitId>) -> Vec<StageTimes> {
+/// How long the stages of these units' commands took that came since this was asked last, in their
+/// order, as each core says it: total, network and queue of reads, then of writes. One asks, again
+/// and again.
+pub async fn stage_news(core: &CoreHandle, units: Vec<UnitId>) -> Vec<histogram::News<6>> {
     let per_core = call_all(core, move |core: &CoreHandle| {
-        let here = core.locals().get::<Registry>().stage_times(&units);
-        Box::pin(async move { here }) as LocalFuture<Vec<StageTimes>>
+        let here = core.locals().get::<Registry>().stage_news(&units);
+        Box::pin(async move { here }) as LocalFuture<histogram::News<6>>
     });
-    let mut all = per_core.await.into_iter();
-    let mut sums = all.next().unwrap_or_default();
-    for here in all {
-        for (sum, here) in sums.iter_mut().zip(&here) {
-            sum.add(here);
-        }
-    }
-    sums
+    per_core.await
 }
 
 /// The latency trace of a command that was answered and whose answer is still to be sent. Dropping

@@ -51,7 +51,7 @@ pub use closing::Closing;
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use going::StandStill;
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
-pub use latency_trace::{LatencyTrace, Tally, Took, briefs, figures, nanos, news, stage_times};
+pub use latency_trace::{LatencyTrace, Tally, Took, briefs, figures, nanos, news, stage_news};
 pub use names::{PortFacts, UnitId, UnitPorts};
 pub use news::{Did, News};
 pub use outcome::{Outcome, Response};

@@ -12,13 +12,14 @@ use crate::scrub::ScrubFacts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Histogram;
+use units::histogram::Counts;
 
 /// What is wanted of a pulse.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Asked {
     /// Where to go on with the sessions that ended: 0, or what the last pulse named.
     pub ended_since: u64,
-    /// How long each stage took as well, with its buckets. It costs as much as all the rest.
+    /// How long each stage took as well, of what came since this was asked for last.
     pub stages: bool,
     /// The figures of the second: [`Pulse::luns`]. What has come since the pulse before is news for
     /// one alone who asks again and again.
@@ -59,21 +60,22 @@ pub struct LunFigures {
     pub other_ops: u64,
 }
 
-/// How long the stages of one kind of commands took, as they are counted.
+/// How long the stages of one kind of commands took that came since this was asked for last: p50
+/// and p99 in microseconds, `None` where none did.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct StageTimes {
-    /// From the first byte until the socket had the answer.
-    pub total: Histogram,
+pub struct StageFigures {
+    /// From the first byte until the socket had the answer: how many, by bucket.
+    pub total: Counts,
     /// Waiting for the host's bytes, and for the socket to take the answer.
-    pub network: Histogram,
+    pub network: Option<[u64; 2]>,
     /// Waiting for admission, holds, memory.
-    pub queue: Histogram,
+    pub queue: Option<[u64; 2]>,
     /// What the storage took.
-    pub backend: Histogram,
+    pub backend: Option<[u64; 2]>,
 }
 
 /// How long the stages of a LUN's reads and writes took.
-pub type LunStages = [StageTimes; 2];
+pub type LunStages = [StageFigures; 2];
 
 /// How long the commands of a session took, since it began.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -140,6 +142,8 @@ pub struct Pulse {
     pub documents: Vec<Arc<LunActivity>>,
     /// How long the stages of their commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
+    /// The same of all of them together: total, network, queue and backend. The sums are not known.
+    pub stages_together: [[Histogram; 4]; 2],
     /// The sessions, by number.
     pub sessions: Vec<SessionActivity>,
     /// How long their commands took, by the session's number.

@@ -20,6 +20,7 @@ use crate::lun::failed::of_pool;
 use crate::lun::sizes;
 use crate::lun::stalled;
 use crate::lun::unit::{self, Unit};
+use crate::lun::units::Units;
 use crate::lun::{
     changing, export, facts, layers, pulse, reopening, resizing, stalls, unserved, works,
 };
@@ -87,7 +88,7 @@ impl Node {
             config,
             notices,
             server: RefCell::default(),
-            units: RefCell::default(),
+            units: Units::default(),
             retired: RefCell::default(),
             objects: RefCell::default(),
             next_unit: Cell::new(0),

@@ -5,7 +5,8 @@ use crate::journal::all;
 use crate::lun::changing;
 use crate::lun::sizes;
 use crate::lun::stalled;
-use crate::lun::unit::{Kept, Unit};
+use crate::lun::unit::Kept;
+use crate::lun::units::Units;
 use crate::lun::works;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -29,8 +30,7 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) notices: Box<dyn Fn() -> Vec<String>>,
     pub(crate) server: RefCell<Option<Server>>,
-    /// By NAA identifier.
-    pub(crate) units: RefCell<BTreeMap<String, Rc<Unit>>>,
+    pub(crate) units: Units,
     /// Memory of LUNs that were removed and not purged.
     pub(crate) retired: RefCell<BTreeMap<String, Kept>>,
     pub(crate) objects: RefCell<Rc<Objects>>,

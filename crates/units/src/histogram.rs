@@ -123,6 +123,65 @@ impl Glance {
     }
 }
 
+/// Counts by bucket, in the order of the buckets.
+pub type Counts = Vec<(u8, u32)>;
+
+/// What the histograms of several things counted since somebody probed them last, on one core.
+/// Each thing has `K` of them.
+#[derive(Default, Debug)]
+pub struct News<const K: usize> {
+    /// How many of `counts` each has, thing by thing.
+    own: Vec<[usize; K]>,
+    counts: Counts,
+}
+
+impl<const K: usize> News<K> {
+    /// Probes the next thing. A first probe, with nothing in `seen`, finds no news.
+    pub fn probe(&mut self, seen: &mut Option<Box<[Glance; K]>>, now: [&Histogram; K]) {
+        let is_first = seen.is_none();
+        let seen =
+            seen.get_or_insert_with(|| Box::new(core::array::from_fn(|_| Glance::default())));
+        let mut own = [0; K];
+        for ((seen, now), own) in seen.iter_mut().zip(now).zip(&mut own) {
+            let had = self.counts.len();
+            seen.probe(now, &mut self.counts);
+            if is_first {
+                self.counts.truncate(had);
+            }
+            *own = self.counts.len() - had;
+        }
+        self.own.push(own);
+    }
+
+    /// The next thing is not on this core.
+    pub fn nothing(&mut self) {
+        self.own.push([0; K]);
+    }
+}
+
+/// What several cores counted, thing by thing.
+#[must_use]
+pub fn together<const K: usize>(cores: &[News<K>]) -> Vec<[Counts; K]> {
+    let things = cores.first().map_or(0, |core| core.own.len());
+    let mut all: Vec<[Counts; K]> = Vec::with_capacity(things);
+    all.resize_with(things, || core::array::from_fn(|_| Counts::new()));
+    for core in cores {
+        let mut rest = &core.counts[..];
+        let own = core.own.iter().flatten();
+        for (sum, own) in all.iter_mut().flatten().zip(own) {
+            let (here, others) = rest.split_at(*own);
+            sum.extend_from_slice(here);
+            rest = others;
+        }
+    }
+    if cores.len() > 1 {
+        for sum in all.iter_mut().flatten() {
+            sum.sort_unstable_by_key(|(bucket, _)| *bucket);
+        }
+    }
+    all
+}
+
 impl Histogram {
     /// The longest time of a bucket; `None` for the last one, which has all that took longer still.
     /// Among them are all powers of two of microseconds below 2^25.
@@ -328,6 +387,38 @@ mod test {
             sum.add_counts(&news);
             assert_eq!(sum.buckets(), since.buckets());
         }
+    }
+
+    #[test]
+    fn news_of_several_cores_are_what_they_counted_since_the_first_probe() {
+        let one = |nanos: u64, count| {
+            let mut histogram = Histogram::default();
+            histogram.count_many(Bin::of_nanos(nanos), count);
+            histogram
+        };
+        let none = Histogram::default();
+        let mut seen = [None, None];
+        let mut probe = |first: [&Histogram; 2], second: [&Histogram; 2]| {
+            let [a, b] = &mut seen;
+            let (mut here, mut there) = (News::default(), News::default());
+            here.probe(a, first);
+            here.nothing();
+            there.nothing();
+            there.probe(b, second);
+            together(&[here, there])
+        };
+        let nothing: [[Counts; 2]; 2] = Default::default();
+        assert_eq!(probe([&one(900, 3), &none], [&none, &one(900, 1)]), nothing);
+        let (mut more, mut others) = (one(900, 5), one(900, 1));
+        more.count(Duration::from_micros(2));
+        others.count(Duration::from_secs(99));
+        let news = probe([&more, &none], [&one(1, 7), &others]);
+        let wanted = [
+            [vec![(0, 2), (1, 1)], vec![]],
+            [vec![(0, 7)], vec![(95, 1)]],
+        ];
+        assert_eq!(news, wanted);
+        assert_eq!(probe([&more, &none], [&one(1, 7), &others]), nothing);
     }
 
     #[test]

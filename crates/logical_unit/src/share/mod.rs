@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use units::LbaRange;
+use units::histogram::{Glance, News};
 use volume::Lane;
 
 /// The logical units of one core, kept in its [`env::Locals`].
@@ -44,12 +45,22 @@ impl Registry {
         known.map(figures).collect()
     }
 
-    /// Of these units, in their order; nothing of those that are not up.
-    pub(crate) fn stage_times(&self, wanted: &[UnitId]) -> Vec<StageTimes> {
+    /// What the stages of these units counted since this was asked last.
+    pub(crate) fn stage_news(&self, wanted: &[UnitId]) -> News<6> {
         let units = self.0.borrow();
-        let times = |id: &UnitId| units.get(id).map(|unit| unit.times.borrow().clone());
-        let all = wanted.iter().map(times);
-        all.map(Option::unwrap_or_default).collect()
+        let mut news = News::default();
+        for id in wanted {
+            let Some(unit) = units.get(id) else {
+                news.nothing();
+                continue;
+            };
+            let times = unit.times.borrow();
+            let [read, write] =
+                [&times.read, &times.write].map(|it| [&it.total, &it.network, &it.queue]);
+            let ([a, b, c], [d, e, f]) = (read, write);
+            news.probe(&mut unit.stages_seen.borrow_mut(), [a, b, c, d, e, f]);
+        }
+        news
     }
 
     /// Nanoseconds that all commands of each took together.
@@ -121,6 +132,7 @@ pub struct CoreUnit {
     statuses: StatusCount,
     times: RefCell<StageTimes>,
     probed: RefCell<Option<Box<Probed>>>,
+    stages_seen: RefCell<Option<Box<[Glance; 6]>>>,
     bytes_in_flight: Cell<u64>,
     /// A command waits until that is less.
     is_waited_for: Cell<bool>,
@@ -152,6 +164,7 @@ impl CoreUnit {
             statuses: StatusCount::default(),
             times: RefCell::default(),
             probed: RefCell::default(),
+            stages_seen: RefCell::default(),
             bytes_in_flight: Cell::new(0),
             is_waited_for: Cell::new(false),
             immediate_flush: Cell::default(),

@@ -16,6 +16,7 @@ pub(crate) mod stalled;
 pub(crate) mod stalls;
 pub(crate) mod switching;
 pub(crate) mod unit;
+pub(crate) mod units;
 pub(crate) mod unserved;
 pub(crate) mod works;
 

@@ -3,23 +3,22 @@
 
 use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
-use crate::lun::seen::{Counted, Mark, Seen};
+use crate::lun::seen::{Mark, Seen};
 use crate::lun::unit::Unit;
+use crate::lun::units::Listed;
 use iscsi_target::SessionInfo;
 use layers::{Brief, KindBrief, Meter};
-use logical_unit::{Did, StageBrief, Times, TimesBrief, UnitId};
+use logical_unit::{Did, StageBrief, TimesBrief, UnitId};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
-use manifest::objects::{LayerFacts, Lun};
+use manifest::objects::LayerFacts;
 use manifest::pulse::{
-    Asked, Ended, EndedSession, LunFigures, LunPulse, LunStages, OpFigures, Pulse, StageTimes,
-    Transfers,
+    Asked, Ended, EndedSession, LunFigures, LunPulse, OpFigures, Pulse, StageFigures, Transfers,
 };
-use manifest::scrub::ScrubFacts;
 use std::rc::Rc;
 use std::sync::Arc;
-use units::Histogram;
+use units::histogram::{quantiles_of, together};
 
 /// So many LUNs are read in one go, and then whatever else is ready on the core has its turn.
 const AT_ONCE: usize = 32;
@@ -43,39 +42,25 @@ pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
     pulse
 }
 
-/// A LUN in service, as it is found before the cores are asked.
+/// A LUN in service, before the cores are asked.
 struct Found<'a> {
-    name: &'a str,
+    lun: &'a Listed,
     unit: Rc<Unit>,
-    scrub: Option<ScrubFacts>,
-    is_cached: bool,
-}
-
-/// Those of the next LUNs that are in service.
-fn found<'a>(node: &Inner, luns: impl Iterator<Item = (&'a String, &'a Lun)>) -> Vec<Found<'a>> {
-    let units = node.units.borrow();
-    let in_service = luns.filter_map(|(name, lun)| {
-        let unit = units.get(&lun.naa)?;
-        Some(Found {
-            name,
-            unit: Rc::clone(unit),
-            scrub: node.scrubs.facts(&lun.naa),
-            is_cached: lun.storage.read_cache.is_some(),
-        })
-    });
-    in_service.collect()
 }
 
 async fn luns(node: &Inner, asked: Asked) -> Pulse {
     let objects = Rc::clone(&node.objects.borrow());
+    let listing = node.units.listing(objects).await;
     let mut pulse = Pulse::default();
-    let mut luns = objects.luns.iter().peekable();
-    while luns.peek().is_some() {
-        let some = found(node, luns.by_ref().take(AT_ONCE));
+    for some in listing.luns.chunks(AT_ONCE) {
+        let found = |lun| {
+            let unit = node.units.of(lun)?;
+            Some(Found { lun, unit })
+        };
+        let some: Vec<Found<'_>> = some.iter().filter_map(found).collect();
         let meters: Vec<Meter> = some.iter().map(|lun| lun.unit.parts().meter).collect();
         if asked.stages {
-            let ids = some.iter().map(|lun| lun.unit.id).collect();
-            pulse.stages.extend(stages(node, ids, meters.clone()).await);
+            stages(node, &some, meters.clone(), &mut pulse).await;
         }
         let counts = Meter::briefs(&node.core, meters).await;
         if asked.documents {
@@ -93,9 +78,8 @@ async fn luns(node: &Inner, asked: Asked) -> Pulse {
 /// Puts what these LUNs did into a pulse.
 async fn figures(node: &Inner, some: Vec<Found<'_>>, counts: Vec<Brief>, pulse: &mut Pulse) {
     let marked = some.iter().zip(&counts).map(|(lun, count)| {
-        let counted = lun.unit.counted.borrow();
-        let is_same = counted.as_ref().is_some_and(|it| it.count == *count);
-        (lun.unit.id, !is_same)
+        let counted = lun.unit.counted.replace(Some(*count));
+        (lun.unit.id, counted != Some(*count))
     });
     let news = logical_unit::news(&node.core, marked.collect()).await;
     for (sum, new) in pulse.together.iter_mut().zip(&news.together) {
@@ -110,7 +94,7 @@ async fn figures(node: &Inner, some: Vec<Found<'_>>, counts: Vec<Brief>, pulse: 
             write: op_figures(&count.write, block_bytes, &write),
             other_ops: count.other_ops,
         };
-        pulse_of(lun, count, figures)
+        pulse_of(node, &lun, figures)
     });
     pulse.luns.extend(each);
 }
@@ -146,7 +130,7 @@ async fn documents(node: &Inner, some: &[Found<'_>], counts: &[Brief]) -> Vec<Ar
         .map(|(lun, mark)| {
             let seen = lun.unit.seen.borrow();
             let online = is_online(&lun.unit);
-            seen.as_ref()?.still(lun.name, online, mark)
+            seen.as_ref()?.still(&lun.lun.name, online, mark)
         })
         .collect();
     let news = ids.into_iter().zip(&known).filter(|(_, it)| it.is_none());
@@ -170,7 +154,7 @@ fn is_online(unit: &Unit) -> bool {
 fn seen(lun: &Found<'_>, mark: Mark, times: &StageBrief) -> Arc<LunActivity> {
     let (count, block_bytes) = (&mark.count, lun.unit.block_bytes);
     let activity = Arc::new(LunActivity {
-        name: lun.name.to_owned(),
+        name: lun.lun.name.to_string(),
         online: is_online(&lun.unit),
         in_flight: count.progress.under_way(),
         read: op(&count.read, block_bytes, &times.read),
@@ -185,40 +169,48 @@ fn seen(lun: &Found<'_>, mark: Mark, times: &StageBrief) -> Arc<LunActivity> {
     activity
 }
 
-/// How long the stages of these LUNs' commands took, in their order.
-async fn stages(node: &Inner, ids: Vec<UnitId>, meters: Vec<Meter>) -> Vec<LunStages> {
-    let backend = Meter::latencies(&node.core, meters).await;
-    let times = logical_unit::stage_times(&node.core, ids).await;
-    let stages = |times: Times, backend: Histogram| StageTimes {
-        total: times.total,
-        network: times.network,
-        queue: times.queue,
-        backend,
-    };
-    let of = |([read, write], times): ([Histogram; 2], logical_unit::StageTimes)| {
-        [stages(times.read, read), stages(times.write, write)]
-    };
-    backend.into_iter().zip(times).map(of).collect()
+/// Puts into a pulse how long the stages of these LUNs' commands took that came since this was
+/// asked last.
+async fn stages(node: &Inner, some: &[Found<'_>], meters: Vec<Meter>, pulse: &mut Pulse) {
+    let ids: Vec<UnitId> = some.iter().map(|lun| lun.unit.id).collect();
+    let backend = Meter::latency_news(&node.core, meters).await;
+    let front = logical_unit::stage_news(&node.core, ids).await;
+    for (backend, front) in together(&backend).into_iter().zip(together(&front)) {
+        let [read, write] = backend;
+        let [r_total, r_network, r_queue, w_total, w_network, w_queue] = front;
+        let both = [
+            [r_total, r_network, r_queue, read],
+            [w_total, w_network, w_queue, write],
+        ];
+        let totals = pulse.stages_together.iter_mut().flatten();
+        for (sum, new) in totals.zip(both.iter().flatten()) {
+            sum.add_counts(new);
+        }
+        pulse
+            .stages
+            .push(both.map(|[total, network, queue, backend]| {
+                let percentiles = |counts: &[(u8, u32)]| quantiles_of(counts, [500, 990]);
+                StageFigures {
+                    network: percentiles(&network),
+                    queue: percentiles(&queue),
+                    backend: percentiles(&backend),
+                    total,
+                }
+            }));
+    }
 }
 
-fn pulse_of(lun: Found<'_>, count: Brief, figures: LunFigures) -> LunPulse {
+fn pulse_of(node: &Inner, found: &Found<'_>, figures: LunFigures) -> LunPulse {
     // The only one of its layers that has figures here: the others are not asked.
     let mut layers = LayerFacts::default();
-    if lun.is_cached {
-        lun.unit.report(&mut layers);
+    if found.lun.is_cached {
+        found.unit.report(&mut layers);
     }
-    let mut counted = lun.unit.counted.borrow_mut();
-    let known = counted.take().filter(|it| *it.name == *lun.name);
-    let name = known.map_or_else(|| Arc::from(lun.name), |it| it.name);
-    *counted = Some(Counted {
-        name: Arc::clone(&name),
-        count,
-    });
     LunPulse {
-        name,
+        name: Arc::clone(&found.lun.name),
         figures,
-        state: state(&lun.unit),
-        scrub: lun.scrub.map(Box::new),
+        state: state(&found.unit),
+        scrub: node.scrubs.facts(&found.lun.naa).map(Box::new),
         cached: layers.cached,
     }
 }

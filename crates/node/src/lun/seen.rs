@@ -1,18 +1,9 @@
-//! What a LUN did until it was asked last, so that one that did nothing since is not read anew:
-//! figures of each second, and documents while somebody watches.
+//! What a LUN did until a document of it was made last, so that one that did nothing since is not
+//! read anew.
 
 use layers::Brief;
 use manifest::activity::LunActivity;
 use std::sync::Arc;
-
-/// What the figures of the last second said of a LUN.
-#[derive(Debug)]
-pub(crate) struct Counted {
-    /// Its name then, which others hold as well.
-    pub(crate) name: Arc<str>,
-    /// What its storage had done.
-    pub(crate) count: Brief,
-}
 
 /// By what it is seen that a LUN did something.
 #[derive(PartialEq, Eq, Debug)]

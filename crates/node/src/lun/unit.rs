@@ -11,17 +11,18 @@ use crate::lun::failed::{backing_failed, failed};
 use crate::lun::geometry::{block_count, block_size, exponent, naa_bytes};
 use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
-use crate::lun::seen::{Counted, Seen};
+use crate::lun::seen::Seen;
 use crate::lun::sidecar;
 use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
+use layers::Brief;
 use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use manifest::config::Config;
 use manifest::objects::{ChecksumFacts, LayerFacts, Lun, Storage};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use scsi::unit_attention::UnitAttention;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -119,8 +120,8 @@ pub(crate) struct Unit {
     offline: Option<OpenError>,
     /// What the last document was made of.
     pub(crate) seen: RefCell<Option<Seen>>,
-    /// What the last figures of a second said of it.
-    pub(crate) counted: RefCell<Option<Counted>>,
+    /// What its storage had done when figures of a second were made last.
+    pub(crate) counted: Cell<Option<Brief>>,
 }
 
 impl Unit {
@@ -178,7 +179,7 @@ impl Unit {
             in_pool: lun.backing.pool().is_some(),
             offline: started.err(),
             seen: RefCell::default(),
-            counted: RefCell::default(),
+            counted: Cell::default(),
         }
     }
 
@@ -219,7 +220,7 @@ impl Unit {
             in_pool: self.in_pool,
             offline,
             seen: RefCell::default(),
-            counted: RefCell::default(),
+            counted: Cell::default(),
         }
     }
 

@@ -15,8 +15,9 @@ const MIB_U64: u64 = 1 << 20;
 
 /// Bytes that the commands of LUN `number` hold.
 async fn held(bench: &Bench, number: u64) -> u64 {
-    let all = logical_unit::figures(&bench.core, None).await;
-    all[&logical_unit::UnitId(number)].bytes_in_flight
+    let unit = logical_unit::UnitId(number);
+    let all = logical_unit::figures(&bench.core, vec![unit]).await;
+    all[&unit].bytes_in_flight
 }
 
 /// Bytes that the daemon has out in all.

@@ -16,7 +16,7 @@ const QUICK: Duration = Duration::from_millis(20);
 
 /// The times of LUN 0.
 async fn times(bench: &Bench) -> StageTimes {
-    let mut all = figures(&bench.core, None).await;
+    let mut all = figures(&bench.core, vec![UnitId(0)]).await;
     all.remove(&UnitId(0)).expect("the unit is up").times
 }
 
