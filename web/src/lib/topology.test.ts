@@ -10,8 +10,11 @@ import { singlePath, verdict } from './verdict.ts';
 import { whatIf } from './whatif.ts';
 import { fromText, previous, rangeOf, textOf } from './windows.ts';
 
+/** What hosts may use, and reach over each of their sessions. */
+const REACHED: Record<string, string[]> = { a: ['vm1'], b: ['vm1', 'vm2'], c: ['vm2'] };
+const reached = (host: string) => (REACHED[host] ?? []).map((lun, i) => ({ lun, lun_id: i, read_only: false }));
 const session = (id: number, host: string, from: string, portal: string) =>
-  ({ id, host, from, portal, target: 't', since: '' }) as Session;
+  ({ id, host, from, portal, target: 't', since: '', luns: reached(host) }) as Session;
 const status = {
   node: 'san', health: 'ok', problems: [], generation: 1, pools: [],
   counts: { luns: 2, hosts: 3 },

@@ -1,5 +1,6 @@
 // What if a part were lost: who loses what, before it happens. Pure.
 
+import type { Session } from '../api/types.ts';
 import { bytes, plural } from './format.ts';
 import { grouped } from './grouped.ts';
 import { goneWith, type Gone } from './lying.ts';
@@ -10,6 +11,7 @@ export interface Loss {
   verdict: string;
   /** Nobody loses access. */
   harmless: boolean;
+  /** Paths: to the LUN of the host that has the fewest left. */
   hosts: { name: string; luns: string[]; pathsLeft: number; pathsLost: number }[];
   /** What would not be there or not be reached any more. */
   lost: Set<string>;
@@ -23,6 +25,7 @@ export function whatIf(facts: Facts, point: Point): Loss {
   const dies = new Set(sessions.filter((session) => through(session).has(point.id)));
   const byHost = grouped(sessions, (session) => session.host);
   const grants = grouped(facts.grants, (grant) => grant.host);
+  const reach = reaching(sessions);
   const gone = point.kind === 'disk' ? goneWith(point.id, facts.pools, facts.luns, facts.disks ?? []) : NOTHING;
   const served = facts.luns.filter((lun) => lun.state !== 'removed');
   const goneLuns = new Set(served.filter((lun) => gone.luns.has(lun.name) || lunGoes(lun, point)).map((lun) => lun.name));
@@ -31,17 +34,29 @@ export function whatIf(facts: Facts, point: Point): Loss {
   const hosts: Loss['hosts'] = [];
   for (const host of new Set([...byHost.keys(), ...grants.keys()])) {
     const mine = byHost.get(host) ?? [];
-    const pathsLost = mine.filter((session) => dies.has(session)).length;
-    const pathsLeft = mine.length - pathsLost;
-    const granted = (grants.get(host) ?? []).map((grant) => grant.lun);
-    const cutOff = mine.length > 0 && pathsLeft === 0;
-    const luns = [...new Set(granted.filter((lun) => cutOff || goneLuns.has(lun)))].sort();
-    if (cutOff) lost.add(idOf('host', host));
-    if (luns.length || pathsLost) hosts.push({ name: host, luns, pathsLeft, pathsLost });
+    const granted = [...new Set((grants.get(host) ?? []).map((grant) => grant.lun))];
+    // A host may reach one LUN over this part alone, and others over more: it is asked of each.
+    const each = granted.map((lun) => ({ lun, ...counted(reach.get(`${host}\n${lun}`) ?? [], dies) }));
+    const luns = each.filter(({ lun, left, lost }) => goneLuns.has(lun) || (left === 0 && lost > 0)).map(({ lun }) => lun).sort();
+    const all = counted(mine, dies);
+    if (all.left === 0 && all.lost > 0) lost.add(idOf('host', host));
+    const [worst = all] = each.filter((one) => one.lost > 0).sort((x, y) => x.left - y.left);
+    if (luns.length || all.lost) hosts.push({ name: host, luns, pathsLeft: worst.left, pathsLost: worst.lost });
   }
   const alive = new Set(sessions.filter((session) => !dies.has(session)).map(portId));
   for (const session of dies) if (!alive.has(portId(session))) lost.add(portId(session));
   return { ...say(point, hosts, gone, goneLuns), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
+}
+
+/** By host and LUN: the sessions that have it. */
+function reaching(sessions: Session[]): Map<string, Session[]> {
+  const each = sessions.flatMap((session) => session.luns.map((one) => ({ key: `${session.host}\n${one.lun}`, session })));
+  return new Map([...grouped(each, ({ key }) => key)].map(([key, own]) => [key, own.map(({ session }) => session)]));
+}
+
+function counted(sessions: Session[], dies: Set<Session>): { left: number; lost: number } {
+  const lost = sessions.filter((session) => dies.has(session)).length;
+  return { left: sessions.length - lost, lost };
 }
 
 function lunGoes(lun: Facts['luns'][number], point: Point): boolean {

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { Grant, Host, Lun, Pool, Session, Status } from '../api/types.ts';
+import { topology, type Facts } from './topology.ts';
+import { whatIf } from './whatif.ts';
+
+const PORTALS = ['10.0.0.1:3260', '10.0.1.1:3260'];
+const status = {
+  node: 'san', health: 'ok', problems: [], generation: 1, pools: [], counts: { luns: 3, hosts: 1 },
+  portals: PORTALS.map((address, i) => ({ group: 'a', tag: i, address })),
+} as unknown as Status;
+const session = (id: number, target: string, portal: string | undefined, ...luns: string[]) =>
+  ({ id, host: 'h', from: `10.0.${id}.7:50`, portal, target, since: '', luns: luns.map((lun, lun_id) => ({ lun, lun_id })) }) as unknown as Session;
+/** One host on two targets: to `left` over both portals, to `right` over the second alone. */
+const facts: Facts = {
+  status,
+  hosts: [{ name: 'h', iqn: [], sessions: 3 }] as unknown as Host[],
+  sessions: [session(1, 'left', PORTALS[0], 'one'), session(2, 'left', PORTALS[1], 'one'), session(3, 'right', PORTALS[1], 'two')],
+  luns: ['one', 'two', 'three'].map((name) => ({ name, state: 'online', pool: 'p', grants: ['h'], backing: 'pool p' })) as Lun[],
+  pools: [{ name: 'p', state: 'ok' }] as Pool[],
+  grants: [{ host: 'h', target: 'left', lun: 'one' }, { host: 'h', target: 'right', lun: 'two' }, { host: 'h', target: 'right', lun: 'three' }] as Grant[],
+};
+const without = (name: string) => {
+  const { points } = topology(facts);
+  return whatIf(facts, points.find((one) => one.id === name) ?? expect.fail(`no ${name}`));
+};
+
+describe('a host on two targets', () => {
+  it('loses the LUN that it reaches over the lost portal alone, and keeps the other', () => {
+    const loss = without(`portal:${PORTALS[1]}`);
+    expect(loss.verdict).toBe(`Without portal ${PORTALS[1]}, 1 host would lose 1 LUN.`);
+    // Three is granted, and was not reached before either: nothing takes it away.
+    expect(loss.hosts).toEqual([{ name: 'h', luns: ['two'], pathsLeft: 0, pathsLost: 1 }]);
+    expect(loss.harmless).toBe(false);
+    expect(loss.lost.has('host:h')).toBe(false);
+  });
+  it('keeps all where each LUN has a path left, and is told of the one that has the fewest', () => {
+    const loss = without(`portal:${PORTALS[0]}`);
+    expect(loss.verdict).toBe(`Without portal ${PORTALS[0]}, no host would lose a LUN: other paths remain.`);
+    expect(loss.hosts).toEqual([{ name: 'h', luns: [], pathsLeft: 1, pathsLost: 1 }]);
+  });
+});
