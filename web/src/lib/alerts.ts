@@ -1,7 +1,7 @@
 // What alerts mean for people: their order, their words, what is to be done first. Pure.
 
 import type { Alert, AlertCounts, Severity } from '../api/types.ts';
-import { plural } from './format.ts';
+import { moment, plural } from './format.ts';
 import type { State } from './verdict.ts';
 
 const RANK: Record<Severity, number> = { critical: 0, warning: 1, info: 2 };
@@ -28,6 +28,12 @@ export function ordered(alerts: Alert[]): Alert[] {
 /** Alerts that somebody has to do something about: warnings and worse that nobody takes care of. */
 export function toDo(alerts: Alert[]): Alert[] {
   return ordered(alerts).filter((alert) => alert.state === 'firing' && alert.severity !== 'info');
+}
+
+/** Who takes care of it, or that nobody is told. */
+export function caredFor(alert: Alert): string {
+  if (alert.acknowledged) return `acknowledged by ${alert.acknowledged.by}`;
+  return alert.silenced_until ? `silenced until ${moment(alert.silenced_until)}` : alert.state;
 }
 
 /** The page of an object, where it has one. */

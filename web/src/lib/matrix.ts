@@ -1,7 +1,7 @@
 // By how many paths each host reaches each LUN, the worst first. Pure.
 
 import type { Grant, Session } from '../api/types.ts';
-import { pathsOf, type Paths } from './verdict.ts';
+import { redundancyOf, type Redundancy } from './paths.ts';
 
 export interface Cell {
   state: 'good' | 'warn' | 'bad' | 'none';
@@ -19,7 +19,7 @@ export interface Matrix {
 
 const NONE: Cell = { state: 'none', short: '·', word: 'not granted', nics: [] };
 
-export function matrix(grants: Grant[], sessions: Session[], filter: string, several: boolean): Matrix {
+export function matrix(grants: Grant[], sessions: Session[], filter: string): Matrix {
   const wanted = filter.trim().toLowerCase();
   const some = grants.filter((grant) => !wanted || grant.host.toLowerCase().includes(wanted) || grant.lun.toLowerCase().includes(wanted));
   const order = new Intl.Collator('en', { numeric: true }).compare;
@@ -31,7 +31,7 @@ export function matrix(grants: Grant[], sessions: Session[], filter: string, sev
       paths.set(key, [...(paths.get(key) ?? []), session]);
     }
   }
-  const of = (host: string, lun: string) => cell(paths.get(`${host}\n${lun}`) ?? [], several);
+  const of = (host: string, lun: string) => cell(paths.get(`${host}\n${lun}`) ?? []);
   const each = some.map((grant) => ({ ...grant, rank: RANK[of(grant.host, grant.lun).state] }));
   return {
     hosts: worstFirst(each.map(({ host, rank }) => ({ name: host, rank })), order),
@@ -53,13 +53,13 @@ function worstFirst(cells: { name: string; rank: number }[], order: (a: string, 
   return [...worst].sort(([a, x], [b, y]) => y.rank - x.rank || y.count - x.count || order(a, b)).map(([name]) => name);
 }
 
-function cell(sessions: Session[], several: boolean): Cell {
+function cell(sessions: Session[]): Cell {
   const nics = [...new Set(sessions.flatMap((session) => session.nic?.name ?? []))].sort();
-  return { ...shown(pathsOf(sessions), several), nics };
+  return { ...shown(redundancyOf(sessions)), nics };
 }
 
-function shown(paths: Paths, several: boolean): Omit<Cell, 'nics'> {
-  if (paths.count === 0) return { state: 'bad', short: '0 ×', word: 'granted, not connected' };
-  if (paths.single && several) return { state: 'warn', short: `${paths.count} !`, word: 'a single path' };
-  return { state: 'good', short: String(paths.count), word: paths.count === 1 ? 'one path' : `${paths.count} paths` };
+function shown({ connected, least_paths: least }: Redundancy): Omit<Cell, 'nics'> {
+  if (!connected) return { state: 'bad', short: '0 ×', word: 'granted, not connected' };
+  if (least === 1) return { state: 'warn', short: '1 !', word: 'a single path' };
+  return { state: 'good', short: String(least), word: `${least} paths` };
 }

@@ -6,7 +6,7 @@ import { matrix } from './matrix.ts';
 import { mistakes } from './mistakes.ts';
 import { address } from './nics.ts';
 import { DRAWN, pointOf, topology, type Facts } from './topology.ts';
-import { singlePath, verdict } from './verdict.ts';
+import { singlePath } from './paths.ts';
 import { whatIf } from './whatif.ts';
 import { fromText, previous, rangeOf, textOf } from './windows.ts';
 
@@ -55,7 +55,7 @@ describe('the topology', () => {
     const doubled = { ...facts, sessions: [...facts.sessions, session(4, 'a', '10.0.0.7:60', '10.0.0.1:3260')] };
     const edge = topology(doubled).edges.find((one) => one.id.startsWith('port:a') && one.to === 'portal:10.0.0.1:3260');
     expect(edge?.state).toBe('warn');
-    expect(singlePath(status, doubled.sessions)).toEqual(['a']);
+    expect(singlePath(doubled.sessions)).toEqual(['a']);
   });
   it('draws no more LUNs than can be seen, and finds the others', () => {
     const many = { ...facts, luns: Array.from({ length: 1000 }, (_, i) => ({ ...facts.luns[0], name: `lun${i}` }) as Lun) };
@@ -209,23 +209,6 @@ describe('members of pools', () => {
   });
 });
 
-describe('the verdict', () => {
-  it('says what to do first', () => {
-    expect(verdict(status, facts.sessions)).toMatchObject({ state: 'warn', todo: [{ href: '/hosts/a' }] });
-    const good = verdict(status, facts.sessions.slice(1));
-    expect(good).toEqual({ state: 'good', sentence: 'All data safe. 1 host connected, with two paths or more. Nothing to do.', todo: [] });
-    expect(verdict({ ...status, health: 'degraded', problems: ['x is gone'] }, []).todo).toEqual([{ text: 'x is gone' }]);
-  });
-  it('says that something does not serve where that is so, and not of what is to come', () => {
-    const said = (more: Partial<typeof status>) => verdict({ ...status, health: 'degraded', ...more }, facts.sessions.slice(1)).sentence;
-    expect(said({ problems: ['pool slow has 9 % free space'] })).toBe('Everything serves. 1 thing to do.');
-    const counts = { ...status.counts, luns: 3, luns_offline: 1 };
-    expect(said({ counts, problems: ['LUN x is offline'] })).toBe('1 of 3 LUNs does not serve. 1 thing to do.');
-    const portals = [...status.portals, { ...status.portals[0]!, problem: 'in use' }];
-    expect(said({ counts: { ...counts, luns_offline: 2 }, portals, problems: ['a', 'b'] })).toBe('2 of 3 LUNs do not serve, 1 portal does not listen. 2 things to do.');
-  });
-});
-
 describe('NICs, cards and networks', () => {
   const nic = (name: string, card?: string, fabric?: string): SessionNic => ({ name, ...(card && { card }), ...(fabric && { fabric }), bits_per_second: 1e10, planned: true });
   const node = (name: string, ip: string, network: string, card: string): NodeNic => ({ name, card, bits_per_second: 1e10, links: 1, mtu: 9000, carrier: name !== 'p1', addresses: [{ address: ip, network }] });
@@ -278,7 +261,7 @@ describe('NICs, cards and networks', () => {
   });
   it('stand in the matrix', () => {
     const sessions = wired.sessions.map((one) => ({ ...one, luns: [{ lun: 'vm1', lun_id: 0, read_only: false }] }));
-    const table = matrix(facts.grants, sessions, '', true);
+    const table = matrix(facts.grants, sessions, '');
     expect(table.cell('b', 'vm1')).toMatchObject({ short: '2', nics: ['eth0', 'eth1'] });
     expect(table.cell('a', 'vm1').nics).toEqual([]);
   });

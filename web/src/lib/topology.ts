@@ -8,7 +8,8 @@ import { below } from './lying.ts';
 import { mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { poolState, poolWord } from './pools.ts';
-import { hasSeveralPortals, pathsByHost, pathsOf, pathsShown, type State } from './verdict.ts';
+import { pathsByHost, pathsShown, redundancyOf } from './paths.ts';
+import type { State } from './verdict.ts';
 
 export type Kind = 'host' | 'card' | 'port' | 'network' | 'portal' | 'node nic' | 'node card' | 'node' | 'lun' | 'pool' | 'disk';
 /** Cards and the node's NICs are frames around what they carry. */
@@ -179,9 +180,8 @@ export function pointOf(facts: Facts, id: string): Point | undefined {
 function hostsOf(facts: Facts, sessions: Session[]): Point[] {
   const paths = pathsByHost(sessions);
   const names = new Set([...facts.hosts.map((host) => host.name), ...paths.keys()]);
-  const several = hasSeveralPortals(facts.status);
   return [...names].map((name): Point => {
-    return { id: idOf('host', name), kind: 'host', name, called: `host ${name}`, ...pathsShown(pathsOf(paths.get(name) ?? []), several) };
+    return { id: idOf('host', name), kind: 'host', name, called: `host ${name}`, ...pathsShown(redundancyOf(paths.get(name) ?? [])) };
   }).sort(byName);
 }
 

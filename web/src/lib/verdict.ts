@@ -1,9 +1,9 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
-import type { Alert, Session, Status } from '../api/types.ts';
-import { sentence, toDo, total } from './alerts.ts';
+import type { Alert, Grant, Session, Status } from '../api/types.ts';
+import { caredFor, sentence, toDo, total } from './alerts.ts';
 import { plural } from './format.ts';
-import { grouped } from './grouped.ts';
+import { missing, pathsByHost, redundancyOf, singlePath, type Missing } from './paths.ts';
 
 export type State = 'good' | 'warn' | 'bad' | 'off';
 
@@ -12,51 +12,8 @@ export interface Verdict {
   sentence: string;
   /** What to do, the most urgent first. */
   todo: { text: string; next?: string; href?: string }[];
-}
-
-/** The node's sessions by host, without those that only ask for targets. */
-export function pathsByHost(sessions: Session[]): Map<string, Session[]> {
-  return grouped(sessions.filter((session) => session.target !== undefined), (session) => session.host);
-}
-
-export interface Paths {
-  /** Sessions: to the target to which it has the fewest. */
-  count: number;
-  /** It reaches a target over one portal only. */
-  single: boolean;
-}
-
-/** How redundantly a host is connected, by the target to which it has the fewest paths. */
-export function pathsOf(sessions: Session[]): Paths {
-  const targets = new Map<string, Session[]>();
-  for (const session of sessions) {
-    const key = session.target;
-    if (key !== undefined) targets.set(key, [...(targets.get(key) ?? []), session]);
-  }
-  const all = [...targets.values()];
-  const portals = (paths: Session[]) => new Set(paths.map((path) => path.portal)).size;
-  return {
-    count: all.length ? Math.min(...all.map((paths) => paths.length)) : 0,
-    single: all.some((paths) => portals(paths) < 2),
-  };
-}
-
-/** The node has portals for more than one path. */
-export function hasSeveralPortals(status: Status | undefined): boolean {
-  return (status?.portals.filter((portal) => !portal.problem).length ?? 0) > 1;
-}
-
-/** Hosts with a single path, where the node has portals for more. */
-export function singlePath(status: Status, sessions: Session[]): string[] {
-  if (!hasSeveralPortals(status)) return [];
-  return [...pathsByHost(sessions)].filter(([, paths]) => pathsOf(paths).single).map(([host]) => host);
-}
-
-/** As tables and the map show it. */
-export function pathsShown(paths: Paths, several: boolean): { state: State; word: string } {
-  if (paths.count === 0) return { state: 'off', word: 'not connected' };
-  if (paths.single && several) return { state: 'warn', word: 'single path' };
-  return { state: 'good', word: paths.count === 1 ? 'one path' : plural(paths.count, 'path') };
+  /** What is wrong and somebody takes care of. */
+  cared: { text: string; href: string }[];
 }
 
 /** What to do about an alert. */
@@ -64,38 +21,71 @@ function fromAlert(alert: Alert): Verdict['todo'][number] {
   return { text: sentence(alert.cause), next: sentence(alert.next_step), href: `/alerts/${alert.id}` };
 }
 
+/** What people are told of a host that has grants and no session: it may be off, or cut off. */
+function fromMissing({ hosts, of }: Missing): Verdict['todo'] {
+  if (!hosts.length) return [];
+  const [one] = hosts;
+  const text = `${hosts.length} of ${plural(of, 'host')} that ${of === 1 ? 'has' : 'have'} grants ${hosts.length === 1 ? 'is' : 'are'} not connected: ${hosts.slice(0, NAMED).join(', ')}${hosts.length > NAMED ? ' …' : ''}.`;
+  const next = 'Where it is on, all its paths are cut: look at its networks. Each LUN shows what to type to connect.';
+  return [{ text, next, href: hosts.length === 1 && one ? `/hosts/${encodeURIComponent(one)}` : '/hosts?sort=state' }];
+}
+
+/** Hosts named in one sentence. */
+const NAMED = 4;
+
+/** The text names the object of the alert. */
+const about = (text: string) => (alert: Alert) => text.split(/[^\w.-]+/).includes(alert.object);
+
+/** A second portal that it could log in to. */
+const hasAnother = (status: Status) => status.portals.filter((portal) => !portal.problem).length > 1;
+
 /** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
 function whatToDo(status: Status, sessions: Session[], alerts: Alert[]): Verdict['todo'] {
   const urgent = toDo(alerts);
-  const covered = (text: string) => alerts.some((alert) => alert.state !== 'resolved' && text.split(/[^\w.-]+/).includes(alert.object));
   const of = (bad: boolean) => urgent.filter((alert) => (alert.severity === 'critical') === bad).map(fromAlert);
-  const known = new Set(alerts.filter((alert) => alert.rule === 'host_single_path' && alert.state !== 'resolved').map((alert) => alert.object));
-  const single = singlePath(status, sessions).filter((host) => !known.has(host));
+  const open = alerts.filter((alert) => alert.state !== 'resolved');
+  const known = new Set(open.filter((alert) => alert.rule === 'host_single_path').map((alert) => alert.object));
+  const remedy = hasAnother(status) ? 'log it in to a second portal' : 'the node has one portal only, give it another in node.toml';
   return [
     ...of(true),
-    ...status.problems.filter((text) => !covered(text)).map((text) => ({ text })),
+    ...status.problems.filter((text) => !open.some(about(text))).map((text) => ({ text })),
     ...of(false),
-    ...single.map((host) => ({ text: `Host ${host} has a single path: log it in to a second portal.`, href: `/hosts/${encodeURIComponent(host)}` })),
+    ...singlePath(sessions).filter((host) => !known.has(host)).map((host) => ({ text: `Host ${host} has a single path: ${remedy}.`, href: `/hosts/${encodeURIComponent(host)}` })),
   ];
 }
 
-export function verdict(status: Status, sessions: Session[], known?: Alert[]): Verdict {
+/** Trouble that is still there and that somebody has acknowledged or silenced: what hits hosts, and what the node names itself. */
+function whatIsCaredFor(status: Status, alerts: Alert[]): Verdict['cared'] {
+  const some = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced');
+  return some
+    .filter((alert) => alert.severity === 'critical' || status.problems.some((text) => about(text)(alert)))
+    .map((alert) => ({ text: `${sentence(alert.cause).slice(0, -1)} (${caredFor(alert)}).`, href: `/alerts/${alert.id}` }));
+}
+
+export function verdict(status: Status, sessions: Session[], known?: Alert[], grants: Grant[] = []): Verdict {
   const alerts = known ?? [];
+  const gone = missing(grants, sessions);
+  const cared = whatIsCaredFor(status, alerts);
   const todo = whatToDo(status, sessions, alerts);
+  // Before the first host is connected there is one thing to do, which is said below.
+  if (pathsByHost(sessions).size > 0 || todo.length || cared.length) todo.push(...fromMissing(gone));
   const unseen = known ? 0 : total(status.alerts);
   if (unseen) todo.unshift({ text: `${plural(unseen, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
   if (status.health === 'damaged') {
-    return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo };
+    return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo, cared };
   }
   const urgent = toDo(alerts);
-  if (todo.length) {
-    const is = urgent.some((alert) => alert.severity === 'critical') ? 'bad' : 'warn';
-    return { state: is, sentence: `${summary(status, urgent)}. ${plural(todo.length, 'thing')} to do.`, todo };
+  const isBad = down(status).length > 0 || alerts.some((alert) => alert.state !== 'resolved' && alert.severity === 'critical');
+  if (todo.length || cared.length || isBad || status.health !== 'ok') {
+    const what = todo.length ? ` ${plural(todo.length, 'thing')} to do.` : cared.length ? ' Nothing else to do.' : '';
+    return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, urgent, cared, gone, todo.length === 0)}.${what}`, todo, cared };
   }
   const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
   const also = handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '';
   const data = status.counts.luns ? 'All data safe' : 'Everything serves';
-  return { state: 'good', sentence: `${data}. ${connected(status, sessions)}${also}`, todo: first(status, sessions) };
+  // Nobody knows whether hosts are off or cut off: that is not good.
+  const state = gone.hosts.length ? 'warn' : 'good';
+  return { state, sentence: `${data}. ${connected(status, sessions)}${also}`, todo: first(status, sessions, gone), cared };
 }
 
 /** What does not serve now; a problem may also be one that is to come, such as a pool that is soon full. */
@@ -108,10 +98,15 @@ function down(status: Status): string[] {
   ];
 }
 
-function summary(status: Status, urgent: Alert[]): string {
+function summary(status: Status, urgent: Alert[], cared: Verdict['cared'], gone: Missing, nothing: boolean): string {
   const not = down(status);
+  const [only] = cared;
+  if (only && cared.length === 1 && nothing) return only.text.slice(0, -1);
   if (not.length) return not.join(', ');
   if (urgent.some((alert) => alert.severity === 'critical')) return 'Hosts are hit or data is at risk';
+  if (cared.length) return `${plural(cared.length, 'trouble')} ${cared.length === 1 ? 'is' : 'are'} known and not over`;
+  if (status.health !== 'ok' && !status.problems.length && !urgent.length) return `The node says that it is ${status.health}`;
+  if (gone.hosts.length) return `The node serves, but ${gone.hosts.length} of ${plural(gone.of, 'host')} that ${gone.of === 1 ? 'has' : 'have'} grants ${gone.hosts.length === 1 ? 'is' : 'are'} not connected`;
   if (!status.problems.length && urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
   return 'Everything serves';
 }
@@ -119,14 +114,14 @@ function summary(status: Status, urgent: Alert[]): string {
 function connected(status: Status, sessions: Session[]): string {
   const hosts = pathsByHost(sessions);
   if (hosts.size === 0) return status.counts.luns ? 'No host is connected.' : 'There is no LUN yet.';
-  const many = [...hosts.values()].every((paths) => !pathsOf(paths).single);
+  const many = [...hosts.values()].every((own) => redundancyOf(own).least_paths > 1);
   const which = hosts.size === 1 ? '' : 'all ';
   const paths = many ? `, ${which}with two paths or more` : '';
   return `${plural(hosts.size, 'host')} connected${paths}. Nothing to do.`;
 }
 
-function first(status: Status, sessions: Session[]): Verdict['todo'] {
+function first(status: Status, sessions: Session[], gone: Missing): Verdict['todo'] {
   if (status.counts.luns === 0) return [{ text: 'Create the first share.', href: '/luns?do=create' }];
-  if (pathsByHost(sessions).size === 0) return [{ text: 'Connect a host: each LUN shows what to type there.', href: '/luns' }];
-  return [];
+  if (pathsByHost(sessions).size > 0) return [];
+  return [...fromMissing(gone), { text: 'Connect a host: each LUN shows what to type there.', href: '/luns' }];
 }

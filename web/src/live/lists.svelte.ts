@@ -33,12 +33,15 @@ const AGE: Record<ListName, number> = {
   hosts: 10_000,
   luns: 15_000,
   targets: 15_000,
-  grants: 15_000,
+  // They change with a generation only, which has them asked for anew.
+  grants: 300_000,
   disks: 30_000,
   jobs: 3_000,
 };
 /** The same while the stream says what happens: the status is asked for with each event, and in between for what is none. */
 const STATUS_STREAMED_MS = 8_000;
+/** So long after a question that failed it is asked again. */
+const FAILED_MS = 4_000;
 /** So long all LUNs are not asked for again; those that did something are, for so long after it. */
 const ALL_LUNS_MS = 300_000;
 const MOVED_MS = 120_000;
@@ -158,6 +161,8 @@ class Lists {
       else this.take(name, await get<Known[N]>(PATHS[name] ?? name));
     } catch (error) {
       const status = error instanceof Refused ? error.problem.status : 0;
+      // What nobody could answer is soon asked again, however old it may become.
+      this.due.set(name, Math.min(this.due.get(name) ?? 0, Date.now() + FAILED_MS));
       if (status === 404 || (status === 401 && FOR_USERS.includes(name))) this.absent.add(name);
     }
   }

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { Alert, Grant, Session, Status } from '../api/types.ts';
+import { missing, pathsShown, redundancyOf, singlePath } from './paths.ts';
+import { verdict } from './verdict.ts';
+
+const status = {
+  node: 'san', health: 'ok', problems: [], generation: 1, pools: [], counts: { luns: 2, luns_offline: 0, hosts: 3 },
+  portals: [{ group: 'a', tag: 1, address: 'p' }, { group: 'a', tag: 1, address: 'q' }],
+} as unknown as Status;
+let next = 1;
+const session = (host: string, from: string, portal: string, target = 't', initiator = host) =>
+  ({ id: next++, host, initiator, from: `${from}:${next}`, portal, target, since: '', luns: [] }) as unknown as Session;
+const single = session('a', '10.0.0.7', 'p');
+const two = [session('b', '10.0.0.8', 'p'), session('b', '10.0.1.8', 'q')];
+const grants = ['a', 'b', 'c'].map((host) => ({ host, lun: 'vm1' }) as Grant);
+const alert = (more: Partial<Alert>): Alert => ({
+  id: 7, state: 'firing', severity: 'critical', rule: 'lun_offline', title: '', kind: 'lun', object: 'vm1', cause: 'LUN vm1 is offline: gone', next_step: 'look',
+  doc: '', fired: '2026-11-27T08:00:00Z', steps: [], ...more,
+});
+const acknowledged = { state: 'acknowledged', acknowledged: { by: 'ada', at: '2026-11-27T08:01:00Z' } } as const;
+
+describe('a host\'s paths', () => {
+  const least = (...sessions: Session[]) => redundancyOf(sessions).least_paths;
+  // The cases of the daemon's own rule: crates/alerts/src/test/rules.rs.
+  it('are counted as the daemon counts them: between an address of an initiator and a portal, for each target', () => {
+    expect(least(session('h', 'a', 'p'), session('h', 'b', 'q'))).toBe(2);
+    expect(least(session('h', 'a', 'p'), session('h', 'a', 'q'))).toBe(2);
+    expect(least(session('h', 'a', 'p'), session('h', 'b', 'p'))).toBe(2);
+    expect(least(session('h', 'a', 'p'), session('h', 'a', 'p'))).toBe(1);
+    expect(least(...two, session('b', '10.0.0.8', 'p', 'u'))).toBe(1);
+    expect(least(...two, session('b', '10.0.0.9', 'p', 't', 'iqn.x'))).toBe(1);
+    expect(redundancyOf([])).toEqual({ connected: false, least_paths: 0 });
+  });
+  it('are said in words, whatever portals the node has', () => {
+    expect([[], [single], two].map((some) => pathsShown(redundancyOf(some)).word)).toEqual(['not connected', 'single path', '2 paths']);
+    expect(singlePath([single, ...two])).toEqual(['a']);
+  });
+  it('may all be gone: of hosts that have grants', () => {
+    expect(missing(grants, two)).toEqual({ hosts: ['a', 'c'], of: 3 });
+  });
+});
+
+describe('the verdict', () => {
+  it('says what to do first', () => {
+    expect(verdict(status, [single, ...two])).toMatchObject({ state: 'warn', todo: [{ text: 'Host a has a single path: log it in to a second portal.', href: '/hosts/a' }] });
+    const good = verdict(status, two);
+    expect(good).toEqual({ state: 'good', sentence: 'All data safe. 1 host connected, with two paths or more. Nothing to do.', todo: [], cared: [] });
+    expect(verdict({ ...status, health: 'degraded', problems: ['x is gone'] }, []).todo).toEqual([{ text: 'x is gone' }]);
+  });
+  it('says that something does not serve where that is so, and not of what is to come', () => {
+    const said = (more: Partial<typeof status>) => verdict({ ...status, health: 'degraded', ...more }, two);
+    expect(said({ problems: ['pool slow has 9 % free space'] })).toMatchObject({ state: 'warn', sentence: 'Everything serves. 1 thing to do.' });
+    const counts = { ...status.counts, luns: 3, luns_offline: 1 };
+    expect(said({ counts, problems: ['LUN x is offline'] })).toMatchObject({ state: 'bad', sentence: '1 of 3 LUNs does not serve. 1 thing to do.' });
+    const portals = [...status.portals, { ...status.portals[0]!, problem: 'in use' }];
+    expect(said({ counts: { ...counts, luns_offline: 2 }, portals, problems: ['a', 'b'] }).sentence).toBe('2 of 3 LUNs do not serve, 1 portal does not listen. 2 things to do.');
+  });
+  it('is not good while a LUN is offline, whoever takes care of it, and says who does', () => {
+    const offline: Status = { ...status, health: 'degraded', problems: ['LUN vm1 is offline: gone'], counts: { ...status.counts, luns_offline: 1 } };
+    const said = verdict(offline, two, [alert(acknowledged)]);
+    expect(said).toMatchObject({ state: 'bad', sentence: 'LUN vm1 is offline: gone (acknowledged by ada). Nothing else to do.', todo: [], cared: [{ href: '/alerts/7' }] });
+    const mixed = verdict(offline, two, [alert({ state: 'silenced', silenced_until: '2026-11-27' }), alert({ id: 8, severity: 'warning', rule: 'x', object: 'pool', cause: 'c' })]);
+    expect(mixed).toMatchObject({ state: 'bad', sentence: '1 of 2 LUNs does not serve. 1 thing to do.', cared: [{ text: expect.stringContaining('(silenced until ') as string }] });
+    // The daemon may say nothing more of it.
+    expect(verdict({ ...offline, problems: [] }, two, []).state).toBe('bad');
+  });
+  it('is not good with a critical alert in any open state, nor with a node that is not well', () => {
+    expect(verdict(status, two, [alert({ ...acknowledged, object: 'x', cause: 'blocks of x are bad' })])).toMatchObject({ state: 'bad', sentence: 'Blocks of x are bad (acknowledged by ada). Nothing else to do.' });
+    expect(verdict(status, two, [alert({ state: 'resolved' })]).state).toBe('good');
+    expect(verdict(status, two, [alert({ ...acknowledged, severity: 'warning', object: 'x' })])).toMatchObject({ state: 'good', sentence: expect.stringMatching(/Nothing to do\. 1 alert acknowledged/) as string });
+    expect(verdict({ ...status, health: 'degraded' }, two)).toMatchObject({ state: 'warn', sentence: 'The node says that it is degraded.' });
+  });
+  it('says which host with grants has lost all its paths, with the way to it', () => {
+    const said = verdict(status, two, [], grants.slice(1));
+    expect(said).toMatchObject({ state: 'warn', todo: [{ text: '1 of 2 hosts that have grants is not connected: c.', href: '/hosts/c' }] });
+    expect(said.sentence).toBe('The node serves, but 1 of 2 hosts that have grants is not connected. 1 thing to do.');
+    expect(verdict(status, two, [], grants).todo[0]).toMatchObject({ text: '2 of 3 hosts that have grants are not connected: a, c.', href: '/hosts?sort=state' });
+    expect(verdict(status, [], [], grants)).toMatchObject({ state: 'warn', sentence: 'All data safe. No host is connected.', todo: [{ href: '/hosts?sort=state' }, { href: '/luns' }] });
+  });
+});
