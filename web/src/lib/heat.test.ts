@@ -38,10 +38,10 @@ describe('a heat map', () => {
 
 describe('a spread', () => {
   it('counts by powers of two, without gaps', () => {
-    expect(spread([1, 4, 5, 7, null, 0, 16])).toEqual([
+    expect(spread([1, 4, 5, 7, null, 16], 1)).toEqual([
       { from: 1, n: 1, part: 1 / 3 }, { from: 2, n: 0, part: 0 }, { from: 4, n: 3, part: 1 }, { from: 8, n: 0, part: 0 }, { from: 16, n: 1, part: 1 / 3 },
     ]);
-    expect(spread([null, 0])).toEqual([]);
+    expect(spread([null], 1)).toEqual([]);
   });
   it('of what was counted has what came since, without gaps, and all after a restart', () => {
     const now: [number, number][] = [[4096, 10], [16384, 3]];

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { drawnOf, type History } from '../live/past.svelte.ts';
-import { hitsOf, JOURNAL_CHARTS, JOURNAL_METRICS, partOf, stageCharts, stageMetrics } from './past_charts.ts';
-import { forecast } from './pools.ts';
+import { hitsOf, JOURNAL_CHARTS, JOURNAL_METRICS, partOf, spaceCharts, stageCharts, stageMetrics } from './past_charts.ts';
 
 describe('what was recorded', () => {
   const history: History = {
@@ -28,20 +27,13 @@ describe('what was recorded', () => {
     }
   });
 
+  it('of a pool has for its size what can be used', () => {
+    const size = spaceCharts(5)[0]?.lines.find((line) => line.name === 'can be used')?.of;
+    expect(typeof size === 'function' && [size({ size_bytes: 100 }), size({})]).toEqual([95, undefined]);
+  });
+
   it('of a cache has no share where nothing was read', () => {
     expect([{ cache_hits: 3, cache_misses: 1 }, { cache_hits: 0, cache_misses: 0 }, { cache_hits: 1 }].map(hitsOf)).toEqual([75, undefined, undefined]);
     expect(partOf({ a: 1, b: 0 }, 'a', 'b')).toBeUndefined();
-  });
-});
-
-describe('a forecast', () => {
-  it('is that of days, and that of the last hour where it is near or all that is known', () => {
-    const days = { trend: 'fills', text: 'full on about 14 March' } as const;
-    const little = { trend: 'too_little', text: 'too little history' } as const;
-    expect(forecast({ forecast: days })).toBe('full on about 14 March');
-    expect(forecast({ forecast: days, full_in_seconds: 7_200 })).toBe('full on about 14 March; full in 2 h 0 min at the rate of the last hour');
-    expect(forecast({ forecast: days, full_in_seconds: 90_000 })).toBe('full on about 14 March');
-    expect(forecast({ forecast: little, full_in_seconds: 90_000 })).toContain('too little history; full in 1 d');
-    expect(forecast({})).toBe('does not fill up at the rate of the last hour');
   });
 });

@@ -49,10 +49,14 @@ export const SESSION_CHARTS: PastChart[] = [
 
 export const SPACE_METRICS = ['size_bytes', 'used_bytes'];
 
-export const SPACE_CHARTS: PastChart[] = [
+/** `reserved`: what the file system keeps for itself of the size that was recorded. */
+export const spaceCharts = (reserved: number): PastChart[] => [
   {
     title: 'Space', format: bytes, binary: true,
-    lines: [{ of: 'used_bytes', name: 'used', color: 'read', fill: true }, { of: 'size_bytes', name: 'size', color: 'write', dash: DASH }],
+    lines: [
+      { of: 'used_bytes', name: 'used', color: 'read', fill: true },
+      { of: (row) => (row['size_bytes'] === undefined ? undefined : Math.max(0, row['size_bytes'] - reserved)), name: 'can be used', color: 'write', dash: DASH },
+    ],
   },
 ];
 

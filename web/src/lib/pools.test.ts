@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Pool } from '../api/types.ts';
-import { fill } from './pools.ts';
+import { fill, forecast, isForetold, reserved, roomSaid, usable } from './pools.ts';
 
 const pool = (used: number, available: number): Pool => ({ total: 252, used, available }) as Pool;
 
@@ -11,4 +11,31 @@ describe('how full a pool is', () => {
     expect(fill(pool(252, 0))).toBe(1);
   });
   it('is nothing where nothing is known', () => expect(fill(pool(0, 0))).toBe(0));
+});
+
+describe('the room of a pool', () => {
+  const GiB = 2 ** 30;
+  it('is what can be used, and what the file system keeps is named', () => {
+    const some = { total: 252 * GiB, used: 40 * GiB, available: 200 * GiB };
+    expect([usable(some), reserved(some)]).toEqual([240 * GiB, 12 * GiB]);
+    expect(roomSaid(some)).toBe('200 GiB of 240 GiB free, 12 GiB more reserved by the file system');
+    expect(roomSaid({ ...some, total: 240 * GiB })).toBe('200 GiB of 240 GiB free');
+    // A file system that grew between two readings keeps nothing back.
+    expect(reserved({ ...some, total: 100 * GiB })).toBe(0);
+  });
+});
+
+describe('a forecast', () => {
+  const days = { trend: 'fills', text: 'full on about 14 March' } as const;
+  const little = { trend: 'too_little', text: 'too little history for a forecast' } as const;
+  it('says one thing: what is near by the last hour, else what days say', () => {
+    expect(forecast({ forecast: days })).toBe('full on about 14 March');
+    expect(forecast({ forecast: days, full_in_seconds: 7_200 })).toBe('full in 2 h 0 min at the rate of the last hour');
+    expect(forecast({ forecast: days, full_in_seconds: 90_000 })).toBe('full on about 14 March');
+    expect(forecast({ forecast: little, full_in_seconds: 90_000 })).toBe('too little history for a forecast');
+    expect(forecast({})).toBe('does not fill up at the rate of the last hour');
+  });
+  it('of less than a day is no headline, unless the pool is about to be full', () => {
+    expect([{ forecast: little }, { forecast: little, full_in_seconds: 90_000 }, { forecast: little, full_in_seconds: 60 }, { forecast: days }].map(isForetold)).toEqual([false, false, true, true]);
+  });
 });

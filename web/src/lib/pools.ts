@@ -1,7 +1,7 @@
 // What a pool's state means, and how full it is. Pure.
 
 import type { Pool } from '../api/types.ts';
-import { seconds } from './format.ts';
+import { bytes, seconds } from './format.ts';
 import type { State } from './verdict.ts';
 
 export function poolState(pool: Pool): State {
@@ -25,10 +25,27 @@ export function poolWord(pool: Pool): string {
   return WORDS[pool.state];
 }
 
-/** What is used of what can be used, 0 to 1, as alerts count it: what the file system keeps for itself is neither. */
-export function fill(pool: Pool): number {
-  const usable = pool.used + pool.available;
-  return usable > 0 ? pool.used / usable : 0;
+type Room = Pick<Pool, 'total' | 'used' | 'available'>;
+
+/** What can be used, in bytes, as alerts count it. */
+export function usable(pool: Room): number {
+  return pool.used + pool.available;
+}
+
+/** What the file system keeps for itself: nobody can use it, and it is not full. */
+export function reserved(pool: Room): number {
+  return Math.max(0, pool.total - usable(pool));
+}
+
+/** The part that is in use of what can be used, 0 to 1. */
+export function fill(pool: Room): number {
+  return usable(pool) > 0 ? pool.used / usable(pool) : 0;
+}
+
+/** `3 GiB of 20 GiB free`, with what is kept back where that is some. */
+export function roomSaid(pool: Room): string {
+  const kept = reserved(pool);
+  return `${bytes(pool.available)} of ${bytes(usable(pool))} free${kept ? `, ${bytes(kept)} more reserved by the file system` : ''}`;
 }
 
 /** Of a journal: the part that is in use, 0 to 1. */
@@ -38,11 +55,17 @@ export function journalFill(journal: { size_bytes: number; used_bytes: number })
 
 const DAY = 86_400;
 
-/** When it is full: by the history of days; and by the last hour, where that is within a day or all that is known. */
-export function forecast(pool: Pick<Pool, 'forecast' | 'full_in_seconds'>): string {
+type Coming = Pick<Pool, 'forecast' | 'full_in_seconds'>;
+
+/** When it is full, in one sentence: by the last hour where that is within a day, else by the history of days. */
+export function forecast(pool: Coming): string {
   const soon = pool.full_in_seconds;
   const hour = soon === undefined ? undefined : `full in ${seconds(soon)} at the rate of the last hour`;
-  if (!pool.forecast) return hour ?? 'does not fill up at the rate of the last hour';
-  const isKnown = pool.forecast.trend !== 'too_little';
-  return hour && (soon === undefined || soon < DAY || !isKnown) ? `${pool.forecast.text}; ${hour}` : pool.forecast.text;
+  if (hour && soon !== undefined && soon < DAY) return hour;
+  return pool.forecast?.text ?? hour ?? 'does not fill up at the rate of the last hour';
+}
+
+/** It says something: a history of less than a day, of a pool that is not about to be full, does not. */
+export function isForetold(pool: Coming): boolean {
+  return pool.forecast?.trend !== 'too_little' || (pool.full_in_seconds ?? Infinity) < DAY;
 }

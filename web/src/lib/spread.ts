@@ -8,21 +8,25 @@ export interface Bar {
   part: number;
 }
 
-/** Bars of all values above 0, without gaps between them; each is a power of two. */
-export function spread(values: (number | null)[]): Bar[] {
-  const counts = new Map<number, number>();
+/**
+ * For how many seconds a figure was how large: each value is the mean of a step of so many seconds. The first bar is of
+ * what is below 1, the others are powers of two, without gaps between them; what is not known is in none.
+ */
+export function spread(values: (number | null)[], step: number): Bar[] {
+  const times = new Map<number, number>();
   for (const value of values) {
-    if (value === null || value < 1) continue;
-    const power = Math.floor(Math.log2(value));
-    counts.set(power, (counts.get(power) ?? 0) + 1);
+    if (value === null) continue;
+    const at = value < 1 ? 0 : Math.floor(Math.log2(value)) + 1;
+    times.set(at, (times.get(at) ?? 0) + step);
   }
-  if (counts.size === 0) return [];
-  const powers = [...counts.keys()];
-  const first = Math.min(...powers);
-  const most = Math.max(...counts.values());
-  return Array.from({ length: Math.max(...powers) - first + 1 }, (_, i) => {
-    const n = counts.get(first + i) ?? 0;
-    return { from: 2 ** (first + i), n, part: n / most };
+  if (times.size === 0) return [];
+  const all = [...times.keys()];
+  const first = Math.min(...all);
+  const most = Math.max(...times.values());
+  return Array.from({ length: Math.max(...all) - first + 1 }, (_, i) => {
+    const at = first + i;
+    const n = times.get(at) ?? 0;
+    return { from: at === 0 ? 0 : 2 ** (at - 1), n, part: n / most };
   });
 }
 
