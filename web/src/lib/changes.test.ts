@@ -30,7 +30,7 @@ describe('a change', () => {
   it('never lets a name out of its place in a command line or a path', () => {
     expect(word("a'; rm -rf /")).toBe(`'a'\\''; rm -rf /'`);
     expect(removeLun('a/../b').path).toBe('luns/a%2F..%2Fb');
-    expect(curl(allow("x'y", '', 'l', 't', []), 'http://h')).toContain(`x'\\''y`);
+    expect(curl(allow("x'y", '', ['l'], 't', []), 'http://h')).toContain(`x'\\''y`);
   });
   it('of fields names what is lifted', () => {
     expect(setLun('a', { shares: null, limit: { iops: 5, bytes_per_second: null } }).cli).toBe(

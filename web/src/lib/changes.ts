@@ -96,7 +96,7 @@ function hostOf(named: string, hosts: Host[], made: { name: string; iqn: string[
   return name;
 }
 
-export function allow(initiator: string, host: string, lun: string, target: string, hosts: Host[]): Change {
+export function allow(initiator: string, host: string, luns: string[], target: string, hosts: Host[]): Change {
   const made: { name: string; iqn: string[] }[] = [];
   const name = host || hostOf(initiator, hosts, made);
   return {
@@ -104,10 +104,10 @@ export function allow(initiator: string, host: string, lun: string, target: stri
     verb: 'Allow',
     method: 'POST',
     path: 'objects',
-    body: { ...(made.length ? { host: made } : {}), grant: [{ host: name, lun, target }] },
-    cli: cli('grant', 'create', host || initiator, lun || 'LUN', ...(target ? ['--target', target] : [])),
+    body: { ...(made.length ? { host: made } : {}), grant: luns.map((lun) => ({ host: name, lun, target })) },
+    cli: (luns.length ? luns : ['LUN']).map((lun) => cli('grant', 'create', host || initiator, lun, ...(target ? ['--target', target] : []))).join(' && '),
     plans: true,
-    explain: 'The initiator may use this LUN from its next login on.',
+    explain: `The initiator may use ${luns.length > 1 ? 'these LUNs' : 'this LUN'} from its next login on.`,
   };
 }
 
