@@ -32,6 +32,7 @@ export class Relay {
   private readonly to: Place;
   private server: Server | undefined;
   private readonly sockets = new Set<Socket>();
+  private delayMs = 0;
 
   constructor(to: Place, at: Place) {
     this.to = to;
@@ -46,10 +47,23 @@ export class Relay {
         socket.on('error', () => socket.destroy());
         socket.on('close', () => this.sockets.delete(socket));
       }
-      inner.pipe(outer).pipe(inner);
+      inner.on('data', (data) => this.later(() => outer.write(data)));
+      inner.on('end', () => this.later(() => outer.end()));
+      outer.pipe(inner);
     });
     this.server = server;
     return new Promise((done) => server.listen(this.at.port, this.at.host, done));
+  }
+
+  /** What goes to the node arrives so much later. */
+  slow(delayMs: number): void {
+    this.delayMs = delayMs;
+  }
+
+  /** All is as late as what came before it: nothing is overtaken. */
+  private later(act: () => void): void {
+    if (this.delayMs > 0) setTimeout(act, this.delayMs);
+    else act();
   }
 
   cut(): void {

@@ -3,7 +3,8 @@
 import type { Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
-import { address, nicName, portalKey } from './nics.ts';
+import { nicName, portalKey } from './nics.ts';
+import { routeOf } from './sessions.ts';
 
 /** They cross and carry load; they cross, and carry none now; two are one. */
 export type Wrong = 'crosses' | 'would cross' | 'doubled';
@@ -28,8 +29,6 @@ const USED_BYTES = 16 * 1024;
 const USED_PART = 0.05;
 const ROUTES_SAID = 4;
 
-const routeOf = (session: Session) => `${session.nic && session.nic.name !== address(session.from) ? `${session.nic.name} (${address(session.from)})` : address(session.from)} → ${session.portal}`;
-
 /** Sessions that carry their part of the load now. Which of the others are standby is known to their host alone. */
 function used(sessions: Session[], moment: Moment | undefined): Session[] {
   const bytes = (session: Session) => {
@@ -38,6 +37,15 @@ function used(sessions: Session[], moment: Moment | undefined): Session[] {
   };
   const whole = sessions.reduce((sum, session) => sum + bytes(session), 0);
   return sessions.filter((session) => bytes(session) >= Math.max(USED_BYTES, whole * USED_PART));
+}
+
+/** Paths that stand by: of hosts that plan theirs, those that carry nothing while others to the same target do. */
+export function standingBy(sessions: Session[], moment: Moment | undefined): Set<number> {
+  const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.host}\n${session.target}`);
+  return new Set([...all.values()].flatMap((paths) => {
+    const busy = used(paths, moment);
+    return busy.length ? paths.filter((session) => session.nic?.planned && !busy.includes(session)).map((session) => session.id) : [];
+  }));
 }
 
 /** Which of both ends a session joins: a NIC of the host, and one of the node. */

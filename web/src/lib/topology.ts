@@ -5,7 +5,7 @@ import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
 import { plural } from './format.ts';
 import { below } from './lying.ts';
-import { mistakes, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
+import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { poolState, poolWord } from './pools.ts';
 import { pathsByHost, pathsShown, redundancyOf } from './paths.ts';
@@ -50,6 +50,12 @@ export interface Edge {
   /** What it is, for people. */
   says: string;
   wrong?: Wrong | undefined;
+  /** Of paths: the sessions that go over it. */
+  sessions?: number[];
+  /** The longest p99 of these, in microseconds. */
+  p99?: number | undefined;
+  /** All of them stand by. */
+  standby?: boolean;
 }
 
 export interface Topology {
@@ -311,6 +317,15 @@ export function backingId(lun: Lun): string {
 
 function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<Lun>, wrong: Map<number, Wrong>, drawn: (id: string, kind: Paged) => string): Edge[] {
   const all = new Map<string, Edge>();
+  const stands = standingBy([...sessions, ...hidden], facts.moment);
+  const over = (from: string, to: string, session: Session) => {
+    const edge = all.get(`${from}>${to}`);
+    if (!edge) return;
+    const p99 = facts.moment?.sessions.get(session.id)?.p99;
+    edge.p99 = Math.max(edge.p99 ?? 0, p99 ?? 0) || undefined;
+    edge.standby = (edge.standby ?? true) && stands.has(session.id);
+    (edge.sessions ??= []).push(session.id);
+  };
   const add = (from: string, to: string, bytes: number, state: State, says: string, mistake?: Wrong) => {
     const id = `${from}>${to}`;
     const known = all.get(id);
@@ -330,15 +345,18 @@ function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<L
     const portal = idOf('portal', session.portal);
     add(restId('host'), portal, moved(session), 'good', `of ${words} of hosts that are not drawn`);
     add(portal, center, moved(session), 'good', 'all sessions of this portal');
+    over(restId('host'), portal, session);
+    over(portal, center, session);
   }
   for (const session of sessions) {
     const bytes = moved(session);
     const portal = idOf('portal', session.portal);
     const mistake = wrong.get(session.id);
-    const { state, says } = mistake ? WRONG[mistake] : { state: 'good' as State, says: `session ${session.id}` };
+    const { state, says } = mistake ? WRONG[mistake] : { state: 'good' as State, says: `session ${session.id}${stands.has(session.id) ? ' stands by' : ''}` };
     add(idOf('host', session.host), portId(session), bytes, 'good', `NIC of ${session.host}`);
     add(portId(session), portal, bytes, state, says, mistake);
     add(portal, center, bytes, 'good', 'all sessions of this portal');
+    for (const [from, to] of [[idOf('host', session.host), portId(session)], [portId(session), portal], [portal, center]] as const) over(from, to, session);
   }
   for (const lun of luns.rest) {
     const rates = facts.moment?.luns.get(lun.name);

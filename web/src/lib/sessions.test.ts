@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import type { Session, Status } from '../api/types.ts';
+import type { Moment } from '../live/rates.ts';
+import { standingBy } from './mistakes.ts';
+import { idsOf, routeOf, slowestFirst } from './sessions.ts';
+import { topology, type Facts } from './topology.ts';
+
+const nic = (name: string) => ({ name, planned: true });
+const session = (id: number, from: string, portal: string, name?: string) =>
+  ({ id, host: 'h', from: `${from}:50`, portal, target: 't', since: '', luns: [], ...(name ? { nic: nic(name) } : {}) }) as unknown as Session;
+const busy = 1e6;
+const doing = (...all: [id: number, bytes: number, p99?: number][]) =>
+  ({ sessions: new Map(all.map(([id, bytesIn, p99]) => [id, { bytesIn, bytesOut: 0, commands: bytesIn / 4096, p99 }])), luns: new Map() }) as unknown as Moment;
+const two = [session(1, 'a', 'p', 'eth0'), session(2, 'b', 'q', 'eth1')];
+
+describe('sessions', () => {
+  it('have the slowest first, and those that do nothing last', () => {
+    const some = [...two, session(3, 'c', 'p'), session(4, 'd', 'p')];
+    expect(slowestFirst(some, doing([1, busy, 200], [2, busy, 9_000], [4, busy])).map(({ session }) => session.id)).toEqual([2, 1, 4, 3]);
+  });
+  it('say which way they go', () => expect([two[0]!, session(3, '10.0.0.7', 'p')].map(routeOf)).toEqual(['eth0 (a) → p', '10.0.0.7 → p']));
+  it('stand in the address', () => expect(idsOf('3,17,x,-1,')).toEqual([3, 17]));
+  it('stand by where the host plans its paths, and others to the same target work', () => {
+    const ids = (some: Session[], moment: Moment) => [...standingBy(some, moment)];
+    expect(ids(two, doing([1, busy], [2, 100]))).toEqual([2]);
+    // Nothing is done at all: any of them may be the active one.
+    expect(ids(two, doing([1, 0], [2, 0]))).toEqual([]);
+    expect(ids([two[0]!, session(2, 'b', 'q')], doing([1, busy], [2, 0]))).toEqual([]);
+    expect(ids([two[0]!, { ...two[1]!, target: 'u' }], doing([1, busy], [2, 0]))).toEqual([]);
+  });
+});
+
+describe('lines of the map', () => {
+  const facts = {
+    status: { node: 'san', health: 'ok', portals: [{ group: 'g', tag: 1, address: 'p' }, { group: 'g', tag: 1, address: 'q' }] } as unknown as Status,
+    hosts: [], sessions: two, luns: [], pools: [], grants: [], moment: doing([1, busy, 300], [2, 0]),
+  } as Facts;
+  const line = (from: string, to: string) => topology(facts).edges.find((edge) => edge.from === from && edge.to === to);
+
+  it('have their sessions and the longest p99 of these', () => {
+    expect(line('port:h\neth0', 'portal:p')).toMatchObject({ sessions: [1], p99: 300, standby: false });
+    expect(line('portal:p', 'node:san')).toMatchObject({ sessions: [1], p99: 300 });
+    expect(topology(facts).edges.find((edge) => edge.from === 'host:h' && edge.to === 'port:h\neth0')?.sessions).toEqual([1]);
+  });
+  it('of paths that stand by are drawn so, and say it', () => {
+    expect(line('port:h\neth1', 'portal:q')).toMatchObject({ standby: true, says: 'session 2 stands by' });
+    expect(line('portal:q', 'node:san')).toMatchObject({ standby: true });
+  });
+});
