@@ -32,7 +32,8 @@ export class Relay {
   private readonly to: Place;
   private server: Server | undefined;
   private readonly sockets = new Set<Socket>();
-  private delayMs = 0;
+  /** Bytes a second of each connection; 0: as they come. */
+  private pace = 0;
 
   constructor(to: Place, at: Place) {
     this.to = to;
@@ -47,23 +48,24 @@ export class Relay {
         socket.on('error', () => socket.destroy());
         socket.on('close', () => this.sockets.delete(socket));
       }
-      inner.on('data', (data) => this.later(() => outer.write(data)));
-      inner.on('end', () => this.later(() => outer.end()));
+      inner.on('data', (data) => this.pass(inner, outer, data));
+      inner.on('end', () => outer.end());
       outer.pipe(inner);
     });
     this.server = server;
     return new Promise((done) => server.listen(this.at.port, this.at.host, done));
   }
 
-  /** What goes to the node arrives so much later. */
-  slow(delayMs: number): void {
-    this.delayMs = delayMs;
+  /** What goes to the node is no faster, on each connection. */
+  slow(bytesPerSecond: number): void {
+    this.pace = bytesPerSecond;
   }
 
-  /** All is as late as what came before it: nothing is overtaken. */
-  private later(act: () => void): void {
-    if (this.delayMs > 0) setTimeout(act, this.delayMs);
-    else act();
+  private pass(inner: Socket, outer: Socket, data: Buffer): void {
+    outer.write(data);
+    if (this.pace === 0) return;
+    inner.pause();
+    setTimeout(() => inner.resume(), (data.length / this.pace) * 1000);
   }
 
   cut(): void {
@@ -144,10 +146,10 @@ export class Daemon {
     return done.stdout;
   }
 
-  /** A way to the second portal that can be cut. */
-  async relay(number: number): Promise<Relay> {
+  /** A way to a portal, to the second one where nothing is said, that can be cut. */
+  async relay(number: number, network: 1 | 2 = 2): Promise<Relay> {
     const [port = 0] = await freePorts(1);
-    const relay = new Relay({ host: PORTALS[1] ?? '', port: this.port }, { host: `127.0.2.${number}`, port });
+    const relay = new Relay({ host: PORTALS[network - 1] ?? '', port: this.port }, { host: `127.0.${network}.${number}`, port });
     await relay.mend();
     this.relays.push(relay);
     return relay;
@@ -162,6 +164,11 @@ export class Daemon {
   /** The same over the first portal and a relay. */
   loadOver(relay: Relay, initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
     this.bench(initiator, number, [`${PORTALS[0]}:${this.port}`, `${relay.at.host}:${relay.at.port}`], target, lun, ...options);
+  }
+
+  /** The same over relays alone, one in each network. */
+  loadBy(relays: [Relay, Relay], initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
+    this.bench(initiator, number, relays.map(({ at }) => `${at.host}:${at.port}`), target, lun, ...options);
   }
 
   private bench(initiator: string, number: number, at: string[], target: string, lun: number, ...options: string[]): void {

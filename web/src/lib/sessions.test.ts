@@ -9,14 +9,14 @@ const nic = (name: string) => ({ name, planned: true });
 const session = (id: number, from: string, portal: string, name?: string) =>
   ({ id, host: 'h', from: `${from}:50`, portal, target: 't', since: '', luns: [], ...(name ? { nic: nic(name) } : {}) }) as unknown as Session;
 const busy = 1e6;
-const doing = (...all: [id: number, bytes: number, p99?: number][]) =>
-  ({ sessions: new Map(all.map(([id, bytesIn, p99]) => [id, { bytesIn, bytesOut: 0, commands: bytesIn / 4096, p99 }])), luns: new Map() }) as unknown as Moment;
+const doing = (...all: [id: number, bytes: number][]) =>
+  ({ sessions: new Map(all.map(([id, bytesIn]) => [id, { bytesIn, bytesOut: 0, commands: bytesIn / 4096 }])), luns: new Map() }) as unknown as Moment;
 const two = [session(1, 'a', 'p', 'eth0'), session(2, 'b', 'q', 'eth1')];
 
 describe('sessions', () => {
   it('have the slowest first, and those that do nothing last', () => {
     const some = [...two, session(3, 'c', 'p'), session(4, 'd', 'p')];
-    expect(slowestFirst(some, doing([1, busy, 200], [2, busy, 9_000], [4, busy])).map(({ session }) => session.id)).toEqual([2, 1, 4, 3]);
+    expect(slowestFirst(some, doing([1, busy], [2, busy], [4, busy]), new Map([[1, 200], [2, 9_000]])).map(({ session }) => session.id)).toEqual([2, 1, 4, 3]);
   });
   it('say which way they go', () => expect([two[0]!, session(3, '10.0.0.7', 'p')].map(routeOf)).toEqual(['eth0 (a) → p', '10.0.0.7 → p']));
   it('stand in the address', () => expect(idsOf('3,17,x,-1,')).toEqual([3, 17]));
@@ -33,7 +33,7 @@ describe('sessions', () => {
 describe('lines of the map', () => {
   const facts = {
     status: { node: 'san', health: 'ok', portals: [{ group: 'g', tag: 1, address: 'p' }, { group: 'g', tag: 1, address: 'q' }] } as unknown as Status,
-    hosts: [], sessions: two, luns: [], pools: [], grants: [], moment: doing([1, busy, 300], [2, 0]),
+    hosts: [], sessions: two, luns: [], pools: [], grants: [], moment: doing([1, busy], [2, 0]), p99: new Map([[1, 300]]),
   } as Facts;
   const line = (from: string, to: string) => topology(facts).edges.find((edge) => edge.from === from && edge.to === to);
 

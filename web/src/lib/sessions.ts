@@ -2,7 +2,6 @@
 
 import type { Session } from '../api/types.ts';
 import type { Moment, SessionRates } from '../live/rates.ts';
-import { latency } from './format.ts';
 import { address } from './nics.ts';
 
 /** Which way a session goes: `eth0 (10.0.0.7) → 10.0.0.1:3260`. */
@@ -14,16 +13,14 @@ export function routeOf(session: Session): string {
 export interface Doing {
   session: Session;
   rates: SessionRates | undefined;
+  /** In microseconds. */
+  p99: number | undefined;
 }
 
 /** Those with the longest p99 first; then those that do most; those that do nothing last. */
-export function slowestFirst(sessions: Session[], moment: Moment | undefined): Doing[] {
-  const all = sessions.map((session) => ({ session, rates: moment?.sessions.get(session.id) }));
-  return all.sort((a, b) => (b.rates?.p99 ?? -1) - (a.rates?.p99 ?? -1) || (b.rates?.commands ?? 0) - (a.rates?.commands ?? 0) || a.session.id - b.session.id);
-}
-
-export function p99Of(rates: SessionRates | undefined): string {
-  return latency(rates?.p99);
+export function slowestFirst(sessions: Session[], moment: Moment | undefined, p99: Map<number, number>): Doing[] {
+  const all = sessions.map((session) => ({ session, rates: moment?.sessions.get(session.id), p99: p99.get(session.id) }));
+  return all.sort((a, b) => (b.p99 ?? -1) - (a.p99 ?? -1) || (b.rates?.commands ?? 0) - (a.rates?.commands ?? 0) || a.session.id - b.session.id);
 }
 
 /** Sessions that are named in an address: `3,17`. */

@@ -74,7 +74,7 @@ describe('paths that are a mistake', () => {
     const [port, portal] = route.split('>');
     return session(i + 1, 'm', `10.0.0.${port}:${50 + i}`, `10.0.0.10${portal}:3260`);
   });
-  const carrying = (...bytes: number[]) => ({ sessions: new Map(bytes.map((bytesIn, i) => [i + 1, { bytesIn, bytesOut: 0, commands: 0, p99: undefined }])), luns: new Map() }) as unknown as Moment;
+  const carrying = (...bytes: number[]) => ({ sessions: new Map(bytes.map((bytesIn, i) => [i + 1, { bytesIn, bytesOut: 0, commands: 0 }])), luns: new Map() }) as unknown as Moment;
   const wrong = (routes: string[], bytes: number[] = routes.map(() => BUSY)) => mistakes(paths(...routes), carrying(...bytes)).map((one) => [one.wrong, ...one.sessions]);
   const MESH = ['1>1', '1>2', '2>1', '2>2'];
 

@@ -85,6 +85,8 @@ export interface Facts {
   disks?: Disk[] | undefined;
   targets?: Target[] | undefined;
   moment?: Moment | undefined;
+  /** Of sessions, in microseconds. */
+  p99?: Map<number, number> | undefined;
 }
 
 /** So many of a column are drawn at once. */
@@ -321,7 +323,7 @@ function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<L
   const over = (from: string, to: string, session: Session) => {
     const edge = all.get(`${from}>${to}`);
     if (!edge) return;
-    const p99 = facts.moment?.sessions.get(session.id)?.p99;
+    const p99 = facts.p99?.get(session.id);
     edge.p99 = Math.max(edge.p99 ?? 0, p99 ?? 0) || undefined;
     edge.standby = (edge.standby ?? true) && stands.has(session.id);
     (edge.sessions ??= []).push(session.id);

@@ -2,11 +2,11 @@
 
 import { get } from '../api/client.ts';
 import { Unreachable } from '../api/problem.ts';
-import type { Activity } from '../api/types.ts';
+import type { Activity, SessionActivity } from '../api/types.ts';
 import { Heats } from './heats.ts';
 import { link, pause, type Link } from './link.ts';
 import { lists } from './lists.svelte.ts';
-import { between, others, type Moment, type Rates } from './rates.ts';
+import { between, latencies, others, type Moment, type Rates } from './rates.ts';
 import { Ring } from './ring.ts';
 import { Stream } from './stream.ts';
 
@@ -15,6 +15,8 @@ const SECOND = 1_000;
 const KEPT = 1_800;
 /** LUNs whose past is kept; more only while one is shown. */
 const LUNS_KEPT = 100;
+/** Of so many seconds together the p99 of a session is said: one second has too few commands. */
+const LATELY = 10;
 /** LUNs of which it is kept how long each command took. */
 const HEATS_KEPT = 24;
 
@@ -32,6 +34,9 @@ class Live {
   private readonly luns = new Map<string, Ring>();
   private readonly shown = new Set<string>();
   private readonly heats = new Map<string, Heats>();
+  /** Counters of the sessions in the last seconds, the oldest first; of one run of the daemon. */
+  private recent: { started: string; sessions: SessionActivity[] }[] = [];
+  private known = { tick: -1, p99: new Map<number, number>() };
 
   private answered: number | undefined;
   private failures = 0;
@@ -73,6 +78,12 @@ class Live {
     return heats;
   }
 
+  /** By session: the p99 of its commands in the last seconds, in microseconds. */
+  get p99(): Map<number, number> {
+    if (this.known.tick !== this.tick) this.known = { tick: this.tick, p99: latencies(this.recent[0]?.sessions ?? [], this.recent.at(-1)?.sessions ?? []) };
+    return this.known.p99;
+  }
+
   private watch(seen: boolean): void {
     clearInterval(this.timer);
     this.stream.run(seen);
@@ -112,6 +123,8 @@ class Live {
     if (before) lists.others(others(before, activity));
     else lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
     this.activity = activity;
+    const { started, sessions } = activity;
+    this.recent = [...this.recent.filter((one) => one.started === started), { started, sessions }].slice(-LATELY - 1);
     if (!moment) return;
     this.moment = moment;
     const time = this.answered / SECOND;

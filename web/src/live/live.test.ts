@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Activity, LunActivity } from '../api/types.ts';
 import { quantile, since, sum } from './histogram.ts';
 import { link, pause } from './link.ts';
-import { between, others } from './rates.ts';
+import { between, latencies, others } from './rates.ts';
 import { Ring } from './ring.ts';
 
 const op = (ops: number, bytes: number, buckets: [number, number][] = []) => ({
@@ -36,6 +36,11 @@ describe('rates', () => {
     expect([moment?.node.readIops, moment?.node.inFlight, moment?.luns.size]).toEqual([10, 2, 10_000]);
     expect(moment?.luns.get('lun-8')).toBe(moment?.luns.get('lun-9'));
     expect([...(moment?.took.keys() ?? [])]).toEqual([]);
+  });
+  it('of a session have the p99 of what it did since, and none where it did nothing', () => {
+    const session = (id: number, ...buckets: [number, number][]) => ({ id, latency: op(0, 0, buckets).latency.total }) as never;
+    const p99 = latencies([session(1, [64, 500]), session(2, [64, 5])], [session(1, [64, 550], [8192, 50]), session(2, [64, 5]), session(3, [128, 1])]);
+    expect([...p99]).toEqual([[1, 8192], [3, 128]]);
   });
   it('of a LUN that stands elsewhere by now are its own', () => {
     const [a, c] = [lun('a', op(1, 0)), lun('c', op(100, 0))];

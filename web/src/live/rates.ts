@@ -19,7 +19,6 @@ export interface SessionRates {
   bytesIn: number;
   bytesOut: number;
   commands: number;
-  p99: number | undefined;
 }
 
 /** What was counted since the moment before. */
@@ -152,8 +151,16 @@ function ofSession(before: SessionActivity | undefined, after: SessionActivity, 
     bytesIn: rose(before?.bytes_in, after.bytes_in),
     bytesOut: rose(before?.bytes_out, after.bytes_out),
     commands: rose(before?.commands, after.commands),
-    p99: quantile(since(after.latency, before?.latency), 0.99),
   };
+}
+
+/** By session: the p99 of what it did since; of those that did something. */
+export function latencies(before: SessionActivity[], after: SessionActivity[]): Map<number, number> {
+  const known = new Map(before.map((session) => [session.id, session.latency]));
+  return new Map(after.flatMap(({ id, latency }): [number, number][] => {
+    const p99 = quantile(since(latency, known.get(id)), 0.99);
+    return p99 === undefined ? [] : [[id, p99]];
+  }));
 }
 
 function busy(before: Activity, after: Activity): number {
