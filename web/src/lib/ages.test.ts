@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Lun } from '../api/types.ts';
-import { ages, ageSaid, bandOf, COLUMNS } from './ages.ts';
+import { ages, ageSaid, bandOf, BANDS, bandState, COLUMNS, FORMS, scheduleSaid } from './ages.ts';
 import { sorted } from './columns.ts';
 
 const DAY = 86_400_000;
@@ -27,5 +27,14 @@ describe('ages of what was read whole', () => {
     const begun = performance.now();
     expect(ages(many, NOW, 30)).toHaveLength(10_000);
     expect(performance.now() - begun).toBeLessThan(100);
+  });
+  it('have four forms, of which that of never is another one than that of long ago', () => {
+    const looks = BANDS.map((band) => JSON.stringify([FORMS[band], bandState[band]]));
+    expect(new Set(looks).size).toBe(BANDS.length);
+    expect([FORMS.never.hollow, FORMS.overdue.hollow]).toEqual([true, undefined]);
+    expect([FORMS.overdue, FORMS.due, FORMS.fresh].map((form) => form.part)).toEqual([1, 0.7, 0.45]);
+  });
+  it('are not late where there is no schedule', () => {
+    expect([scheduleSaid('never', 30, false), scheduleSaid('never', 30, true), scheduleSaid('due', 30, false)]).toEqual(['no schedule', 'never', '30 to 60 days ago']);
   });
 });

@@ -27,7 +27,15 @@ export function bandOf(age: number | undefined, days: number): Band {
   return age <= 2 * days * DAY_MS ? 'due' : 'overdue';
 }
 
-export const bandState: Record<Band, State> = { never: 'bad', overdue: 'bad', due: 'warn', fresh: 'good' };
+export const bandState: Record<Band, State> = { never: 'off', overdue: 'bad', due: 'warn', fresh: 'good' };
+
+/** How the map draws them: not by colour alone. The longer ago, the larger; what never was is hollow. */
+export const FORMS: Record<Band, { part: number; hollow?: boolean }> = { never: { part: 0.9, hollow: true }, overdue: { part: 1 }, due: { part: 0.7 }, fresh: { part: 0.45 } };
+
+/** As the table has it: without a schedule, what never was read is not late. */
+export function scheduleSaid(band: Band, days: number, hasSchedule: boolean): string {
+  return band === 'never' && !hasSchedule ? 'no schedule' : bandSaid(band, days);
+}
 
 export function bandSaid(band: Band, days: number): string {
   const said: Record<Band, string> = { never: 'never', overdue: `over ${2 * days} days ago`, due: `${days} to ${2 * days} days ago`, fresh: days === 1 ? 'within a day' : `within ${days} days` };

@@ -79,6 +79,13 @@ export function seconds(value: number): string {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
+const SPANS: [number, string][] = [[31_536_000, 'year'], [604_800, 'week'], [86_400, 'day'], [3_600, 'hour']];
+
+/** Of a span that was chosen, behind `the last`: `5 min`, `hour`. */
+export function spanWord(span: number): string {
+  return SPANS.find(([of]) => of === span)?.[1] ?? (span % 60 === 0 ? `${span / 60} min` : seconds(span));
+}
+
 export function clock(time: number | string | Date): string {
   const at = new Date(time);
   return Number.isNaN(at.getTime()) ? String(time) : at.toLocaleTimeString('en-GB');

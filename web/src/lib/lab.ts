@@ -32,11 +32,11 @@ export interface Drawn {
   height: number;
 }
 
-const WIDTH = 900;
+const WIDTH = 940;
 const BOX = 210;
 const SWITCH = 110;
 const HEAD = 34;
-const ROW = 54;
+const ROW = 58;
 const GAP = 18;
 
 export const LINK_WORDS: Record<LinkState, { state: State; word: string }> = {

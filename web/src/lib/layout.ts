@@ -27,8 +27,9 @@ export interface Layout {
 }
 
 const TOP = 30;
-const BOX = 56;
-const PITCH = 66;
+/** Four lines: a state may need two of them. */
+const BOX = 64;
+const PITCH = 72;
 /** The head of a frame, which says what it is, and its margin. */
 export const HEAD = 26;
 const INSET = 4;

@@ -310,7 +310,7 @@ function poolPoints(facts: Facts, luns: Lun[]): Point[] {
 /** Disks on which a pool or its journal lies, and members whose disks are not known. */
 function diskPoints(facts: Facts): Point[] {
   const all = new Map(facts.pools.flatMap((pool) => below(pool, facts.disks ?? [])).map((one) => [one.id, one]));
-  return [...all.values()].map(({ id, name, called, state, word }): Point => ({ id, kind: 'disk', name, called, state, word })).sort(byName);
+  return [...all.values()].map(({ id, name, called, state, word }): Point => ({ id, kind: 'disk', name, called, state, word: word.replace(/^unknown: /, '') })).sort(byName);
 }
 
 export function backingId(lun: Lun): string {

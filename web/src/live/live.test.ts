@@ -84,6 +84,18 @@ describe('histograms', () => {
 });
 
 describe('a ring', () => {
+  it('says since when anything is known', () => {
+    const ring = new Ring(['x', 'y'], 3);
+    expect(ring.since()).toBeUndefined();
+    ring.push(1, [undefined, undefined]);
+    expect(ring.since()).toBeUndefined();
+    ring.push(2, [undefined, 0]);
+    ring.push(3, [1, undefined]);
+    expect(ring.since()).toBe(2);
+    ring.push(4, [undefined, undefined]);
+    ring.push(5, [undefined, undefined]);
+    expect(ring.since()).toBe(3);
+  });
   it('forgets the oldest and keeps gaps', () => {
     expect(new Ring(['x'], 3).read(['z'])).toEqual([[], []]);
     const one = new Ring(['x'], 3);

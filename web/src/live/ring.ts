@@ -42,6 +42,16 @@ export class Ring {
     for (const [time, row] of rows) this.push(time, row);
   }
 
+  /** When anything was known first; nothing: never. */
+  since(): number | undefined {
+    const [time, ...figures] = this.columns;
+    for (let i = 0; i < this.used; i++) {
+      const at = (this.begin + i) % this.size;
+      if (figures.some((column) => !Number.isNaN(column[at]))) return time?.[at];
+    }
+    return undefined;
+  }
+
   /** Time and the named figures since `from`, oldest first; a gap is `null`. */
   read(names: readonly string[], from = -Infinity): [number[], ...(number | null)[][]] {
     // A figure that it does not have is a gap, and not the time.

@@ -152,7 +152,7 @@ pub struct StreamLimit {
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Reason {
     /// Active: it belongs to the best set; taking it away, with the best replacement, would first
-    /// cost this term. `None`: it is all there is.
+    /// cost this term. `None`: no other path can take its place, or none would be better.
     Chosen {
         /// The term.
         best_in: Option<Term>,
@@ -192,7 +192,9 @@ impl fmt::Display for Reason {
             Self::Chosen {
                 best_in: Some(term),
             } => write!(f, "in the best set, by {}", words(*term)),
-            Self::Chosen { best_in: None } => write!(f, "there is no other choice"),
+            Self::Chosen { best_in: None } => {
+                write!(f, "no other path in its place would be better")
+            }
             Self::SlowerTier { access } => write!(
                 f,
                 "its access state ({access:x}h) is worse than that of other paths"
