@@ -6,6 +6,8 @@ export interface Column<Row> {
   right?: boolean;
   /** Left out where the page is narrow. */
   wide?: boolean;
+  /** What is said of it below the first column, where it was left out. */
+  below?: (row: Row) => string | undefined;
   value: (row: Row) => string | number | undefined;
   text?: (row: Row) => string;
 }

@@ -70,6 +70,6 @@ export const COLUMNS: Column<LunRow>[] = [
   { key: 'pool', title: 'Pool', wide: true, value: (row) => row.lun.pool ?? row.lun.backing },
   { key: 'grants', title: 'Hosts', right: true, wide: true, value: (row) => row.lun.grants.length },
   { key: 'iops', title: 'IOPS', right: true, value: iopsOf, text: (row) => shownAs(iopsOf(row), count) },
-  { key: 'bytes', title: 'Throughput', right: true, wide: true, value: bytesOf, text: (row) => shownAs(bytesOf(row), rate) },
-  { key: 'p99', title: 'p99', right: true, wide: true, value: p99Of, text: (row) => latency(p99Of(row)) },
+  { key: 'bytes', title: 'Throughput', right: true, wide: true, value: bytesOf, text: (row) => shownAs(bytesOf(row), rate), below: (row) => (bytesOf(row) ? rate(bytesOf(row)) : undefined) },
+  { key: 'p99', title: 'p99', right: true, wide: true, value: p99Of, text: (row) => latency(p99Of(row)), below: (row) => (p99Of(row) ? `p99 ${latency(p99Of(row))}` : undefined) },
 ];

@@ -42,9 +42,13 @@ function used(sessions: Session[], moment: Moment | undefined): Session[] {
 /** Paths that stand by: of hosts that plan theirs, those that carry nothing while others to the same target do. */
 export function standingBy(sessions: Session[], moment: Moment | undefined): Set<number> {
   const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.host}\n${session.target}`);
+  const bytes = (session: Session) => {
+    const rates = moment?.sessions.get(session.id);
+    return rates ? rates.bytesIn + rates.bytesOut : 0;
+  };
   return new Set([...all.values()].flatMap((paths) => {
-    const busy = used(paths, moment);
-    return busy.length ? paths.filter((session) => session.nic?.planned && !busy.includes(session)).map((session) => session.id) : [];
+    const whole = paths.reduce((sum, session) => sum + bytes(session), 0);
+    return whole < USED_BYTES ? [] : paths.filter((session) => session.nic?.planned && bytes(session) < whole * USED_PART).map((session) => session.id);
   }));
 }
 

@@ -25,6 +25,8 @@ describe('sessions', () => {
     expect(ids(two, doing([1, busy], [2, 100]))).toEqual([2]);
     // Nothing is done at all: any of them may be the active one.
     expect(ids(two, doing([1, 0], [2, 0]))).toEqual([]);
+    // Little is done, and by both.
+    expect(ids(two, doing([1, 20_000], [2, 13_000]))).toEqual([]);
     expect(ids([two[0]!, session(2, 'b', 'q')], doing([1, busy], [2, 0]))).toEqual([]);
     expect(ids([two[0]!, { ...two[1]!, target: 'u' }], doing([1, busy], [2, 0]))).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { address } from './nics.ts';
 import { DRAWN, pointOf, topology, type Facts } from './topology.ts';
 import { singlePath } from './paths.ts';
 import { whatIf } from './whatif.ts';
-import { fromText, previous, rangeOf, textOf } from './windows.ts';
+import { fromText, next, partOf, previous, rangeOf, textOf } from './windows.ts';
 
 /** What hosts may use, and reach over each of their sessions. */
 const REACHED: Record<string, string[]> = { a: ['vm1'], b: ['vm1', 'vm2'], c: ['vm2'] };
@@ -310,7 +310,10 @@ describe('more than can be seen', () => {
   it('has its place in the address', () => {
     expect(fromText('lun:40,host:80,x:1,pool:-2,disk:1e99')).toEqual({ lun: 40, host: 80 });
     expect(textOf({ lun: 40, host: 0 })).toBe('lun:40');
-    expect(rangeOf({ kind: 'lun', from: 40, shown: 40, total: 10_000 })).toBe('41–80 of 10,000');
-    expect(previous({ kind: 'lun', from: 0, shown: 40, total: 256 })).toBe(240);
+    expect(rangeOf({ from: 40, shown: 40, total: 10_000 })).toBe('41–80 of 10,000');
+    expect(previous({ from: 0, shown: 40, total: 256 })).toBe(240);
+    expect([previous({ from: 0, shown: 100, total: 256 }, 100), previous({ from: 30, shown: 30, total: 90 }, 30)]).toEqual([200, 0]);
+    expect(['', '100', '300', 'x'].map((at) => partOf(256, at, 100).from)).toEqual([0, 100, 0, 0]);
+    expect([next(partOf(256, '100', 100)), next(partOf(256, '200', 100)), partOf(256, '200', 100).shown]).toEqual([200, 0, 56]);
   });
 });
