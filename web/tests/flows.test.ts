@@ -238,7 +238,7 @@ describe('the page', { skip }, () => {
   it('finds everything by name from the keyboard', async () => {
     await page().keyboard.press('Control+k');
     await page().getByRole('combobox').fill('renamed');
-    await page().getByRole('option', { name: /vm-renamed/ }).waitFor();
+    await page().getByRole('option', { name: /vm-renamed/ }).first().waitFor();
     await page().keyboard.press('Enter');
     await page().waitForURL('**/luns/vm-renamed');
     await page().getByRole('dialog').waitFor({ state: 'detached' });

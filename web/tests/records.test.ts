@@ -44,11 +44,11 @@ describe('the audit log and the disks', { skip }, () => {
     await text('Entries of the audit log are for admins who have logged in.').waitFor();
     await enter(browser, daemon.token);
     await browser.go('/audit');
-    await entry(/made lun vm01/).waitFor();
+    await entry(/made LUN vm01/).waitFor();
   });
 
   it('shows of a change what was before and after, from where it came and what came of it', async () => {
-    await entry(/changed lun vm01/).locator('summary').click();
+    await entry(/changed LUN vm01/).locator('summary').click();
     await page().getByRole('row', { name: 'limit.iops was not there 500' }).waitFor();
     await text(/unix socket/).waitFor();
     await page().waitForURL(/[?&]entry=\d+/);
@@ -60,7 +60,7 @@ describe('the audit log and the disks', { skip }, () => {
   it('filters over all entries, by who, kind, name, time and result, in the address', async () => {
     await choose('Of what kind', 'host');
     await entry(/host esx01/).waitFor();
-    await entry(/lun vm01/).first().waitFor({ state: 'detached' });
+    await entry(/LUN vm01/).first().waitFor({ state: 'detached' });
     await field('Of which name').fill('esx*');
     await text('causeway audit ls').waitFor({ state: 'attached' });
     await choose('Since when', '1h');
@@ -74,9 +74,41 @@ describe('the audit log and the disks', { skip }, () => {
   it('has what was refused, with its code', async () => {
     assert.throws(() => daemon.run('lun', 'create', 'vm01', '--size', '64M'));
     await button('refused').click();
-    await entry(/lun vm01/).first().locator('summary').click();
+    await entry(/LUN vm01/).first().locator('summary').click();
     await text(/causeway explain CWY\d+/).waitFor();
     await button('all').click();
+  });
+
+  it('says what was done in plain words, and hides options that are off', async () => {
+    daemon.run('scrub', 'start', 'vm01');
+    await entry(/started a scrub of LUN vm01/).first().waitFor();
+    await browser.go('/audit');
+    assert.equal(await text(/=false/).count(), 0);
+    await choose('Of what kind', 'bench run');
+    await text('No entry fits.').waitFor();
+    await browser.go('/audit');
+  });
+
+  it('has events that lead to what they are about, whatever that is', async () => {
+    await browser.go('/events');
+    await page().getByRole('listitem').filter({ hasText: 'scrub' }).getByRole('link', { name: 'vm01' }).first().click();
+    await page().waitForURL('**/luns/vm01');
+    await page().goBack();
+    await browser.go('/audit');
+  });
+
+  it('shows the keys by a question mark, and does something with what the search has found', async () => {
+    await page().keyboard.press('?');
+    await page().getByRole('dialog', { name: 'Keys' }).getByText('filter what is shown').waitFor();
+    await page().keyboard.press('Escape');
+    await page().getByRole('dialog').waitFor({ state: 'detached' });
+    await page().keyboard.press('Control+k');
+    await page().getByRole('combobox', { name: 'Search' }).fill('rename vm01');
+    await page().getByRole('option', { name: 'Rename vm01' }).first().waitFor();
+    await page().keyboard.press('Enter');
+    await page().getByRole('dialog', { name: 'Rename LUN vm01' }).waitFor();
+    await page().keyboard.press('Escape');
+    await browser.go('/audit');
   });
 
   it('exports what fits, a document a line, without secrets', async () => {

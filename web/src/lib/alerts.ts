@@ -36,13 +36,6 @@ export function caredFor(alert: Alert): string {
   return alert.silenced_until ? `silenced until ${moment(alert.silenced_until)}` : alert.state;
 }
 
-/** The page of an object, where it has one. */
-export function objectHref(kind: string, name: string): string | undefined {
-  if (kind === 'certificate') return '/settings/certificate';
-  if (kind === 'portal') return '/targets?view=portals';
-  return ['lun', 'host', 'pool', 'disk'].includes(kind) ? `/${kind}s/${encodeURIComponent(name)}` : undefined;
-}
-
 export function total(counts: AlertCounts | undefined): number {
   return (counts?.critical ?? 0) + (counts?.warning ?? 0) + (counts?.info ?? 0);
 }

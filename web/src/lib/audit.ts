@@ -14,7 +14,9 @@ export interface Wanted {
   since: string;
 }
 
-export const KINDS = ['lun', 'target', 'host', 'grant', 'pool', 'user', 'token', 'session'];
+export const KINDS = [
+  'lun', 'target', 'host', 'grant', 'pool', 'disk', 'session', 'job', 'alert', 'rule', 'receiver', 'silence', 'bench run', 'lab bed', 'user', 'token',
+];
 export const SINCE: [string, string][] = [['', 'all times'], ['1h', 'the last hour'], ['24h', 'the last day'], ['7d', 'the last week'], ['30d', 'the last month']];
 
 /** The query of the API: what is filtered is filtered there, over all entries. */
@@ -49,13 +51,40 @@ export function via(word: string): string {
   return VIA[word] ?? word;
 }
 
-const VERBS: Record<string, string> = { POST: 'made', PATCH: 'changed', PUT: 'set', DELETE: 'took away' };
+const VERBS: Record<string, string> = { POST: 'made', PATCH: 'changed', PUT: 'set', DELETE: 'deleted' };
+/** By the last part of the path. */
+const ACTS: Record<string, string> = {
+  resize: 'changed the size of', rename: 'renamed', restore: 'restored', purge: 'destroyed the data of', acknowledge: 'acknowledged', unacknowledge: 'took back the acknowledgement of',
+  silence: 'silenced', unsilence: 'ended the silence of', test: 'tested', cancel: 'cancelled', links: 'changed a link of', password: 'changed the password of',
+};
+/** By the noun, where the verb of the method says it wrongly. */
+const OF_NOUN: Record<string, Record<string, string>> = {
+  sessions: { DELETE: 'ended' }, bench: { POST: 'started', DELETE: 'forgot' }, lab: { POST: 'started', DELETE: 'tore down' }, disks: { DELETE: 'forgot' }, tokens: { DELETE: 'took back' },
+  orphans: { POST: 'adopted LUNs' }, generations: { POST: 'went back to an earlier state' }, apply: { POST: 'applied a document', PUT: 'applied a document' }, objects: { POST: 'made several objects' },
+};
+const OPERATIONS: Record<string, string> = { start: 'started', stop: 'stopped', reopen: 'opened', discard: 'discarded' };
 
-/** What somebody did, in words as far as they go. */
-export function did(one: Audited): string {
-  const last = one.path.split('?')[0]?.split('/').at(-1) ?? '';
-  if (one.path.startsWith('/api/v1/login')) return 'logged in';
-  if (one.path.startsWith('/api/v1/logout')) return 'logged out';
-  if (['resize', 'rename', 'restore', 'purge', 'scrub', 'journal', 'acknowledge', 'silence', 'unsilence', 'test', 'cancel'].includes(last)) return last;
-  return VERBS[one.method] ?? one.method;
+/** What somebody did, in words, as they stand before the object. */
+export function did(one: Pick<Audited, 'method' | 'path' | 'asked'>): string {
+  const parts = (one.path.split('?')[0] ?? '').replace('/api/v1/', '').split('/');
+  const [noun = ''] = parts;
+  const last = parts.at(-1) ?? '';
+  if (noun === 'login') return 'logged in';
+  if (noun === 'logout') return 'logged out';
+  if (noun === 'me') return last === 'password' ? 'changed their own password' : 'ended their other sessions';
+  const asked = one.asked as { operation?: unknown } | null | undefined;
+  const operation = typeof asked?.operation === 'string' ? (OPERATIONS[asked.operation] ?? asked.operation) : undefined;
+  if (last === 'scrub') return `${operation ?? 'started'} a scrub of`;
+  if (last === 'journal') return `${operation ?? 'changed'} the journal of`;
+  // Behind the name of an object: one may have the name of an act.
+  const act = parts.length > 2 ? ACTS[last] : undefined;
+  if (act && one.method !== 'DELETE') return act;
+  return OF_NOUN[noun]?.[one.method] ?? VERBS[one.method] ?? one.method;
+}
+
+/** A path without what says nothing: its version, and options that are off. */
+export function shortPath(path: string): string {
+  const [plain = '', query = ''] = path.replace('/api/v1/', '').split('?');
+  const some = query.split('&').filter((part) => part && !part.endsWith('=false'));
+  return some.length ? `${plain}?${some.join('&')}` : plain;
 }

@@ -22,6 +22,29 @@ export function find(entries: Entry[], text: string, most: number): Entry[] {
   return ranks.flat().slice(0, most);
 }
 
+/** What can be done with an object, by its kind: what it is called, and what its address says then. */
+const ACTS: Record<string, [name: string, act: string][]> = {
+  LUN: [['Grow', 'grow'], ['Grant', 'grant'], ['Settings of', 'set'], ['Rename', 'rename'], ['Scrub', 'scrub'], ['Delete', 'delete']],
+  'Deleted LUN': [['Restore', 'restore'], ['Destroy', 'purge']],
+  Host: [['Grant a LUN to', 'grant'], ['Settings of', 'set'], ['Rename', 'rename'], ['Delete', 'delete']],
+  Target: [['Settings of', 'set'], ['Rename', 'rename'], ['Delete', 'delete']],
+};
+/** Objects whose acts are offered. */
+const ACTED = 2;
+
+function actsOn(object: Entry): Entry[] {
+  return (ACTS[object.kind] ?? []).map(([name, act]) => ({ kind: object.kind, name: `${name} ${object.name}`, icon: object.icon, href: `${object.href}?do=${act}` }));
+}
+
+/** Objects by name, and below them what can be done with the first ones; `grow vm01` finds the act itself. */
+export function findWithActs(entries: Entry[], text: string, most: number): Entry[] {
+  const [verb = '', ...rest] = text.trim().toLowerCase().split(/\s+/);
+  const acts = rest.length ? find(entries, rest.join(' '), most).flatMap(actsOn).filter((act) => act.name.toLowerCase().startsWith(verb)) : [];
+  const found = find(entries, text, most);
+  const more = text.trim() ? found.filter((entry) => ACTS[entry.kind]).slice(0, ACTED).flatMap(actsOn) : [];
+  return [...new Map([...acts, ...found, ...more].map((entry) => [`${entry.kind} ${entry.href ?? entry.name}`, entry])).values()].slice(0, most);
+}
+
 function rankOf(entry: Entry, wanted: string): number | undefined {
   const name = entry.name.toLowerCase();
   if (name.startsWith(wanted)) return name === wanted ? 0 : 1;

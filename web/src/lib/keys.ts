@@ -1,4 +1,4 @@
-// The keyboard: Ctrl-K searches, `g` and a letter goes to a screen, `/` filters what is shown.
+// The keyboard: Ctrl-K searches, `g` and a letter goes to a screen, `/` filters what is shown, `?` says all of this.
 
 import type { Screen } from './screens.ts';
 
@@ -9,6 +9,8 @@ const LOADED_MS = 5_000;
 
 export interface Acts {
   search(): void;
+  /** Says which keys there are. */
+  help(): void;
   go(path: string): void;
 }
 
@@ -56,6 +58,9 @@ export class Keys {
       if (!filter) return;
       event.preventDefault();
       filter.focus();
+    } else if (event.key === '?') {
+      event.preventDefault();
+      this.acts.help();
     } else if (event.key === 'g') {
       this.pair = event.timeStamp;
     } else if (event.timeStamp - this.pair < PAIR_MS) {
