@@ -251,7 +251,7 @@ describe('every screen', { skip }, () => {
       luns: Array.from({ length: 10_000 }, (_, i) => ({ ...lun, name: `lun-${i}`, serial: `serial-${i}` })),
       hosts: Array.from({ length: 256 }, (_, i) => ({ ...host, name: `host-${i}` })),
       grants: Array.from({ length: 10_000 }, (_, i) => ({ ...grant, name: `host-${i % 256}:vms:lun-${i}`, host: `host-${i % 256}`, lun: `lun-${i}` })),
-      sessions: Array.from({ length: 512 }, (_, i) => ({ ...session, id: 1000 + i, host: `host-${i >> 1}`, from: `192.0.2.${i % 250}:${i + 1024}` })),
+      sessions: Array.from({ length: 512 }, (_, i) => ({ ...session, id: 1000 + i, host: `host-${i >> 1}`, from: `192.0.2.${i % 250}:${i + 1024}`, luns: [{ lun_id: 0, lun: `lun-${i >> 1}`, read_only: false }] })),
     };
     for (const [what, rows] of Object.entries(many)) await browser.page.route(`**/api/v1/${what}${what === 'luns' ? '?without=ops' : ''}`, (route) => route.fulfill({ json: rows }));
     await browser.page.goto('/topology');
