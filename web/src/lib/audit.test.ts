@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { did, KINDS, query, shortPath } from './audit.ts';
+import { about, did, KINDS, query, shortPath } from './audit.ts';
 import { kindWord, objectHref } from './objects.ts';
 
 const act = (method: string, path: string, asked?: unknown) => did({ method, path: `/api/v1/${path}`, asked });
@@ -16,6 +16,18 @@ describe('the audit log', () => {
     expect([act('POST', 'login'), act('PUT', 'me/password'), act('PUT', 'users/eve/password')]).toEqual(['logged in', 'changed their own password', 'changed the password of']);
     // A LUN may have the name of an act.
     expect(act('PATCH', 'luns/rename')).toBe('changed');
+  });
+  it('is about what its path names, where the entry does not say it', () => {
+    const of = (path: string, asked?: unknown) => {
+      const found = about({ path: `/api/v1/${path}`, asked });
+      return found && `${found.kind} ${found.name}`;
+    };
+    expect(['alerts/rules/pool_filling', 'alerts/receivers/a%20b/test', 'alerts/silences/3', 'alerts/7/acknowledge', 'jobs/4/cancel', 'disks/X'].map((path) => of(path))).toEqual([
+      'rule pool_filling', 'receiver a b', 'silence 3', 'alert 7', 'job 4', 'disk X',
+    ]);
+    expect(of('alerts/receivers', { name: 'mail' })).toBe('receiver mail');
+    expect(of('objects')).toBeUndefined();
+    expect(about({ path: '/api/v1/luns/x', object: { kind: 'lun', name: 'x' } })).toEqual({ kind: 'lun', name: 'x' });
   });
   it('hides options that are off', () => {
     expect(shortPath('/api/v1/luns/vm01?force=false&dry_run=false')).toBe('luns/vm01');

@@ -82,6 +82,32 @@ export function did(one: Pick<Audited, 'method' | 'path' | 'asked'>): string {
   return OF_NOUN[noun]?.[one.method] ?? VERBS[one.method] ?? one.method;
 }
 
+/** Of whom what is below `alerts` is, by its name or its number. */
+const OF_ALERTS: Record<string, string> = { rules: 'rule', receivers: 'receiver', silences: 'silence' };
+const OF_PATH: Record<string, string> = { jobs: 'job', disks: 'disk' };
+
+/** What an entry is about; where it does not say so, as its path has it. */
+export function about(one: Pick<Audited, 'path' | 'object' | 'asked'>): { kind: string; name: string } | undefined {
+  if (one.object) return one.object;
+  const [noun = '', first = '', second = ''] = (one.path.split('?')[0] ?? '').replace('/api/v1/', '').split('/').map(decoded);
+  const asked = one.asked as { name?: unknown } | null | undefined;
+  const made = typeof asked?.name === 'string' ? asked.name : '';
+  if (noun === 'alerts') {
+    const kind = OF_ALERTS[first];
+    return kind ? { kind, name: second || made } : first ? { kind: 'alert', name: first } : undefined;
+  }
+  const kind = OF_PATH[noun];
+  return kind && first ? { kind, name: first } : undefined;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** A path without what says nothing: its version, and options that are off. */
 export function shortPath(path: string): string {
   const [plain = '', query = ''] = path.replace('/api/v1/', '').split('?');
