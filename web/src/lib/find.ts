@@ -11,6 +11,9 @@ export interface Entry {
   also?: string;
 }
 
+/** What is longer is a sentence. */
+const NAME_MAX = 64;
+
 export function find(entries: Entry[], text: string, most: number): Entry[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return entries.slice(0, most);
@@ -33,7 +36,7 @@ const ACTS: Record<string, [name: string, act: string][]> = {
 const ACTED = 2;
 
 function actsOn(object: Entry): Entry[] {
-  return (ACTS[object.kind] ?? []).map(([name, act]) => ({ kind: object.kind, name: `${name} ${object.name}`, icon: object.icon, href: `${object.href}?do=${act}` }));
+  return (ACTS[object.kind] ?? []).map(([name, act]) => ({ kind: 'Do', name: `${name} ${object.name}`, icon: object.icon, href: `${object.href}?do=${act}` }));
 }
 
 /** Objects by name, and below them what can be done with the first ones; `grow vm01` finds the act itself. */
@@ -50,7 +53,8 @@ function rankOf(entry: Entry, wanted: string): number | undefined {
   if (name.startsWith(wanted)) return name === wanted ? 0 : 1;
   if (name.includes(wanted)) return 2;
   if (entry.also?.toLowerCase().includes(wanted) || entry.kind.toLowerCase().startsWith(wanted)) return 3;
-  return inOrder(name, wanted) ? 4 : undefined;
+  // A long sentence has the letters of any word.
+  return name.length <= NAME_MAX && inOrder(name, wanted) ? 4 : undefined;
 }
 
 /** All letters of `wanted` stand in `name`, in this order. */
