@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { Status } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon, PORTALS, type Relay } from './daemon.ts';
 import { logIn } from './furnish.ts';
@@ -119,5 +120,24 @@ describe('paths', { skip }, () => {
     await dialog().getByRole('button', { name: 'End maintenance', exact: true }).click();
     await closed();
     assert.equal(logIn(daemon, 'right', BOTH), 0);
+  });
+
+  it('and LUNs that somebody takes care of are said as what they are, and never as safe', async () => {
+    await page().route('**/api/v1/status', async (route) => {
+      const status = (await (await route.fetch()).json()) as Status;
+      await route.fulfill({ json: { ...status, health: 'degraded', problems: ['LUN left is offline: its disk is gone'], counts: { ...status.counts, luns_offline: 1 } } });
+    });
+    const alert = {
+      id: 9, state: 'acknowledged', severity: 'critical', rule: 'lun_offline', title: 'A LUN is offline', kind: 'lun', object: 'left', cause: 'LUN left is offline: its disk is gone',
+      next_step: 'look', doc: '', fired: new Date().toISOString(), acknowledged: { by: 'ada', at: new Date().toISOString() }, steps: [],
+    };
+    await page().route('**/api/v1/alerts', (route) => route.fulfill({ json: [alert] }));
+    await browser.go('/');
+    await band().getByText('LUN left is offline: its disk is gone (acknowledged by ada)').first().waitFor({ timeout: 20_000 });
+    await band().getByText(/1 of \d LUNs does not serve/).waitFor({ timeout: 20_000 });
+    const said = (await band().textContent()) ?? '';
+    assert.doesNotMatch(said, /All data safe|Everything serves/);
+    assert.equal(await band().getAttribute('class').then((names) => /\bbad\b/.test(names ?? '')), true);
+    await page().unrouteAll();
   });
 });

@@ -101,10 +101,10 @@ function down(status: Status): string[] {
 function summary(status: Status, urgent: Alert[], cared: Verdict['cared'], gone: Missing, nothing: boolean): string {
   const not = down(status);
   const [only] = cared;
-  if (only && cared.length === 1 && nothing) return only.text.slice(0, -1);
+  if (only && cared.length === 1 && (nothing || !not.length)) return only.text.slice(0, -1);
   if (not.length) return not.join(', ');
   if (urgent.some((alert) => alert.severity === 'critical')) return 'Hosts are hit or data is at risk';
-  if (cared.length) return `${plural(cared.length, 'trouble')} ${cared.length === 1 ? 'is' : 'are'} known and not over`;
+  if (cared.length) return `${cared.length} known troubles are not over`;
   if (status.health !== 'ok' && !status.problems.length && !urgent.length) return `The node says that it is ${status.health}`;
   if (gone.hosts.length) return `The node serves, but ${gone.hosts.length} of ${plural(gone.of, 'host')} that ${gone.of === 1 ? 'has' : 'have'} grants ${gone.hosts.length === 1 ? 'is' : 'are'} not connected`;
   if (!status.problems.length && urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
