@@ -64,13 +64,15 @@ pub struct TargetSeen {
     pub portals: Vec<String>,
 }
 
-/// Operations that have ended since the daemon started.
+/// Operations of a kind since the daemon started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Done {
-    /// How many.
+    /// How many have ended.
     pub count: u64,
-    /// How long they took together, in microseconds.
+    /// How long these took together, in microseconds.
     pub us_sum: u64,
+    /// How many have not.
+    pub under_way: u64,
 }
 
 /// A LUN in service, offline ones included.
@@ -86,8 +88,6 @@ pub struct LunSeen {
     pub read: Done,
     /// Writes, the same.
     pub write: Done,
-    /// Commands in flight.
-    pub in_flight: u64,
     /// The scrub that runs, or the last one.
     pub scrub: Option<ScrubFacts>,
     /// What is known to be damaged, one sentence each.

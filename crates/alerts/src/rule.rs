@@ -120,7 +120,8 @@ pub(crate) const LUN_SLOW: Rule = Rule {
     title: "A LUN is slower than usual",
     severity: Severity::Warning,
     condition: "reads or writes took {factor} times as long as is usual for this LUN, and {least_us} us or more, in three of the last \
-                five busy minutes; usual is the median of its busy minutes of the last days, of {learned_minutes} at least",
+                five minutes; usual is the median of its busy minutes of the last days, of {learned_minutes} at least. A minute is \
+                busy by {busy_ops} operations, or by fewer that took half of it together; what has not ended counts with its age",
     over: "they take less than {clear_factor} times as long as usual, less than half of {least_us} us, or nothing is asked of the LUN",
     bounds: &[
         number("factor", 4, 1_000, "so many times the usual latency"),
@@ -140,7 +141,7 @@ pub(crate) const LUN_SLOW: Rule = Rule {
             "busy_ops",
             300,
             1_000_000,
-            "a minute with fewer operations is quiet and not counted",
+            "a minute with fewer operations is quiet and not counted, unless they took half of it together",
         ),
         number(
             "learned_minutes",

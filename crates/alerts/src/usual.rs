@@ -5,6 +5,10 @@
 //! counted, and it forgets by busy minutes only: a LUN that slept for a fortnight is known as it
 //! was before. Old minutes count half after three busy days; a LUN that has become slower for good
 //! is usual so after about as long.
+//!
+//! A minute is busy by many operations, or by few that hosts waited for through half of it: one
+//! host that does one after the other gets no more done than the LUN is fast. What has not ended
+//! counts with its age, so that a LUN where nothing ends at all is no quiet one.
 
 use crate::facts::Done;
 use crate::time::Moment;
@@ -21,6 +25,9 @@ const MINUTES_MAX: u32 = 2 * 3 * 1_440;
 
 /// A minute.
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// As long as operations of a minute together, at least, where they are few.
+const WAITED: Duration = Duration::from_secs(30);
 
 /// The longest pause after which what came since is still a minute of its own.
 const PAUSE_MAX: Duration = Duration::from_secs(180);
@@ -99,8 +106,10 @@ pub(crate) struct Series {
     last: Option<Done>,
     /// The minute that is under way: since when, and what it has.
     minute: Option<(Now, Done)>,
-    /// The last minutes; `None`: a quiet one.
-    recent: VecDeque<Option<Done>>,
+    /// Since when nothing has ended while something was under way.
+    hanging: Option<Now>,
+    /// The means of the last minutes in microseconds; `None`: a quiet one.
+    recent: VecDeque<Option<u64>>,
 }
 
 impl Series {
@@ -112,17 +121,26 @@ impl Series {
         }
     }
 
-    /// Takes what was counted so far. A minute with fewer operations than `busy` is a quiet one.
+    /// Takes what was counted so far. A minute with fewer operations than `busy` is a quiet one,
+    /// unless they took long.
     pub(crate) fn take(&mut self, done: Done, busy: u64, at: Moment) {
         let since = match self.last.replace(done) {
             // What went back counts from zero: the LUN was opened anew.
             Some(last) if last.count <= done.count && last.us_sum <= done.us_sum => Done {
                 count: done.count - last.count,
                 us_sum: done.us_sum - last.us_sum,
+                ..done
             },
             Some(_) => done,
             None => Done::default(),
         };
+        if since.count > 0 || done.under_way == 0 {
+            self.hanging = None;
+        }
+        if done.under_way > 0 {
+            // What is under way now began before now.
+            self.hanging.get_or_insert(at.steady);
+        }
         let Some((begun, sum)) = &mut self.minute else {
             self.minute = Some((at.steady, Done::default()));
             return;
@@ -137,31 +155,52 @@ impl Series {
         self.minute = Some((at.steady, Done::default()));
         if span > PAUSE_MAX {
             self.recent.clear();
+            self.hanging = self.hanging.map(|_| at.steady);
             return;
         }
-        let minute = (sum.count >= busy).then_some(sum);
-        if let Some(mean) = minute.and_then(|it| it.us_sum.checked_div(it.count)) {
+        // What has not ended is no knowledge yet of how long it takes.
+        if let Some(mean) = mean_of_busy(sum, busy) {
             self.usual.learn(mean);
         }
-        self.recent.push_back(minute);
+        // What is younger than that says nothing.
+        let age = self.hanging_us(at);
+        let is_older = age > sum.us_sum.checked_div(sum.count).unwrap_or(0);
+        let all = Done {
+            count: sum.count + u64::from(is_older),
+            us_sum: sum.us_sum + if is_older { age } else { 0 },
+            ..sum
+        };
+        self.recent.push_back(mean_of_busy(all, busy));
         if self.recent.len() > PRESENT {
             self.recent.pop_front();
         }
     }
 
+    /// For so many microseconds nothing has ended while something was under way: what is under way
+    /// is older than that.
+    pub(crate) fn hanging_us(&self, at: Moment) -> u64 {
+        let age = self.hanging.map(|since| at.since(since).as_micros());
+        age.map_or(0, |age| u64::try_from(age).unwrap_or(u64::MAX))
+    }
+
     /// How long operations take now, in microseconds: the median of the last busy minutes; `None`:
     /// too little is done to say so.
     pub(crate) fn present(&self) -> Option<u64> {
-        let busy = self.recent.iter().flatten();
-        let mut means: Vec<u64> = busy
-            .filter_map(|it| it.us_sum.checked_div(it.count))
-            .collect();
+        let mut means: Vec<u64> = self.recent.iter().flatten().copied().collect();
         if means.len() < BUSY_MIN {
             return None;
         }
         means.sort_unstable();
         means.get(means.len() / 2).copied()
     }
+}
+
+/// The mean of a minute, unless it is a quiet one.
+fn mean_of_busy(minute: Done, busy: u64) -> Option<u64> {
+    let is_waited_for = u128::from(minute.us_sum) >= WAITED.as_micros();
+    let is_busy = minute.count >= busy || is_waited_for;
+    let mean = minute.us_sum.checked_div(minute.count);
+    mean.filter(|_| is_busy)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::document::{Learned, LearnedLun};
 use crate::evaluate::{Reading, Sink, of_the_moment};
-use crate::facts::{Facts, LunSeen};
+use crate::facts::{Done, Facts};
 use crate::flapping::Flapping;
 use crate::object::Object;
 use crate::rule::{LUN_SLOW, PATH_FLAPPING, Rule, SCRUB_OVERDUE};
@@ -19,6 +19,9 @@ const FORGOTTEN_SECONDS: u64 = 30 * 86_400;
 
 /// The most LUNs that are remembered.
 const LUNS_MAX: usize = 20_000;
+
+/// Where nothing has ended for so long, in microseconds, that is said rather than a mean.
+const HANGING_US: u64 = 30_000_000;
 
 /// What is remembered of a LUN.
 #[derive(Debug)]
@@ -98,7 +101,7 @@ impl Watch {
             }
         };
         ask(&PATH_FLAPPING, &|sink| self.flapping.read(at, sink));
-        ask(&LUN_SLOW, &|sink| self.slow(facts, sink));
+        ask(&LUN_SLOW, &|sink| self.slow(facts, at, sink));
         ask(&SCRUB_OVERDUE, &|sink| self.overdue(facts, at, sink));
         out
     }
@@ -132,13 +135,19 @@ impl Watch {
         self.luns.retain(|_, known| recent(known));
     }
 
-    fn slow(&self, facts: &Facts, sink: &mut Sink<'_>) {
+    fn slow(&self, facts: &Facts, at: Moment, sink: &mut Sink<'_>) {
         for lun in &facts.luns {
             let Some(known) = self.luns.get(&lun.key) else {
                 continue;
             };
-            let series = [("reads", &known.read), ("writes", &known.write)];
-            let levels = series.map(|(what, series)| level(lun, what, series, sink));
+            let of = |what: &'static str, done: Done, series| {
+                let what = format!("{what} of LUN {}", lun.name);
+                level(&what, done.under_way, series, at, sink)
+            };
+            let levels = [
+                of("reads", lun.read, &known.read),
+                of("writes", lun.write, &known.write),
+            ];
             let worst = levels.into_iter().flatten().max_by_key(|it| it.0);
             let object = || Object::new("lun", &lun.name);
             match worst {
@@ -201,23 +210,35 @@ fn finished(scrub: &ScrubFacts) -> Option<u64> {
 }
 
 /// Whether operations of a kind are slow (`true`), or neither slow nor well, with the reason.
-fn level(lun: &LunSeen, what: &str, series: &Series, sink: &Sink<'_>) -> Option<(bool, String)> {
+fn level(
+    what: &str,
+    under_way: u64,
+    series: &Series,
+    at: Moment,
+    sink: &Sink<'_>,
+) -> Option<(bool, String)> {
     let Some(present) = series.present() else {
-        // Where commands wait and none ends, nobody can say that it is well again.
-        let waits = lun.in_flight > 0;
-        let cause = format!("{what} of LUN {} do not end", lun.name);
-        return waits.then_some((false, cause));
+        // What began has not ended for long enough to say so: nobody knows that it is well again.
+        return (under_way > 0).then(|| (false, format!("{what} do not end")));
     };
     let usual = series.usual.median()?;
     let (mean, least) = (present, sink.bound("least_us"));
     let times = |factor: u64| usual.saturating_mul(factor);
-    let cause = format!(
-        "{what} of LUN {} take {} on average, {} times what is usual for it ({})",
-        lun.name,
-        latency(mean),
-        mean / usual.max(1),
-        latency(usual)
-    );
+    let hanging = series.hanging_us(at);
+    let cause = if hanging >= HANGING_US {
+        format!(
+            "{what}: none has ended for {}, with {under_way} under way; usual for it is {}",
+            latency(hanging),
+            latency(usual)
+        )
+    } else {
+        format!(
+            "{what} take {} on average, {} times what is usual for it ({})",
+            latency(mean),
+            mean / usual.max(1),
+            latency(usual)
+        )
+    };
     let is_learned = u64::from(series.usual.minutes()) >= sink.bound("learned_minutes");
     if mean < times(sink.bound("clear_factor")) || mean < least / 2 {
         return None;

@@ -31,6 +31,9 @@ pub struct OpFacts {
     pub ops: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those that the storage has, and has not ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: u64,
     /// How long they took, by stage.
     pub latency: Stages,
     /// How large they were, of reads and writes that ended well: pairs of bytes and of how many had

@@ -28,7 +28,7 @@ impl Bed {
         let mut last = None;
         for _ in 0..minutes * 6 {
             self.now += 10;
-            let Done { count, us_sum } = &mut self.lun.read;
+            let Done { count, us_sum, .. } = &mut self.lun.read;
             (*count, *us_sum) = (*count + reads / 6, *us_sum + reads / 6 * us);
             let facts = Facts {
                 luns: vec![self.lun.clone()],
@@ -83,11 +83,52 @@ fn a_lun_is_slow_by_its_own_measure_and_only_when_that_is_known() {
     let learned = Learned::read(&bed.watch.learned().write()).unwrap();
     bed.watch = Watch::new(learned);
     assert_eq!(bed.verdict(6, 600, 20_000), Some(true));
-    // Commands wait and none ends: it is not well.
-    bed.lun.in_flight = 3;
-    assert_eq!(bed.verdict(10, 0, 0), Some(false));
-    bed.lun.in_flight = 0;
-    assert_eq!(bed.verdict(1, 0, 0), None);
+    // Something is asked again, and has not ended: it may be well.
+    assert_eq!(bed.verdict(5, 0, 0), None);
+    bed.lun.read.under_way = 1;
+    assert_eq!(bed.verdict(1, 0, 0), Some(false));
+}
+
+#[test]
+fn a_host_that_does_one_after_the_other_makes_few_of_them_where_a_lun_is_slowest() {
+    let mut bed = Bed::new();
+    // At depth 1: 60,000 a minute of 1 ms; 120 of 500 ms, which is fewer than a busy minute has.
+    assert_eq!(bed.verdict(400, 60_000, 1_000), None);
+    bed.lun.read.under_way = 1;
+    let (bad, cause) = bed.run(4, 120, 500_000).unwrap();
+    assert!(bad, "{cause}");
+    assert!(
+        cause.starts_with("reads of LUN l take 500 ms on average, "),
+        "{cause}"
+    );
+    // Slower than a minute each.
+    for _ in 0..3 {
+        assert_eq!(bed.verdict(1, 0, 0), Some(true));
+        assert_eq!(bed.verdict(1, 6, 65_000_000), Some(true));
+    }
+    assert_eq!(bed.verdict(4, 60_000, 1_000), None, "it is well again");
+}
+
+#[test]
+fn a_lun_where_nothing_ends_is_slow_by_the_age_of_what_is_under_way() {
+    let mut bed = Bed::new();
+    assert_eq!(bed.verdict(400, 600, 1_000), None);
+    bed.lun.read.under_way = 3;
+    assert_ne!(bed.verdict(1, 0, 0), Some(true), "a minute is none");
+    let known = bed.watch.learned();
+    let (bad, cause) = bed.run(4, 0, 0).unwrap();
+    assert!(bad, "{cause}");
+    assert!(
+        cause.starts_with("reads of LUN l: none has ended for 290 s, with 3 under way"),
+        "{cause}"
+    );
+    let writes = |learned: Learned| learned.luns["naa"].write.clone();
+    let reads = |learned: Learned| learned.luns["naa"].read.clone();
+    let after = bed.watch.learned();
+    assert_eq!(reads(after.clone()), reads(known.clone()), "nothing ended");
+    assert_eq!(writes(after), writes(known));
+    bed.lun.read.under_way = 0;
+    assert_eq!(bed.verdict(4, 0, 0), None, "its host has given up");
 }
 
 #[test]

@@ -86,10 +86,11 @@ fn path(session: &SessionFacts) -> Option<Path> {
 
 fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
     let done = |op: &str| {
-        let total = facts.ops.get(op).map(|it| &it.latency.total);
-        total.map_or_else(Done::default, |it| Done {
-            count: it.count,
-            us_sum: it.us_sum,
+        let of_kind = facts.ops.get(op);
+        of_kind.map_or_else(Done::default, |it| Done {
+            count: it.latency.total.count,
+            us_sum: it.latency.total.us_sum,
+            under_way: it.in_flight,
         })
     };
     let checked = facts.layers.checksums.as_ref().and_then(|it| it.problem());
@@ -106,7 +107,6 @@ fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
         },
         read: done("read"),
         write: done("write"),
-        in_flight: facts.in_flight,
         scrub: facts.scrub.clone(),
         damage,
     }

@@ -108,8 +108,9 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
     for kind in OpKind::ALL {
         let of_kind = counters.of(kind);
         let ended = of_kind.done + of_kind.failed + of_kind.abandoned;
-        in_flight += of_kind.started.saturating_sub(ended);
         let op = ops.entry(op_name(kind).to_owned()).or_default();
+        let under_way = of_kind.started.saturating_sub(ended);
+        (in_flight, op.in_flight) = (in_flight + under_way, op.in_flight + under_way);
         op.ops += of_kind.done + of_kind.failed;
         op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
         op.latency.backend.add(&Latency::of(&of_kind.latency));
