@@ -4,17 +4,19 @@ use crate::facts::{Facts, Finding, HostSeen, Path};
 use crate::object::Object;
 use crate::rule::{
     CERTIFICATE_ENDING, DESTAGE_ERROR, DEVICE_HEALTH, HOST_SINGLE_PATH, JOURNAL_FILLING,
-    JOURNAL_LOST, JOURNAL_OFFLINE, LUN_OFFLINE, NOT_SERVED, POOL_FILLING, POOL_NEARLY_FULL,
-    POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule, SCRUB_FINDINGS,
+    JOURNAL_LOST, JOURNAL_OFFLINE, LUN_OFFLINE, LUN_STALLED, NOT_SERVED, POOL_FILLING,
+    POOL_NEARLY_FULL, POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule,
+    SCRUB_FINDINGS,
 };
 use crate::settings::{InForce, Settings};
 use crate::severity::Severity;
 use crate::time::Moment;
-use manifest::facts::PoolFacts;
+use manifest::facts::{PoolFacts, StallFacts};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::size::rounded;
 use manifest::time::{about, rfc3339};
 use std::collections::{BTreeMap, BTreeSet};
+use units::text::counted;
 
 /// What a rule says of an object, where it does not say that all is well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,9 +94,10 @@ impl Sink<'_> {
 type Asked = fn(&Facts, Moment, &mut Sink<'_>);
 
 /// The rules that need no memory.
-const OF_THE_MOMENT: [(&Rule, Asked); 16] = [
+const OF_THE_MOMENT: [(&Rule, Asked); 17] = [
     (&HOST_SINGLE_PATH, single_paths),
     (&LUN_OFFLINE, offline_luns),
+    (&LUN_STALLED, stalled_luns),
     (&SCRUB_FINDINGS, damage),
     (&POOL_OFFLINE, offline_pools),
     (&POOL_FILLING, filling_pools),
@@ -204,6 +207,23 @@ fn offline_luns(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
     for lun in &facts.luns {
         if let Some(reason) = &lun.offline {
             let cause = format!("LUN {} is offline: {reason}", lun.name);
+            sink.bad(Object::new("lun", &lun.name), cause);
+        }
+    }
+}
+
+fn stalled_luns(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
+    for lun in &facts.luns {
+        if let Some(StallFacts {
+            seconds,
+            operations,
+        }) = lun.stalled
+        {
+            let operations = counted(operations, "operation");
+            let cause = format!(
+                "LUN {}: its storage ({}) has answered nothing for {seconds} s, with {operations} under way",
+                lun.name, lun.below
+            );
             sink.bad(Object::new("lun", &lun.name), cause);
         }
     }

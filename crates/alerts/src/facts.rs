@@ -2,7 +2,7 @@
 
 use crate::object::Object;
 use crate::severity::Severity;
-use manifest::facts::PoolFacts;
+use manifest::facts::{PoolFacts, StallFacts};
 use manifest::scrub::ScrubFacts;
 use units::WallClock;
 
@@ -82,8 +82,12 @@ pub struct LunSeen {
     pub name: String,
     /// What stays when it is renamed: its NAA identifier.
     pub key: String,
+    /// What it stands on, for people.
+    pub below: String,
     /// Why it is offline, where it is.
     pub offline: Option<String>,
+    /// Its storage has stopped answering.
+    pub stalled: Option<StallFacts>,
     /// Reads, the time from the first byte until the answer.
     pub read: Done,
     /// Writes, the same.

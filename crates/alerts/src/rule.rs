@@ -114,6 +114,21 @@ pub(crate) const LUN_OFFLINE: Rule = Rule {
     next_step: "causeway lun show NAME has the reason; docs/operate/faults.md what to do about each",
 };
 
+/// LUNs whose storage hangs.
+pub(crate) const LUN_STALLED: Rule = Rule {
+    id: "lun_stalled",
+    title: "The storage of a LUN answers nothing",
+    severity: Severity::Critical,
+    condition: "nothing of a LUN has ended for 5 seconds or more, with operations under way all the time; where operations wait for a \
+                limit or a share: for 60 seconds",
+    over: "something has ended, or nothing is under way any more",
+    bounds: &[],
+    hold_seconds: 20,
+    clear_seconds: 30,
+    next_step: "check the disk or the network file system that the alert names: dmesg and causeway disk ls say what it reports; hosts \
+                wait until it answers, and go on by themselves then",
+};
+
 /// LUNs that are slower than they use to be.
 pub(crate) const LUN_SLOW: Rule = Rule {
     id: "lun_slow",
@@ -391,10 +406,11 @@ pub(crate) const RECORDS_DAMAGED: Rule = Rule {
 };
 
 /// Every rule, in the order of the documentation.
-pub const RULES: [&Rule; 19] = [
+pub const RULES: [&Rule; 20] = [
     &HOST_SINGLE_PATH,
     &PATH_FLAPPING,
     &LUN_OFFLINE,
+    &LUN_STALLED,
     &LUN_SLOW,
     &SCRUB_OVERDUE,
     &SCRUB_FINDINGS,

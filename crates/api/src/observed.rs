@@ -8,7 +8,7 @@ use crate::pairs::Older;
 use controller::{JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
 use manifest::activity::SessionActivity;
-use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts};
+use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts, StallFacts};
 use manifest::journal::JournalState;
 use manifest::pulse::{EndedSession, LunPulse};
 use manifest::scrub::{ScrubFacts, ScrubState};
@@ -247,6 +247,29 @@ fn of_lun(before: Option<&LunPulse>, now: &LunPulse, is_first: bool, happened: &
         (LunState::Online, Some(LunState::Online))
         | (LunState::Offline(_), Some(LunState::Offline(_))) => {}
     }
+    let stalled = before.and_then(|before| before.stalled);
+    match (stalled, now.stalled) {
+        (
+            None,
+            Some(StallFacts {
+                seconds,
+                operations,
+            }),
+        ) => {
+            let message = format!("the storage of LUN {name} has answered nothing for {seconds} s");
+            let stalls = Happened::new(Code::LunStalled, object(), message);
+            happened.push(
+                stalls
+                    .with("seconds", seconds)
+                    .with("operations", operations),
+            );
+        }
+        (Some(_), None) => {
+            let message = format!("the storage of LUN {name} answers again");
+            happened.push(Happened::new(Code::LunAnswers, object(), message));
+        }
+        (None, None) | (Some(_), Some(_)) => {}
+    }
     if let Some(scrub) = &now.scrub {
         let before = before.and_then(|before| before.scrub.as_deref());
         of_scrub(name, before, scrub, is_first, happened);
@@ -462,6 +485,7 @@ mod test {
             state,
             scrub: scrub.map(Box::new),
             cached: None,
+            stalled: None,
         });
         Moment {
             generation: 1,
@@ -529,6 +553,28 @@ mod test {
         let mut run = Run::default();
         let start = moment(&[("a", offline(), None)], Vec::new());
         assert_eq!(codes(&run.take(start)), ["lun_offline"], "at a start, too");
+    }
+
+    #[test]
+    fn storage_that_answers_nothing_is_reported_when_it_stops_and_when_it_answers() {
+        let mut run = Run::default();
+        let mut now = |seconds: Option<u64>| {
+            let mut moment = moment(&[("a", LunState::Online, None)], Vec::new());
+            moment.luns[0].stalled = seconds.map(|seconds| StallFacts {
+                seconds,
+                operations: 2,
+            });
+            run.take(moment)
+        };
+        assert_eq!(codes(&now(None)), [""; 0]);
+        let stalls = now(Some(6));
+        assert_eq!(codes(&stalls), ["lun_stalled"]);
+        assert_eq!(
+            Value::from(stalls[0].fields.clone()),
+            json!({ "seconds": 6, "operations": 2 })
+        );
+        assert_eq!(codes(&now(Some(7))), [""; 0], "once");
+        assert_eq!(codes(&now(None)), ["lun_answers"]);
     }
 
     #[test]

@@ -341,6 +341,7 @@ mod test {
             state: LunState::Online,
             scrub: None,
             cached: None,
+            stalled: None,
         }
     }
 

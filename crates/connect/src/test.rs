@@ -46,6 +46,7 @@ fn page_with(
         journal: None,
         verified: None,
         in_flight: 0,
+        stalled: None,
         bytes_in_flight: 0,
         ops: BTreeMap::new(),
     };

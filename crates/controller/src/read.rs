@@ -600,6 +600,7 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
             .and_then(|scrub| scrub.verified.clone()),
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
+        stalled: facts.and_then(|facts| facts.stalled),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),
     }
 }

@@ -149,6 +149,7 @@ impl Engine for FakeEngine {
                 allocated: Some(4096),
                 layers: LayerFacts::default(),
                 scrub: None,
+                stalled: None,
             };
             (naa.clone(), facts)
         };
@@ -199,6 +200,7 @@ impl Engine for FakeEngine {
                         state: facts.state.clone(),
                         scrub: facts.scrub.clone().map(Box::new),
                         cached: facts.layers.cached,
+                        stalled: facts.stalled,
                     });
                 }
                 if asked.documents {

@@ -114,6 +114,10 @@ catalogue! {
         "the LUN";
     LunOffline = "lun_offline", Error, "A LUN is out of service",
         "the LUN; `reason`";
+    LunStalled = "lun_stalled", Error, "The storage of a LUN answers nothing",
+        "the LUN; `seconds` for which nothing has ended, `operations` that are under way";
+    LunAnswers = "lun_answers", Info, "The storage of a LUN answers again",
+        "the LUN";
     JournalWell = "journal_well", Info, "A journal works as it should",
         "the pool";
     JournalFailing = "journal_failing", Error, "A journal does not work as it should",

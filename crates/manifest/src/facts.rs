@@ -42,6 +42,15 @@ pub struct OpFacts {
     pub sizes: Vec<(u64, u64)>,
 }
 
+/// Storage that has stopped answering.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct StallFacts {
+    /// For so long nothing of the LUN has ended, in seconds.
+    pub seconds: u64,
+    /// Operations that are under way.
+    pub operations: u64,
+}
+
 /// Whether a LUN in service is well.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LunCondition {
@@ -75,6 +84,9 @@ pub struct LunFacts {
     /// The scrub that runs, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubFacts>,
+    /// Its storage has stopped answering; absent: it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<StallFacts>,
 }
 
 /// A core of the runtime.

@@ -5,7 +5,7 @@
 //! unless more than [`Ended::lost`] says ended in between.
 
 use crate::activity::{LunActivity, SessionActivity};
-use crate::facts::LunState;
+use crate::facts::{LunState, StallFacts};
 use crate::latency::Latency;
 use crate::objects::ReadCacheFacts;
 use crate::scrub::ScrubFacts;
@@ -99,6 +99,8 @@ pub struct LunPulse {
     pub scrub: Option<Box<ScrubFacts>>,
     /// What its read cache did, where it has one.
     pub cached: Option<ReadCacheFacts>,
+    /// Its storage has stopped answering.
+    pub stalled: Option<StallFacts>,
 }
 
 /// A session that is over.

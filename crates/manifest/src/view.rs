@@ -2,7 +2,7 @@
 //! 3339.
 
 use crate::document::Document;
-use crate::facts::{LunState, NodeNic, OpFacts, PoolFacts, PortalFacts};
+use crate::facts::{LunState, NodeNic, OpFacts, PoolFacts, PortalFacts, StallFacts};
 use crate::journal::LunJournal;
 use crate::objects::{
     BackendSpec, ChapSpec, LayerFacts, Lun, Objects, Redirect, SecretSpec, Storage, TargetSpec,
@@ -228,6 +228,9 @@ pub struct LunView {
     /// Bytes that commands hold now.
     #[serde(default)]
     pub bytes_in_flight: u64,
+    /// Its storage has stopped answering; absent: it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<StallFacts>,
     /// Operations since the daemon started.
     pub ops: BTreeMap<String, OpFacts>,
 }

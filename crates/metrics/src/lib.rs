@@ -1,8 +1,8 @@
 //! The metrics in the Prometheus text format (version 0.0.4).
 //!
 //! Labels are names that the administrator chose, never what an initiator says, so the number of
-//! series is bounded by the objects (40 for a LUN that does nothing; latency is reported for reads
-//! and writes, and by stage from the first command on, which makes 118; bytes for what moves or
+//! series is bounded by the objects (41 for a LUN that does nothing; latency is reported for reads
+//! and writes, and by stage from the first command on, which makes 119; bytes for what moves or
 //! frees blocks) and by grants (one for each portal, and two); and by [`SERIES_MAX`] a family,
 //! whatever happens.
 //!

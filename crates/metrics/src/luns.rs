@@ -12,7 +12,7 @@ pub(super) type Luns<'a> = BTreeMap<&'a str, &'a LunFacts>;
 /// Nothing where nobody knows.
 type Value = fn(&LunFacts) -> Option<u64>;
 
-pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
+pub(super) const OF_LUN: [(Family<1>, Value); 5] = [
     (
         Family::gauge("causeway_lun_online", ["lun"], "1 where the LUN serves"),
         |it| Some(u64::from(it.state == LunState::Online)),
@@ -40,6 +40,14 @@ pub(super) const OF_LUN: [(Family<1>, Value); 4] = [
             "Bytes that the LUN's commands hold",
         ),
         |it| Some(it.bytes_in_flight),
+    ),
+    (
+        Family::gauge(
+            "causeway_lun_stalled_seconds",
+            ["lun"],
+            "For so long the LUN's storage has answered nothing, with operations under way; 0 where it answers",
+        ),
+        |it| Some(it.stalled.map_or(0, |it| it.seconds)),
     ),
 ];
 

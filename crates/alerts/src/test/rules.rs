@@ -5,7 +5,7 @@ use crate::{
     Ending, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Reading, Severity,
 };
 use crate::{RuleSettings, Settings, TargetSeen, Verdict, Watch};
-use manifest::facts::PoolFacts;
+use manifest::facts::{PoolFacts, StallFacts};
 use manifest::forecast::ForecastFacts;
 use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use manifest::scrub::{ScrubFacts, ScrubState};
@@ -213,6 +213,34 @@ fn luns_that_are_offline_or_damaged_are_named_with_the_reason() {
     assert_eq!(said(&readings), expected);
     assert_eq!(readings[0].cause, "LUN a is offline: device missing");
     assert_eq!(readings[2].cause, "LUN b: 3 bad blocks; x");
+}
+
+#[test]
+fn storage_that_hangs_is_named_with_how_long_and_what_it_is() {
+    let of = |stalled: Option<StallFacts>| {
+        let lun = LunSeen {
+            name: "vm01".to_owned(),
+            below: "pool nvme at /srv/nvme".to_owned(),
+            stalled,
+            ..LunSeen::default()
+        };
+        read(&Facts {
+            luns: vec![lun],
+            ..Facts::default()
+        })
+    };
+    assert_eq!(of(None), []);
+    let (seconds, operations) = (31, 4);
+    let stalled = of(Some(StallFacts {
+        seconds,
+        operations,
+    }));
+    assert_eq!(said(&stalled), [("lun_stalled", "vm01", true)]);
+    assert_eq!(stalled[0].severity, Severity::Critical);
+    assert_eq!(
+        stalled[0].cause,
+        "LUN vm01: its storage (pool nvme at /srv/nvme) has answered nothing for 31 s, with 4 operations under way"
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use alerts::{
 };
 use controller::Sample;
 use manifest::disks::{DiskAlert, DiskSeverity};
-use manifest::facts::{LunFacts, LunState, PortalFacts, SessionFacts};
+use manifest::facts::{LunFacts, LunState, PoolFacts, PortalFacts, SessionFacts};
+use manifest::objects::Backing;
 use manifest::problem::Problem;
 use manifest::served::Unserved;
 use std::collections::BTreeMap;
@@ -56,7 +57,12 @@ pub(super) async fn facts(
         }
         let known = objects.luns.get(&name);
         let key = known.map_or_else(|| name.clone(), |known| known.naa.clone());
-        luns.push(of_lun(name, key, &lun));
+        let backing = known.map(|known| &known.backing);
+        let below = backing.map_or_else(String::new, |it| below(it, &sample.pools));
+        luns.push(LunSeen {
+            below,
+            ..of_lun(name, key, &lun)
+        });
     }
     Facts {
         hosts: hosts.collect(),
@@ -84,6 +90,17 @@ fn path(session: &SessionFacts) -> Option<Path> {
     })
 }
 
+/// What a LUN stands on, with the place of its pool.
+fn below(backing: &Backing, pools: &[PoolFacts]) -> String {
+    let pool = pools
+        .iter()
+        .find(|pool| backing.pool() == Some(&*pool.name));
+    match pool {
+        Some(pool) => format!("{backing} at {}", pool.path),
+        None => backing.to_string(),
+    }
+}
+
 fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
     let done = |op: &str| {
         let of_kind = facts.ops.get(op);
@@ -107,8 +124,10 @@ fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
         },
         read: done("read"),
         write: done("write"),
+        stalled: facts.stalled,
         scrub: facts.scrub.clone(),
         damage,
+        ..LunSeen::default()
     }
 }
 

@@ -8,7 +8,7 @@ use controller::{Controller, How, Sample};
 use env::sim::{World, WorldConfig};
 use futures_util::FutureExt as _;
 use manifest::disks::{DiskAlert, DiskSeverity};
-use manifest::facts::{LunState, OpFacts, PortalFacts};
+use manifest::facts::{LunState, OpFacts, PortalFacts, StallFacts};
 use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use manifest::plan::Edit;
 use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState};
@@ -144,13 +144,23 @@ fn after(change: impl Fn(&mut Seen)) -> BTreeSet<&'static str> {
     })
 }
 
-fn of_luns() -> [(&'static str, BTreeSet<&'static str>); 5] {
+fn of_luns() -> [(&'static str, BTreeSet<&'static str>); 6] {
     [
         (
             "lun_offline",
             after(|it| {
                 let reason = LunState::Offline("its file is gone".to_owned());
                 it.sample.luns.get_mut("l").unwrap().state = reason;
+            }),
+        ),
+        (
+            "lun_stalled",
+            after(|it| {
+                let (seconds, operations) = (9, 1);
+                it.sample.luns.get_mut("l").unwrap().stalled = Some(StallFacts {
+                    seconds,
+                    operations,
+                });
             }),
         ),
         (

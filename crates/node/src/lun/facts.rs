@@ -1,6 +1,7 @@
 //! How the node is: what the front, the units and the pools report, in the API's words.
 
 use crate::inner::Inner;
+use crate::lun::stalls;
 use crate::lun::unit::Unit;
 use iscsi::Parameters;
 use iscsi::extension_keys::nic::NicRecord;
@@ -62,6 +63,7 @@ async fn facts_of(node: &Inner, some: &[(String, Rc<Unit>)], out: &mut BTreeMap<
             facts.allocated = node.usage.of(naa);
         }
         facts.scrub = node.scrubs.facts(naa);
+        facts.stalled = stalls::of(node, naa);
         let endings = figures.iter().flat_map(|figures| &figures.endings);
         let endings = endings.map(|(ending, count)| (ending_name(ending), *count));
         facts.statuses = endings.collect();
@@ -134,6 +136,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         allocated: unit.allocated(),
         layers: LayerFacts::default(),
         scrub: None,
+        stalled: None,
     };
     unit.report(&mut facts.layers);
     facts

@@ -4,6 +4,7 @@
 use crate::inner::Inner;
 use crate::lun::facts::{host_and_target, state};
 use crate::lun::seen::{Mark, Seen};
+use crate::lun::stalls;
 use crate::lun::unit::Unit;
 use crate::lun::units::Listed;
 use iscsi_target::SessionInfo;
@@ -212,6 +213,7 @@ fn pulse_of(node: &Inner, found: &Found<'_>, figures: LunFigures) -> LunPulse {
         state: state(&found.unit),
         scrub: node.scrubs.facts(&found.lun.naa).map(Box::new),
         cached: layers.cached,
+        stalled: stalls::of(node, &found.lun.naa),
     }
 }
 

@@ -10,8 +10,10 @@ use crate::lun::stalled::PATIENCE;
 use crate::lun::stalled::PATIENCE_LIMITED;
 use crate::lun::stalled::Seen;
 use env::CoreHandle;
+use manifest::facts::StallFacts;
 use std::rc::Weak;
 use std::time::Duration;
+use units::Now;
 use units::text::counted;
 
 /// How often it checks.
@@ -70,17 +72,30 @@ fn name_of(node: &Inner, naa: &str) -> String {
     found.map_or_else(|| naa.to_owned(), |(name, _)| name.clone())
 }
 
+/// Whether the storage of a LUN has stopped answering.
+pub(crate) fn of(node: &Inner, naa: &str) -> Option<StallFacts> {
+    let stalls = node.stalls.0.borrow();
+    facts(stalls.0.get(naa)?, node.core.now())
+}
+
+fn facts(seen: &Seen, now: Now) -> Option<StallFacts> {
+    Some(StallFacts {
+        seconds: seen.stalled(now)?.as_secs(),
+        operations: seen.progress.under_way(),
+    })
+}
+
 /// What needs attention now.
 pub(crate) fn reported(node: &Inner) -> Vec<String> {
     let now = node.core.now();
     let stalls = node.stalls.0.borrow();
     let line = |(naa, seen): (&String, &Seen)| {
-        let quiet = seen.stalled(now)?;
+        let stalled = facts(seen, now)?;
         Some(format!(
             "LUN {}: its storage has answered nothing for {} s, with {} under way: check its disk or network file system",
             name_of(node, naa),
-            quiet.as_secs(),
-            counted(seen.progress.under_way(), "operation")
+            stalled.seconds,
+            counted(stalled.operations, "operation")
         ))
     };
     stalls.0.iter().filter_map(line).collect()
@@ -95,9 +110,9 @@ mod test {
     use env::sim::{World, WorldConfig};
     use layers::meter::Progress;
     use manifest::plan::Edit;
+    use manifest::pulse::Asked;
     use manifest::view::{Health, StatusView};
     use std::rc::Rc;
-    use units::Now;
     use units::{BlockCount, Buf, Lba, LbaRange};
     use volume::{Durability, Io, Op, Origin};
 
@@ -183,6 +198,17 @@ mod test {
         core.spawn(Box::pin(async move {
             drop(lane.submit(Io::new(write, Origin::default())).await);
         }));
+        // As alerts and metrics have it, and as events have it.
+        let stalled = || {
+            let controller = Rc::clone(&controller);
+            let asked = async move {
+                let sample = controller.sample().await;
+                let moment = controller.moment(Asked::default(), None).await;
+                (sample.luns["l"].stalled, moment.luns[0].stalled)
+            };
+            world.block_on(&machine, LIMIT, asked).unwrap()
+        };
+        assert_eq!(stalled(), (None, None));
         world.run_for(Duration::from_secs(3));
         assert_eq!(reported(&status()), [""; 0], "it may be slow");
         for seconds in [10, 30, 55] {
@@ -199,8 +225,14 @@ mod test {
                 "{reported:?}"
             );
         }
+        let (Some(of_facts), Some(of_pulse)) = stalled() else {
+            panic!("it does not stall");
+        };
+        assert_eq!((of_facts.operations, of_pulse.operations), (1, 1));
+        assert!((90..110).contains(&of_facts.seconds), "{of_facts:?}");
         machine.disk().release();
         world.run_for(Duration::from_secs(5));
         assert_eq!(reported(&status()), [""; 0]);
+        assert_eq!(stalled(), (None, None));
     }
 }
