@@ -68,12 +68,24 @@ pub(crate) struct LearnedLun {
     pub(crate) verified: Option<u64>,
 }
 
-/// What was learned of LUNs, by NAA identifier.
+/// What was learned of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub(crate) struct LearnedHost {
+    /// When it had a session last, in seconds since 1970.
+    pub(crate) last: u64,
+    /// Its last session ended because the host logged out.
+    #[serde(default)]
+    pub(crate) logged_out: bool,
+}
+
+/// What was learned of LUNs by NAA identifier, and of hosts by name.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct Learned {
     /// 1, or what a newer program wrote.
     pub(crate) schema: u32,
     pub(crate) luns: BTreeMap<String, LearnedLun>,
+    #[serde(default)]
+    pub(crate) hosts: BTreeMap<String, LearnedHost>,
 }
 
 impl Default for Learned {
@@ -81,6 +93,7 @@ impl Default for Learned {
         Self {
             schema: SCHEMA,
             luns: BTreeMap::new(),
+            hosts: BTreeMap::new(),
         }
     }
 }

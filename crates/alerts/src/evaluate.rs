@@ -3,10 +3,9 @@
 use crate::facts::{Facts, Finding, HostSeen, Path};
 use crate::object::Object;
 use crate::rule::{
-    CERTIFICATE_ENDING, DESTAGE_ERROR, DEVICE_HEALTH, HOST_SINGLE_PATH, JOURNAL_FILLING,
-    JOURNAL_LOST, JOURNAL_OFFLINE, LUN_OFFLINE, LUN_STALLED, NOT_SERVED, POOL_FILLING,
-    POOL_NEARLY_FULL, POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule,
-    SCRUB_FINDINGS,
+    CERTIFICATE_ENDING, DESTAGE_ERROR, DEVICE_HEALTH, JOURNAL_FILLING, JOURNAL_LOST,
+    JOURNAL_OFFLINE, LUN_OFFLINE, LUN_STALLED, NOT_SERVED, POOL_FILLING, POOL_NEARLY_FULL,
+    POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule, SCRUB_FINDINGS,
 };
 use crate::settings::{InForce, Settings};
 use crate::severity::Severity;
@@ -94,8 +93,7 @@ impl Sink<'_> {
 type Asked = fn(&Facts, Moment, &mut Sink<'_>);
 
 /// The rules that need no memory.
-const OF_THE_MOMENT: [(&Rule, Asked); 17] = [
-    (&HOST_SINGLE_PATH, single_paths),
+const OF_THE_MOMENT: [(&Rule, Asked); 16] = [
     (&LUN_OFFLINE, offline_luns),
     (&LUN_STALLED, stalled_luns),
     (&SCRUB_FINDINGS, damage),
@@ -143,13 +141,16 @@ pub(crate) fn of_the_moment(
     }
 }
 
-fn single_paths(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
+/// Hosts with one path; `was_there`: whether one without any was there a short time ago.
+pub(crate) fn single_paths(facts: &Facts, was_there: &dyn Fn(&str) -> bool, sink: &mut Sink<'_>) {
     for host in &facts.hosts {
         let object = Object::new("host", &host.name);
         if host.paths.is_empty() {
-            // Nobody knows whether it is off or cut off: what was known of it stays.
-            let cause = format!("host {} has no session with this node", host.name);
-            sink.between(object, cause);
+            // Nobody knows whether it is off or cut off: what was known of it stays for a while.
+            if host.is_granted && was_there(&host.name) {
+                let cause = format!("host {} has no session with this node", host.name);
+                sink.between(object, cause);
+            }
             continue;
         }
         if let Some((cause, next_step)) = single_path(host, facts) {

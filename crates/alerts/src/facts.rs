@@ -11,6 +11,10 @@ use units::WallClock;
 pub struct Facts {
     /// The hosts that the objects name.
     pub hosts: Vec<HostSeen>,
+    /// Sessions that ended since the facts before, in the order in which they did.
+    pub ended: Vec<EndedSeen>,
+    /// More ended than anybody knows.
+    pub ended_lost: bool,
     /// The targets that the objects name.
     pub targets: Vec<TargetSeen>,
     /// The LUNs in service, offline ones included.
@@ -36,8 +40,19 @@ pub struct Facts {
 pub struct HostSeen {
     /// The host's name.
     pub name: String,
+    /// It may use some LUN.
+    pub is_granted: bool,
     /// Its sessions with targets; none for discovery.
     pub paths: Vec<Path>,
+}
+
+/// A session with a target that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndedSeen {
+    /// The host that it belonged to.
+    pub host: String,
+    /// The host wanted it to end.
+    pub logged_out: bool,
 }
 
 /// A session, as a path.

@@ -12,6 +12,7 @@
 //! fires nothing.
 
 mod alert;
+mod away;
 mod board;
 mod document;
 mod evaluate;
@@ -35,7 +36,9 @@ pub use alert::{Acknowledged, Alert, AlertState, AlertView, Step, What};
 pub use board::{Board, Change};
 pub use document::{Document, Learned};
 pub use evaluate::{Reading, Verdict};
-pub use facts::{Done, Ending, Facts, Finding, HostSeen, LunSeen, Path, PortalSeen, TargetSeen};
+pub use facts::{
+    Done, EndedSeen, Ending, Facts, Finding, HostSeen, LunSeen, Path, PortalSeen, TargetSeen,
+};
 pub use mark::Mark;
 pub use message::{LISTED_MAX, Message, Notice, Reason};
 pub use object::Object;

@@ -67,11 +67,31 @@ pub(crate) const HOST_SINGLE_PATH: Rule = Rule {
     title: "A host has a single path",
     severity: Severity::Warning,
     condition: "an initiator of the host has one path to a target: all its sessions come from one address to one portal",
-    over: "it has two paths or more again. A host without any session keeps the alert",
+    over: "it has two paths or more again. A host without any session keeps the alert for a day",
     bounds: &[],
     hold_seconds: 120,
     clear_seconds: 30,
     next_step: "bring the other path back, or add one: causeway doctor, run on the host, says what is in the way",
+};
+
+/// Hosts that lost all their paths.
+pub(crate) const HOST_AWAY: Rule = Rule {
+    id: "host_away",
+    title: "A host has lost all its paths",
+    severity: Severity::Critical,
+    condition: "a host with grants had sessions within the last {hours} hours, has none now, and did not log out: one that logs out \
+                was shut down",
+    over: "it is back, it has been away for {hours} hours, or it has no grants any more",
+    bounds: &[number(
+        "hours",
+        24,
+        8_760,
+        "away for so long it is forgotten",
+    )],
+    hold_seconds: 120,
+    clear_seconds: 0,
+    next_step: "if it is meant to be off: nothing. Else check its NICs, cables and switches, and read causeway session ls --refused; \
+                causeway doctor, run on the host, says what is in the way",
 };
 
 /// Paths that come and go.
@@ -406,8 +426,9 @@ pub(crate) const RECORDS_DAMAGED: Rule = Rule {
 };
 
 /// Every rule, in the order of the documentation.
-pub const RULES: [&Rule; 20] = [
+pub const RULES: [&Rule; 21] = [
     &HOST_SINGLE_PATH,
+    &HOST_AWAY,
     &PATH_FLAPPING,
     &LUN_OFFLINE,
     &LUN_STALLED,

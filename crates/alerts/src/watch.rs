@@ -1,11 +1,12 @@
 //! All rules, with what is remembered of LUNs and paths for those that need it.
 
+use crate::away::Away;
 use crate::document::{Learned, LearnedLun};
-use crate::evaluate::{Reading, Sink, of_the_moment};
+use crate::evaluate::{Reading, Sink, of_the_moment, single_paths};
 use crate::facts::{Done, Facts};
 use crate::flapping::Flapping;
 use crate::object::Object;
-use crate::rule::{LUN_SLOW, PATH_FLAPPING, Rule, SCRUB_OVERDUE};
+use crate::rule::{HOST_AWAY, HOST_SINGLE_PATH, LUN_SLOW, PATH_FLAPPING, Rule, SCRUB_OVERDUE};
 use crate::settings::Settings;
 use crate::time::{Moment, later};
 use crate::usual::Series;
@@ -41,6 +42,7 @@ struct LunKnown {
 pub struct Watch {
     luns: BTreeMap<String, LunKnown>,
     flapping: Flapping,
+    away: Away,
 }
 
 impl Watch {
@@ -61,6 +63,7 @@ impl Watch {
         Self {
             luns: luns.collect(),
             flapping: Flapping::default(),
+            away: Away::of(learned.hosts),
         }
     }
 
@@ -79,6 +82,7 @@ impl Watch {
         });
         Learned {
             luns: luns.collect(),
+            hosts: self.away.learned(),
             ..Learned::default()
         }
     }
@@ -88,6 +92,7 @@ impl Watch {
         let mut out = Vec::new();
         of_the_moment(facts, settings, at, &mut out);
         self.flapping.observe(&facts.hosts, at);
+        self.away.observe(facts, at);
         self.observe(facts, settings.of(&LUN_SLOW).bound("busy_ops"), at);
         let mut ask = |rule: &'static Rule, asked: &dyn Fn(&mut Sink<'_>)| {
             let in_force = settings.of(rule);
@@ -100,6 +105,10 @@ impl Watch {
                 });
             }
         };
+        ask(&HOST_AWAY, &|sink| self.away.read(facts, at, sink));
+        ask(&HOST_SINGLE_PATH, &|sink| {
+            single_paths(facts, &|host| self.away.was_there(host, at), sink);
+        });
         ask(&PATH_FLAPPING, &|sink| self.flapping.read(at, sink));
         ask(&LUN_SLOW, &|sink| self.slow(facts, at, sink));
         ask(&SCRUB_OVERDUE, &|sink| self.overdue(facts, at, sink));

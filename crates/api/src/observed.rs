@@ -105,7 +105,7 @@ impl Observed {
 }
 
 /// Why a session ended that its host wanted to end.
-const LOGOUT: &str = "logout";
+pub(crate) const LOGOUT: &str = "logout";
 
 impl Open {
     fn of(session: &SessionActivity) -> Option<Self> {

@@ -55,6 +55,12 @@ impl Controller {
         self.view(pulse.documents, pulse.sessions).await
     }
 
+    /// Sessions that ended since that place; 0, or what was named the last time.
+    #[must_use]
+    pub fn ended(&self, since: u64) -> Ended {
+        self.engine.ended(since)
+    }
+
     async fn view(
         &self,
         luns: Vec<Arc<LunActivity>>,

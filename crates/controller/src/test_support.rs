@@ -17,7 +17,7 @@ use manifest::latency::Latency;
 use manifest::objects::{GrantSpec, HostSpec, LayerFacts, LunSpec, ObjectSet, Objects, TargetSpec};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::pulse::{Asked, LunFigures, LunPulse, OpFigures, Pulse};
+use manifest::pulse::{Asked, Ended, LunFigures, LunPulse, OpFigures, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp, ScrubState};
 use manifest::size::Size;
 use std::cell::{Cell, RefCell};
@@ -177,6 +177,10 @@ impl Engine for FakeEngine {
             (naa.clone(), condition)
         };
         self.open.borrow().iter().map(of).collect()
+    }
+
+    fn ended(&self, _: u64) -> Ended {
+        Ended::default()
     }
 
     fn pulse(&self, asked: Asked) -> LocalFuture<Pulse> {

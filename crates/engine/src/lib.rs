@@ -15,7 +15,7 @@ use manifest::objects::{Lun, Objects};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::Problem;
-use manifest::pulse::{Asked, Pulse};
+use manifest::pulse::{Asked, Ended, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::served::Unserved;
 use manifest::size::Size;
@@ -72,6 +72,9 @@ pub trait Engine {
 
     /// What somebody needs who samples every second.
     fn pulse(&self, asked: Asked) -> LocalFuture<Pulse>;
+
+    /// Sessions that ended since that place; 0, or what was named the last time.
+    fn ended(&self, since: u64) -> Ended;
 
     /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and returns how it is
     /// then.

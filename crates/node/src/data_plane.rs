@@ -48,7 +48,7 @@ use manifest::objects::{Lun, Objects, SECTION_LUN};
 use manifest::orphan::{LunRecord, Orphan};
 use manifest::plan::LunChanges;
 use manifest::problem::{Fault, Problem};
-use manifest::pulse::{Asked, Pulse};
+use manifest::pulse::{Asked, Ended, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::served::Unserved;
 use manifest::size::Size;
@@ -592,6 +592,10 @@ impl Engine for Node {
 
     fn conditions(&self) -> BTreeMap<String, LunCondition> {
         facts::conditions(&self.0)
+    }
+
+    fn ended(&self, since: u64) -> Ended {
+        pulse::ended(&self.0, since)
     }
 
     fn pulse(&self, asked: Asked) -> LocalFuture<Pulse> {

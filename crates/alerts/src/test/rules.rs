@@ -2,7 +2,8 @@
 
 use super::at;
 use crate::{
-    Ending, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Reading, Severity,
+    EndedSeen, Ending, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Reading,
+    Severity,
 };
 use crate::{RuleSettings, Settings, TargetSeen, Verdict, Watch};
 use manifest::facts::{PoolFacts, StallFacts};
@@ -40,8 +41,12 @@ fn path(session: u64, target: &str, from: &str, portal: &str) -> Path {
 }
 
 fn host(name: &str, paths: Vec<Path>) -> HostSeen {
-    let name = name.to_owned();
-    HostSeen { name, paths }
+    let (name, is_granted) = (name.to_owned(), true);
+    HostSeen {
+        name,
+        is_granted,
+        paths,
+    }
 }
 
 fn pool(used: u64) -> PoolFacts {
@@ -136,11 +141,93 @@ fn one_path_to_any_target_is_a_single_path_whatever_sessions_there_are() {
             .cause
             .contains("host esx01 (iqn.x) has one path")
     );
+    assert_eq!(said(&of(vec![])), [], "it was never there");
+}
+
+/// What is said of host `h`, after a restart each time; each step comes so many seconds after the
+/// one before.
+struct Hosts {
+    watch: Watch,
+    now: u64,
+    is_granted: bool,
+}
+
+impl Hosts {
+    fn new() -> Self {
+        let (watch, now, is_granted) = (Watch::default(), 0, true);
+        Self {
+            watch,
+            now,
+            is_granted,
+        }
+    }
+
+    fn say(&mut self, span: u64, paths: u64, ended: &[bool]) -> Vec<Reading> {
+        self.now += span;
+        let paths = (0..paths).map(|it| path(it, "t", &it.to_string(), "p"));
+        let mut host = host("h", paths.collect());
+        host.is_granted = self.is_granted;
+        let ended = ended.iter().map(|logged_out| EndedSeen {
+            host: "h".to_owned(),
+            logged_out: *logged_out,
+        });
+        let facts = Facts {
+            hosts: vec![host],
+            ended: ended.collect(),
+            ..Facts::default()
+        };
+        let learned = crate::Learned::read(&self.watch.learned().write()).unwrap();
+        self.watch = Watch::new(learned);
+        self.watch.read(&facts, &Settings::default(), at(self.now))
+    }
+
+    fn is_away(&mut self, span: u64, paths: u64, ended: &[bool]) -> bool {
+        let said = self.say(span, paths, ended);
+        said.iter()
+            .any(|it| it.rule.id == "host_away" && it.verdict == Verdict::Bad)
+    }
+}
+
+#[test]
+fn a_host_that_loses_all_its_paths_is_away_until_it_is_back_or_a_day_is_over() {
+    let mut hosts = Hosts::new();
+    assert!(!hosts.is_away(10, 0, &[]), "it was never there");
+    assert!(!hosts.is_away(10, 2, &[]));
+    let said_of = hosts.say(10, 0, &[false, false]);
     assert_eq!(
-        said(&of(vec![])),
-        [("host_single_path", "esx01", false)],
-        "nobody knows"
+        said(&said_of),
+        [("host_away", "h", true), ("host_single_path", "h", false)]
     );
+    assert_eq!(
+        said_of[0].cause,
+        "host h has lost all its paths: it had sessions until 10 seconds ago, and did not log out"
+    );
+    assert!(hosts.is_away(60, 0, &[]), "known over restarts");
+    assert!(!hosts.is_away(60, 1, &[]), "it is back");
+    assert!(hosts.is_away(10, 0, &[]), "although nobody says why");
+    hosts.is_granted = false;
+    assert!(!hosts.is_away(10, 0, &[]), "nothing is for it any more");
+    hosts.is_granted = true;
+    assert!(hosts.is_away(86_300, 0, &[]));
+    assert_eq!(said(&hosts.say(100, 0, &[])), [], "a day is over");
+}
+
+#[test]
+fn a_host_that_logs_out_was_shut_down_and_is_no_loss() {
+    let mut hosts = Hosts::new();
+    assert!(!hosts.is_away(10, 2, &[]));
+    assert!(!hosts.is_away(10, 0, &[true, true]));
+    assert!(!hosts.is_away(3_600, 0, &[]), "still");
+    assert!(!hosts.is_away(10, 2, &[]), "it boots");
+    // One path is taken out of service, the other is cut.
+    assert!(!hosts.is_away(10, 1, &[true]));
+    assert!(hosts.is_away(10, 0, &[false]));
+    // It ended between the list of sessions and the list of those that ended.
+    assert!(!hosts.is_away(10, 1, &[true]));
+    assert!(!hosts.is_away(10, 0, &[]));
+    // It came back, and the daemon was killed: what was long ago says nothing.
+    assert!(!hosts.is_away(10, 2, &[]));
+    assert!(hosts.is_away(10, 0, &[]));
 }
 
 #[test]

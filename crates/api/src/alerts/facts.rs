@@ -1,15 +1,18 @@
 //! What the rules are asked about, from what the node reports: pure, but that it gives way.
 
+use crate::observed::LOGOUT;
 use alerts::{
-    Done, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity, TargetSeen,
+    Done, EndedSeen, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity,
+    TargetSeen,
 };
 use controller::Sample;
 use manifest::disks::{DiskAlert, DiskSeverity};
 use manifest::facts::{LunFacts, LunState, PoolFacts, PortalFacts, SessionFacts};
 use manifest::objects::Backing;
 use manifest::problem::Problem;
+use manifest::pulse::EndedSession;
 use manifest::served::Unserved;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of so many LUNs facts are made in one go, and then whatever else is ready on the core has its
 /// turn.
@@ -35,8 +38,10 @@ pub(super) async fn facts(
             paths.entry(&session.host).or_default().push(path);
         }
     }
+    let granted: BTreeSet<&str> = objects.grants.keys().map(|it| &*it.host).collect();
     let hosts = objects.hosts.keys().map(|name| HostSeen {
         name: name.clone(),
+        is_granted: granted.contains(&**name),
         paths: paths.remove(name.as_str()).unwrap_or_default(),
     });
     let listening = |group: &str| {
@@ -146,6 +151,16 @@ fn of_disk(alert: DiskAlert) -> Finding {
         cause: format!("{}: {}", alert.called, alert.cause),
         next_step: alert.next_step,
     }
+}
+
+/// Those with a target; discoveries end all the time.
+pub(super) fn of_ended(ended: &[EndedSession]) -> Vec<EndedSeen> {
+    let with_target = ended.iter().filter(|it| it.target.is_some());
+    let seen = with_target.map(|it| EndedSeen {
+        host: it.host.clone(),
+        logged_out: it.reason == LOGOUT,
+    });
+    seen.collect()
 }
 
 pub(super) fn of_unserved(unserved: Unserved) -> Finding {

@@ -44,6 +44,8 @@ impl Kept {
 pub(super) struct Inner {
     pub(super) board: Board,
     pub(super) watch: Watch,
+    /// Where to go on with the sessions that ended.
+    pub(super) ended_next: u64,
     pub(super) receivers: BTreeMap<String, Kept>,
     /// What was wrong with files at the start, or since.
     pub(super) records: Vec<Finding>,
@@ -155,6 +157,7 @@ impl Alerting {
         random(&mut run);
         let mut inner = Inner {
             board: Board::new(&document.value, now().wall),
+            ended_next: 0,
             watch: Watch::new(learned.value),
             receivers: BTreeMap::new(),
             records: found.into_iter().flatten().collect(),

@@ -234,12 +234,13 @@ fn of_pools() -> [(&'static str, BTreeSet<&'static str>); 7] {
     ]
 }
 
-fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 7] {
+fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 8] {
     [
         (
             "host_single_path",
             after(|it| drop(it.sample.sessions.pop())),
         ),
+        ("host_away", after(|it| it.sample.sessions.clear())),
         (
             // The second path comes back each minute as another session.
             "path_flapping",

@@ -1,6 +1,6 @@
 //! What goes on by itself: asking the rules, sending, storing.
 
-use super::facts::{facts, of_unserved};
+use super::facts::{facts, of_ended, of_unserved};
 use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
 use alerts::{Alert, Change, Failure, Message};
 use controller::Handle;
@@ -31,22 +31,27 @@ impl Alerting {
 
     /// Asks the rules.
     pub(super) async fn evaluate(&self, handle: &Handle) {
-        let ask = handle.call(|controller| {
+        let since = self.lock().ended_next;
+        let ask = handle.call(move |controller| {
             Box::pin(async move {
                 let (sample, portals) = (controller.sample().await, controller.portals().await);
                 let disks = controller.disk_findings();
                 let mut facts = facts(sample, &portals, disks, controller.damage()).await;
                 let unserved = controller.unserved().into_iter();
                 facts.unserved = unserved.map(of_unserved).collect();
-                facts
+                // Asked after the sessions: it has whatever is missing there.
+                let ended = controller.ended(since);
+                (facts.ended, facts.ended_lost) = (of_ended(&ended.sessions), ended.lost > 0);
+                (facts, ended.next)
             })
         });
         // A node that does not answer is the watchdog's matter.
-        let Ok(Ok(mut facts)) = timeout(ANSWER_MAX, ask).await else {
+        let Ok(Ok((mut facts, ended_next))) = timeout(ANSWER_MAX, ask).await else {
             return;
         };
         let at = moment();
         let mut inner = self.lock();
+        inner.ended_next = ended_next;
         facts.records.extend(inner.records.iter().cloned());
         facts.records.extend(self.of_records());
         facts.certificates = self.endings();

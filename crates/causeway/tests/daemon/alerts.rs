@@ -219,7 +219,17 @@ fn of_sessions(place: &Place, portal: &str, other: &str) {
         flaps["cause"].as_str().unwrap().contains("esx01"),
         "{flaps}"
     );
+    // All at once, and without a word: nobody says why.
     drop((session, second));
+    let away = fires(place, "host_away");
+    let cause = away["cause"].as_str().unwrap();
+    assert!(
+        cause.starts_with("host esx01 has lost all its paths"),
+        "{away}"
+    );
+    let session = login_by(portal, 1);
+    is_over(place, "host_away");
+    drop(session);
 }
 
 /// What can be made to happen here, and undone: each fires, and is over by itself.
@@ -247,6 +257,7 @@ fn what_really_happens_fires_and_ends_by_itself() {
         "pool_offline",
         "lun_offline",
         "path_flapping",
+        "host_away",
     ];
     at_once(&place, &rules);
     place.run(0, "alert rule set certificate_ending days=36500");

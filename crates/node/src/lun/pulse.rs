@@ -31,16 +31,24 @@ pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
         return pulse;
     };
     let sessions = server.sessions(&node.core).await;
-    // Asked after the list: it has whatever is missing there.
-    let ended = server.ended(asked.ended_since);
     pulse.sessions = sessions.iter().map(|info| session(node, info)).collect();
     pulse.transfers = sessions.iter().map(transfers).collect();
-    pulse.ended = Ended {
+    // Asked after the list: it has whatever is missing there.
+    pulse.ended = ended(node, asked.ended_since);
+    pulse
+}
+
+/// Sessions that ended since that place.
+pub(crate) fn ended(node: &Inner, since: u64) -> Ended {
+    let Some(server) = node.server() else {
+        return Ended::default();
+    };
+    let ended = server.ended(since);
+    Ended {
         sessions: ended.sessions.iter().map(|it| over(node, it)).collect(),
         next: ended.next,
         lost: ended.lost,
-    };
-    pulse
+    }
 }
 
 /// A LUN in service, before the cores are asked.
