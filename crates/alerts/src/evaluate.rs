@@ -299,7 +299,7 @@ fn overcommitted_pools(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
     for pool in &facts.pools {
         let object = Object::new("pool", &pool.name);
         let over = pool.overcommitted_bytes;
-        let share = (u128::from(over) * 100).checked_div(u128::from(pool.total));
+        let bound = u128::from(pool.total) * u128::from(sink.bound("above_percent"));
         let cause = format!(
             "pool {}: its LUNs may still take {} more than is free: they were given {}, and {} of {} are free",
             pool.name,
@@ -308,14 +308,12 @@ fn overcommitted_pools(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
             rounded(pool.available),
             rounded(pool.total)
         );
-        match share {
-            None if pool.problem.is_some() => sink.between(object, cause),
-            Some(_) if pool.age_seconds.is_some() => sink.between(object, cause),
+        let is_unknown = pool.age_seconds.is_some() || pool.total == 0 && pool.problem.is_some();
+        if is_unknown {
+            sink.between(object, cause);
+        } else if pool.total > 0 && u128::from(over) * 100 > bound {
             // At 0 % any byte counts.
-            Some(share) if over > 0 && share >= u128::from(sink.bound("above_percent")) => {
-                sink.bad(object, cause);
-            }
-            Some(_) | None => {}
+            sink.bad(object, cause);
         }
     }
 }

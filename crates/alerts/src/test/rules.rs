@@ -409,8 +409,8 @@ fn a_pool_is_overcommitted_by_any_byte_or_by_the_share_that_somebody_set() {
     for (bytes, expected) in [
         (0, 0),
         (1, 0),
-        (499 << 30, 0),
-        (500 << 30, 1),
+        (500 << 30, 0),
+        ((500 << 30) + 1, 1),
         (2_000 << 30, 1),
     ] {
         over.overcommitted_bytes = bytes;
