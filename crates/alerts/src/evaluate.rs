@@ -12,6 +12,7 @@ use crate::severity::Severity;
 use crate::time::Moment;
 use manifest::facts::{PoolFacts, StallFacts};
 use manifest::journal::{JournalFacts, JournalState};
+use manifest::redundancy::{Route, paths};
 use manifest::size::rounded;
 use manifest::time::{about, rfc3339};
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,11 +162,12 @@ pub(crate) fn single_paths(facts: &Facts, was_there: &dyn Fn(&str) -> bool, sink
 
 /// The first of the host's initiators that has a single path to a target, in words.
 fn single_path(host: &HostSeen, facts: &Facts) -> Option<(String, String)> {
-    let mut by_use: BTreeMap<(&str, &str), BTreeSet<(&str, &str)>> = BTreeMap::new();
-    for path in &host.paths {
-        let places = by_use.entry((&path.initiator, &path.target)).or_default();
-        places.insert((&path.from, &path.portal));
-    }
+    let by_use = paths(host.paths.iter().map(|path| Route {
+        initiator: &path.initiator,
+        target: &path.target,
+        from: &path.from,
+        portal: &path.portal,
+    }));
     let initiators: BTreeSet<&str> = by_use.keys().map(|(initiator, _)| *initiator).collect();
     let mut single = by_use.iter().filter(|(_, places)| places.len() == 1);
     let ((initiator, target), places) = single.next()?;

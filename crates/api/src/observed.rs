@@ -11,6 +11,7 @@ use manifest::activity::SessionActivity;
 use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts, StallFacts};
 use manifest::journal::JournalState;
 use manifest::pulse::{EndedSession, LunPulse};
+use manifest::redundancy::{Route, paths};
 use manifest::scrub::{ScrubFacts, ScrubState};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,8 @@ struct Open {
     initiator: String,
     target: String,
     from: String,
+    /// Empty where nobody knows: it was over before it was seen.
+    portal: String,
 }
 
 /// The sessions that were reported as open. Discoveries are none: hosts make them all the time.
@@ -60,15 +63,7 @@ impl Observed {
     }
 
     fn sessions(&mut self, now: &Moment, happened: &mut Vec<Happened>) {
-        let paths = |open: &BTreeMap<u64, Open>| {
-            let mut count: BTreeMap<(String, String), u64> = BTreeMap::new();
-            for session in open.values() {
-                let path = (session.host.clone(), session.target.clone());
-                *count.entry(path).or_default() += 1;
-            }
-            count
-        };
-        let before = paths(&self.open);
+        let before = counted(&self.open);
         let mut unmeant = BTreeSet::new();
         let over: BTreeSet<u64> = now.ended.sessions.iter().map(|it| it.id).collect();
         for ended in &now.ended.sessions {
@@ -81,7 +76,7 @@ impl Observed {
             });
             happened.push(session.closed(ended.id, &ended.reason));
             if ended.reason != LOGOUT {
-                unmeant.insert((session.host, session.target));
+                unmeant.insert(session.pair());
             }
         }
         let there: BTreeMap<u64, Open> = now
@@ -95,12 +90,12 @@ impl Observed {
         // Of these nobody knows why: too many ended at once.
         for (id, session) in self.open.iter().filter(|(id, _)| !there.contains_key(id)) {
             happened.push(session.closed(*id, ""));
-            unmeant.insert((session.host.clone(), session.target.clone()));
+            unmeant.insert(session.pair());
         }
         let new = there.iter().filter(|(id, _)| !self.open.contains_key(id));
         happened.extend(new.map(|(id, session)| session.opened(*id)));
         self.open = there;
-        of_paths(&before, &paths(&self.open), &unmeant, happened);
+        of_paths(&before, &counted(&self.open), &unmeant, happened);
     }
 }
 
@@ -114,6 +109,7 @@ impl Open {
             initiator: session.initiator.clone(),
             target: session.target.clone()?,
             from: session.from.clone(),
+            portal: session.portal.clone(),
         })
     }
 
@@ -123,7 +119,16 @@ impl Open {
             initiator: session.initiator.clone(),
             target: session.target.clone()?,
             from: session.from.clone(),
+            portal: String::new(),
         })
+    }
+
+    fn pair(&self) -> Pair {
+        Pair {
+            host: self.host.clone(),
+            initiator: self.initiator.clone(),
+            target: self.target.clone(),
+        }
     }
 
     fn opened(&self, id: u64) -> Happened {
@@ -144,6 +149,7 @@ impl Open {
             initiator,
             target,
             from,
+            ..
         } = self;
         // A session may outlive its host's place among the objects.
         let (kind, name) = if host.is_empty() {
@@ -160,21 +166,49 @@ impl Open {
     }
 }
 
-type Paths = BTreeMap<(String, String), u64>;
+/// Of what paths are counted.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Pair {
+    host: String,
+    initiator: String,
+    target: String,
+}
+
+/// How many paths there are.
+type Counted = BTreeMap<Pair, usize>;
+
+fn counted(open: &BTreeMap<u64, Open>) -> Counted {
+    let routes = open.values().map(|session| Route {
+        initiator: &session.initiator,
+        target: &session.target,
+        from: &session.from,
+        portal: &session.portal,
+    });
+    let paths = paths(routes);
+    let count = |session: &Open| {
+        let of_pair = paths.get(&(&*session.initiator, &*session.target));
+        (session.pair(), of_pair.map_or(0, BTreeSet::len))
+    };
+    open.values().map(count).collect()
+}
 
 /// A host has fewer paths to a target than before, and did not mean to; or has more.
 fn of_paths(
-    before: &Paths,
-    now: &Paths,
-    unmeant: &BTreeSet<(String, String)>,
+    before: &Counted,
+    now: &Counted,
+    unmeant: &BTreeSet<Pair>,
     happened: &mut Vec<Happened>,
 ) {
-    let all: BTreeSet<&(String, String)> = before.keys().chain(now.keys()).collect();
-    for path in all {
-        let count = |paths: &Paths| paths.get(path).copied().unwrap_or(0);
+    let all: BTreeSet<&Pair> = before.keys().chain(now.keys()).collect();
+    for pair in all {
+        let count = |paths: &Counted| paths.get(pair).copied().unwrap_or(0);
         let (was, is) = (count(before), count(now));
-        let (host, target) = path;
-        let (code, message) = if is < was && unmeant.contains(path) {
+        let Pair {
+            host,
+            initiator,
+            target,
+        } = pair;
+        let (code, message) = if is < was && unmeant.contains(pair) {
             let message = match is {
                 0 => format!("host {host} has lost its last path to target {target}"),
                 1 => format!("host {host} has a single path to target {target}, and had {was}"),
@@ -188,8 +222,9 @@ fn of_paths(
             continue;
         };
         let event = Happened::new(code, Object::new("host", host), message);
-        let event = event.with("target", target.as_str()).with("paths", is);
-        happened.push(event.with("before", was));
+        let event = event.with("initiator", initiator.as_str());
+        let event = event.with("target", target.as_str());
+        happened.push(event.with("paths", is).with("before", was));
     }
 }
 
@@ -704,7 +739,8 @@ mod test {
             host: "esx01".to_owned(),
             initiator: "iqn.1998-01.com.example:h".to_owned(),
             target: target.map(str::to_owned),
-            from: "192.0.2.1:40000".to_owned(),
+            from: format!("192.0.2.{id}:40000"),
+            portal: "192.0.2.200:3260".to_owned(),
             core: 0,
             load_permille: 0,
             in_flight: 0,
@@ -766,6 +802,33 @@ mod test {
             ["session_closed", "path_lost"],
             "although nobody says why"
         );
+    }
+
+    #[test]
+    fn a_second_session_between_the_same_addresses_is_no_second_path() {
+        let mut run = Run::default();
+        let mut now = |there: &[(u64, &str, &str)]| {
+            let mut moment = moment(&[], Vec::new());
+            let sessions = there.iter().map(|(id, from, initiator)| SessionActivity {
+                from: (*from).to_owned(),
+                initiator: (*initiator).to_owned(),
+                ..session(*id, Some("t"))
+            });
+            moment.activity.sessions = sessions.collect();
+            codes(&run.take(moment))
+        };
+        let one = (1, "192.0.2.1:1", "i");
+        assert_eq!(now(&[one]), ["session_opened"]);
+        let twice = (2, "192.0.2.1:2", "i");
+        assert_eq!(now(&[one, twice]), ["session_opened"], "the same path");
+        assert_eq!(now(&[one]), ["session_closed"], "and none is lost");
+        let other_machine = (3, "192.0.2.3:1", "j");
+        assert_eq!(now(&[one, other_machine]), ["session_opened"]);
+        let path = (4, "192.0.2.4:1", "i");
+        let added = now(&[one, other_machine, path]);
+        assert_eq!(added, ["session_opened", "path_added"]);
+        let lost = now(&[one, other_machine]);
+        assert_eq!(lost, ["session_closed", "path_lost"]);
     }
 
     #[test]

@@ -352,6 +352,7 @@ mod test {
             initiator: "i".to_owned(),
             target: Some("t".to_owned()),
             from: "f".to_owned(),
+            portal: "p".to_owned(),
             core: 0,
             load_permille: 0,
             in_flight: 2,

@@ -1,5 +1,6 @@
 use super::*;
 use manifest::objects::{LayerFacts, Storage};
+use manifest::redundancy::Redundancy;
 use manifest::size::Size;
 use manifest::view::{ChapView, GrantView, HostView, LunView, TargetView};
 use std::collections::BTreeMap;
@@ -74,6 +75,7 @@ fn page_with(
         chap,
         bytes_in_flight_max: None,
         sessions: 0,
+        redundancy: Redundancy::default(),
     };
     blocks(&[Export {
         lun: &lun,

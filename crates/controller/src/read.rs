@@ -11,6 +11,7 @@ use manifest::objects::{
 };
 use manifest::plan::leads_back;
 use manifest::problem::Problem;
+use manifest::redundancy::Redundancy;
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::time::rfc3339;
 use manifest::view::{
@@ -371,6 +372,11 @@ impl Controller {
     pub async fn hosts(&self) -> Vec<HostView> {
         let sessions = self.engine.sessions().await;
         let objects = self.objects();
+        let mut by_host: BTreeMap<&str, Vec<&SessionFacts>> = BTreeMap::new();
+        for session in &sessions {
+            by_host.entry(&session.host).or_default().push(session);
+        }
+        let sessions_of = |name: &str| by_host.get(name).map_or(&[][..], Vec::as_slice);
         let view = |(name, host): (&String, &manifest::objects::Host)| HostView {
             name: name.clone(),
             iqn: host.iqn.clone(),
@@ -379,10 +385,8 @@ impl Controller {
                 mutual_user: chap.mutual.as_ref().map(|mutual| mutual.user.clone()),
             }),
             bytes_in_flight_max: host.bytes_in_flight_max,
-            sessions: sessions
-                .iter()
-                .filter(|session| session.host == *name)
-                .count(),
+            sessions: sessions_of(name).len(),
+            redundancy: Redundancy::of(sessions_of(name).iter().copied()),
         };
         objects.hosts.iter().map(view).collect()
     }

@@ -101,9 +101,9 @@ catalogue! {
     SessionClosed = "session_closed", Info, "A session ended",
         "the host; `session`, `initiator`, `from`, `target`, and `reason` where it is known";
     PathLost = "path_lost", Warning, "A host has fewer paths to a target, and did not log out",
-        "the host; `target`, `paths` that it has now, and had `before`";
+        "the host; `initiator`, `target`, `paths` that it has now, and had `before`";
     PathAdded = "path_added", Info, "A host has more paths to a target, and two or more",
-        "the host; `target`, `paths` that it has now, and had `before`";
+        "the host; `initiator`, `target`, `paths` that it has now, and had `before`";
     PortalSilent = "portal_silent", Error, "A portal does not listen",
         "the portal; `group` and `reason`";
     PortalListens = "portal_listens", Info, "A portal listens again",

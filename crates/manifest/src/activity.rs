@@ -105,6 +105,9 @@ pub struct SessionActivity {
     pub target: Option<String>,
     /// The initiator's address.
     pub from: String,
+    /// The portal's address.
+    #[serde(default)]
+    pub portal: String,
     /// The core that serves it.
     pub core: u16,
     /// How much of its core's time goes to it now, in thousandths.
@@ -151,6 +154,7 @@ impl SessionActivity {
             initiator: facts.initiator,
             target: facts.target,
             from: facts.from,
+            portal: facts.portal,
             core: facts.core,
             load_permille: facts.load_permille,
             in_flight: facts.in_flight,

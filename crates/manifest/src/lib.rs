@@ -33,6 +33,7 @@ pub mod page;
 pub mod plan;
 pub mod problem;
 pub mod pulse;
+pub mod redundancy;
 mod schema;
 pub mod scrub;
 pub mod secret;

@@ -9,6 +9,7 @@ use crate::objects::{
     read_among_others,
 };
 use crate::plan::Action;
+use crate::redundancy::Redundancy;
 use crate::size::{Size, rounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -328,6 +329,9 @@ pub struct HostView {
     pub bytes_in_flight_max: Option<Size>,
     /// How many sessions it has.
     pub sessions: usize,
+    /// Whether it is connected, and by how many paths: as the alert `host_single_path` counts.
+    #[serde(default)]
+    pub redundancy: Redundancy,
 }
 
 /// CHAP without secrets.

@@ -11,6 +11,7 @@ use manifest::facts::{LunFacts, LunState, PoolFacts, PortalFacts, SessionFacts};
 use manifest::objects::Backing;
 use manifest::problem::Problem;
 use manifest::pulse::EndedSession;
+use manifest::redundancy::address;
 use manifest::served::Unserved;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,15 +83,11 @@ pub(super) async fn facts(
 }
 
 fn path(session: &SessionFacts) -> Option<Path> {
-    let from = &session.from;
     Some(Path {
         session: session.id,
         initiator: session.initiator.clone(),
         target: session.target.clone()?,
-        from: from
-            .rsplit_once(':')
-            .map_or(&**from, |(ip, _)| ip)
-            .to_owned(),
+        from: address(&session.from).to_owned(),
         portal: session.portal.clone(),
     })
 }

@@ -10,6 +10,7 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
+use manifest::redundancy::Redundancy;
 use manifest::secret::Secret;
 use manifest::view::HostView;
 use serde_json::{Value, json};
@@ -255,6 +256,15 @@ fn list(hosts: &[HostView]) -> String {
     table(&["NAME", "INITIATORS", "CHAP", "SESSIONS"], &rows)
 }
 
+fn least_paths(host: &HostView) -> String {
+    match host.redundancy {
+        Redundancy {
+            connected: false, ..
+        } => "not connected".to_owned(),
+        Redundancy { least_paths, .. } => least_paths.to_string(),
+    }
+}
+
 fn page(host: &HostView) -> String {
     properties(&[
         ("name", host.name.clone()),
@@ -262,6 +272,7 @@ fn page(host: &HostView) -> String {
         ("chap", chap_text(host)),
         ("in flight at most", most(host.bytes_in_flight_max)),
         ("sessions", host.sessions.to_string()),
+        ("least paths", least_paths(host)),
     ])
 }
 

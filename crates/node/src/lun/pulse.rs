@@ -257,6 +257,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionActivity {
         initiator: info.initiator.clone(),
         target,
         from: info.peer.to_string(),
+        portal: info.portal.to_string(),
         core: info.core.0,
         load_permille: info.load.0,
         in_flight: info.in_progress,
