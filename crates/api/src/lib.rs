@@ -46,6 +46,7 @@ mod generations;
 mod headers;
 mod idempotency;
 mod jobs;
+mod journal_events;
 mod lab;
 mod listen;
 mod listing;

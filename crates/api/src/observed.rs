@@ -4,6 +4,7 @@
 //! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
 //! shorter are reported all the same, because their sources list them.
 
+use crate::journal_events::JournalEvents;
 use crate::pairs::Older;
 use controller::{JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
@@ -30,15 +31,20 @@ struct Open {
 #[derive(Default)]
 pub(crate) struct Observed {
     open: BTreeMap<u64, Open>,
+    journals: JournalEvents,
 }
 
 impl Observed {
     /// What happened until `now`; `before`: the moment before, none at the start.
     pub(crate) fn take(&mut self, before: Option<&Moment>, now: &Moment) -> Vec<Happened> {
         let mut happened = Vec::new();
-        if before.is_some_and(|before| before.generation != now.generation) {
-            happened.push(of_generation(now));
-        }
+        let since = before.map_or(now.generation, |before| before.generation);
+        // Several may have been made in one second.
+        let made = (since.saturating_add(1)..=now.generation).rev();
+        let mut made: Vec<u64> = made.take(GENERATIONS_MAX).collect();
+        made.reverse();
+        let node = &now.activity.node;
+        happened.extend(made.into_iter().map(|it| of_generation(node, it)));
         of_luns(before, now, &mut happened);
         for pool in &now.pools {
             let pools = before.iter().flat_map(|before| &before.pools);
@@ -46,6 +52,7 @@ impl Observed {
             of_pool(older, pool, &mut happened);
             of_journal(older, pool, &mut happened);
         }
+        self.journals.take(&now.pools, &mut happened);
         for portal in &now.portals {
             let portals = before.iter().flat_map(|before| &before.portals);
             let same = |older: &&PortalFacts| {
@@ -254,13 +261,13 @@ fn of_luns(before: Option<&Moment>, now: &Moment, happened: &mut Vec<Happened>) 
     }
 }
 
-fn of_generation(now: &Moment) -> Happened {
-    let message = format!(
-        "objects were changed: generation {} is in force",
-        now.generation
-    );
-    let node = Object::new("node", &now.activity.node);
-    Happened::new(Code::ConfigApplied, node, message).with("generation", now.generation)
+/// Of so many generations at most a moment reports: the newest.
+const GENERATIONS_MAX: usize = 100;
+
+fn of_generation(node: &str, generation: u64) -> Happened {
+    let message = format!("objects were changed: generation {generation} is in force");
+    Happened::new(Code::ConfigApplied, Object::new("node", node), message)
+        .with("generation", generation)
 }
 
 fn of_lun(before: Option<&LunPulse>, now: &LunPulse, is_first: bool, happened: &mut Vec<Happened>) {
@@ -588,6 +595,24 @@ mod test {
         let mut run = Run::default();
         let start = moment(&[("a", offline(), None)], Vec::new());
         assert_eq!(codes(&run.take(start)), ["lun_offline"], "at a start, too");
+    }
+
+    #[test]
+    fn each_generation_is_reported_also_where_several_are_made_in_a_second() {
+        let mut run = Run::default();
+        let mut now = |generation: u64| {
+            let happened = run.take(Moment {
+                generation,
+                ..moment(&[], Vec::new())
+            });
+            let numbers = happened.iter().map(|it| it.fields["generation"].as_u64());
+            numbers.flatten().collect::<Vec<u64>>()
+        };
+        assert_eq!(now(7), [0; 0], "what was there at the start");
+        assert_eq!(now(7), [0; 0]);
+        assert_eq!(now(8), [8]);
+        assert_eq!(now(11), [9, 10, 11]);
+        assert_eq!(now(1_000).len(), GENERATIONS_MAX);
     }
 
     #[test]

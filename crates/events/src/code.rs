@@ -109,7 +109,7 @@ catalogue! {
     PortalListens = "portal_listens", Info, "A portal listens again",
         "the portal; `group`";
     LoginRefused = "login_refused", Warning, "A login was refused",
-        "the initiator; `reason`, `from`, `target`. The same once a minute at most, with `repeated`";
+        "the initiator; `reason`, `from`, `target`. The same of one initiator once a minute at most, with `repeated`; another reason or target is another";
     LunOnline = "lun_online", Info, "A LUN is in service",
         "the LUN";
     LunOffline = "lun_offline", Error, "A LUN is out of service",
@@ -122,6 +122,14 @@ catalogue! {
         "the pool";
     JournalFailing = "journal_failing", Error, "A journal does not work as it should",
         "the pool; `state` and `reason`";
+    JournalFull = "journal_full", Warning, "A journal is nine tenths full",
+        "the pool; `used_bytes`, `size_bytes`";
+    JournalHasRoom = "journal_has_room", Info, "Less than eight tenths of a journal are in use again",
+        "the pool; `used_bytes`, `size_bytes`";
+    DestageFailing = "destage_failing", Error, "What a journal holds of a LUN cannot be destaged",
+        "the LUN; `pool` and `reason`";
+    DestageWell = "destage_well", Info, "What a journal holds of a LUN is destaged again",
+        "the LUN; `pool`";
     ScrubBegan = "scrub_began", Info, "A scrub began",
         "the LUN";
     ScrubEnded = "scrub_ended", Info, "A scrub ended",

@@ -19,7 +19,38 @@ pub(crate) struct Ring {
     /// How many were put in before those that are there.
     gone: u64,
     next_id: u64,
-    thinned: BTreeMap<Object, (WallClock, u64)>,
+    thinned: BTreeMap<Same, (WallClock, u64)>,
+}
+
+/// What is the same thing where it happens again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Same {
+    object: Object,
+    reason: String,
+    target: String,
+}
+
+impl Same {
+    fn of(happened: &Happened) -> Self {
+        let text = |field: &str| {
+            let text = happened.fields.get(field).and_then(|it| it.as_str());
+            text.unwrap_or_default().to_owned()
+        };
+        Self {
+            object: happened.object.clone(),
+            reason: text("reason"),
+            target: text("target"),
+        }
+    }
+
+    /// What all have together for which there is no place.
+    fn others() -> Self {
+        Self {
+            object: Object::new("initiator", "others"),
+            reason: String::new(),
+            target: String::new(),
+        }
+    }
 }
 
 /// What a subscriber gets.
@@ -50,7 +81,7 @@ impl Ring {
     /// Takes what happened; `None` where the same was reported a moment ago.
     pub(crate) fn emit(&mut self, now: WallClock, mut happened: Happened) -> Option<Arc<Event>> {
         if happened.code.is_thinned() {
-            let repeated = self.repeated(&happened.object, now)?;
+            let repeated = self.repeated(&Same::of(&happened), now)?;
             if repeated > 0 {
                 happened = happened.with("repeated", repeated);
             }
@@ -63,8 +94,8 @@ impl Ring {
 
     /// How often it happened unreported since it was reported last; `None` where it is not to be
     /// reported now.
-    fn repeated(&mut self, object: &Object, now: WallClock) -> Option<u64> {
-        if let Some((at, unreported)) = self.thinned.get_mut(object) {
+    fn repeated(&mut self, same: &Same, now: WallClock) -> Option<u64> {
+        if let Some((at, unreported)) = self.thinned.get_mut(same) {
             if now.0.saturating_sub(at.0) < THINNED_NANOS && now >= *at {
                 *unreported += 1;
                 return None;
@@ -79,14 +110,14 @@ impl Ring {
         }
         if self.thinned.len() >= THINNED_MAX {
             // Names that somebody makes up: they share one.
-            let others = Object::new("initiator", "others");
-            return (object != &others).then(|| self.repeated_of_others(&others, now))?;
+            let others = Same::others();
+            return (same != &others).then(|| self.repeated_of_others(&others, now))?;
         }
-        self.thinned.insert(object.clone(), (now, 0));
+        self.thinned.insert(same.clone(), (now, 0));
         Some(0)
     }
 
-    fn repeated_of_others(&mut self, others: &Object, now: WallClock) -> Option<u64> {
+    fn repeated_of_others(&mut self, others: &Same, now: WallClock) -> Option<u64> {
         if self.thinned.contains_key(others) {
             return self.repeated(others, now);
         }
@@ -236,6 +267,14 @@ mod test {
             ring.emit(at(125), refused("b")).is_some(),
             "another initiator"
         );
+        let why = |reason: &str, target: &str| {
+            let refused = refused("a").with("reason", reason);
+            refused.with("target", target)
+        };
+        assert!(ring.emit(at(125), why("CWY2002", "t")).is_some(), "why");
+        assert!(ring.emit(at(125), why("CWY2003", "t")).is_some(), "why");
+        assert!(ring.emit(at(125), why("CWY2003", "u")).is_some(), "where");
+        assert!(ring.emit(at(126), why("CWY2003", "u")).is_none(), "again");
         // A million names that somebody makes up.
         let many = (0..100_000).filter_map(|it| ring.emit(at(126), refused(&it.to_string())));
         assert!(many.count() <= THINNED_MAX + 1);
