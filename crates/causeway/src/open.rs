@@ -49,7 +49,8 @@ pub(crate) fn of_host(name: &str, error: host::HostError) -> Problem {
     let code = match error.kind {
         host::Kind::Usage => Code::VolumeUsage,
         host::Kind::NotFound => Code::TargetCannotBeOpened,
-        host::Kind::Refused | host::Kind::Failed => Code::VolumeUnreachable,
+        host::Kind::Refused => Code::ProofNotTaken,
+        host::Kind::Failed => Code::VolumeUnreachable,
     };
     Problem::new(code, format!("{name}: {}", error.cause)).hint(error.next_step)
 }

@@ -173,8 +173,14 @@ async fn identify(
 /// Why no path gives the unit, and what to do about it.
 fn none_answers(url: &Url, configs: &[PathConfig], why: &[(String, ProbeError)]) -> HostError {
     let silent = |(_, why): &(String, ProbeError)| matches!(why, ProbeError::Silent(_));
+    let unproved = |(_, why): &(String, ProbeError)| matches!(why, ProbeError::Unproved(_));
+    let is_unproved = !why.is_empty() && why.iter().all(unproved);
     let initiator = configs.first().map(|it| it.login.initiator_name.as_str());
     let next_step = match initiator.filter(|_| !why.iter().all(silent)) {
+        Some(_) if is_unproved => {
+            "see that user and secret are those that the target has for this initiator: --chap USER:FILE"
+                .to_owned()
+        }
         Some(initiator) => format!(
             "see that the target knows this initiator and has a grant of the LUN for it: {}",
             grant::ask_for(url, initiator)
@@ -188,7 +194,12 @@ fn none_answers(url: &Url, configs: &[PathConfig], why: &[(String, ProbeError)])
         .iter()
         .map(|(name, why)| format!("{name}: {why}"))
         .collect();
-    HostError::failed(format!("no path answers: {}", why.join("; ")), next_step)
+    let cause = format!("no path answers: {}", why.join("; "));
+    if is_unproved {
+        HostError::refused(cause, next_step)
+    } else {
+        HostError::failed(cause, next_step)
+    }
 }
 
 /// Logs in on every path of the plan that can be, apart from whatever is open already, and asks the

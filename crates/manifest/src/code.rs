@@ -312,6 +312,9 @@ catalogue! {
     StoppedInFlight = 7008, 500, Failed, "Stopped with operations in flight",
         "No path carried them to their end in time. None of them was acknowledged to the programs that asked.",
         "Check what was written last, as after a crash of the program that wrote; what was acknowledged is safe.";
+    ProofNotTaken = 7009, 403, Failed, "The target does not take the proof of who we are",
+        "The target can be reached, and refuses user or secret (CHAP): 0201h. A portal or target that is not there has another code.",
+        "Compare user and secret on both sides: --chap USER:FILE here; on a Causeway, `causeway host show NAME` has the user, and `causeway session ls --refused` what was wrong.";
 
     LabUsage = 7101, 400, Usage, "There is no such test, fault or group in the lab",
         "A name behind `causeway lab` is not one of those that it has.",

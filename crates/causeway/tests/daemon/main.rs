@@ -16,6 +16,7 @@ mod integrity;
 mod interface;
 mod jobs;
 mod journal;
+mod live;
 mod log;
 mod login;
 mod members;

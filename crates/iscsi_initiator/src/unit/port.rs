@@ -284,12 +284,14 @@ pub enum ProbeError {
     Silent(String),
     /// The target answered, and there is no unit for us behind it, in words.
     Refused(String),
+    /// The target answered, and does not take the proof of who we are, in words.
+    Unproved(String),
 }
 
 impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent(why) | Self::Refused(why) => f.write_str(why),
+            Self::Silent(why) | Self::Refused(why) | Self::Unproved(why) => f.write_str(why),
         }
     }
 }
@@ -306,6 +308,7 @@ impl From<LoginError> for ProbeError {
     fn from(error: LoginError) -> Self {
         let why = error.to_string();
         match error {
+            _ if error.is_authentication() => Self::Unproved(why),
             LoginError::Connect(_) => Self::Silent(why),
             LoginError::Refused { .. } | LoginError::Lost(_) => Self::Refused(why),
         }
