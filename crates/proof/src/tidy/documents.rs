@@ -128,6 +128,13 @@ fn tests(root: &Path) -> io::Result<Vec<Complaint>> {
     for path in files(&root.join("crates"), &|path| has_extension(path, "rs"))? {
         known.extend(tests_of(&fs::read_to_string(&path)?));
     }
+    let of_page = root.join("web/tests");
+    if of_page.exists() {
+        let is_test = |path: &Path| path.to_string_lossy().ends_with(".test.ts");
+        for path in files(&of_page, &is_test)? {
+            known.extend(tests_of_page(&fs::read_to_string(&path)?));
+        }
+    }
     let mut complaints = Vec::new();
     for path in files(&folder, &|path| has_extension(path, "md"))? {
         let named = tests_named(&fs::read_to_string(&path)?);
@@ -189,13 +196,45 @@ fn tests_of(source: &str) -> Vec<String> {
     out
 }
 
+/// What is before the name of a test of the page, so that it reads as one.
+const OF_PAGE: &str = "page: ";
+
+/// The names of the tests in a source file of the page: what stands in quotes behind `it(`.
+fn tests_of_page(source: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for line in source.lines() {
+        let Some(call) = line.trim_start().strip_prefix("it(") else {
+            continue;
+        };
+        let mut rest = call.chars();
+        let Some(quote) = rest.next().filter(|it| "'\"".contains(*it)) else {
+            continue;
+        };
+        let (mut name, mut is_escaped) = (OF_PAGE.to_owned(), false);
+        for it in rest {
+            match it {
+                '\\' if !is_escaped => is_escaped = true,
+                it if it == quote && !is_escaped => break,
+                it => {
+                    is_escaped = false;
+                    name.push(it);
+                }
+            }
+        }
+        out.push(name);
+    }
+    out
+}
+
 /// What a Markdown text puts in quotes that reads as the name of a test: a sentence, of which `…`
-/// leaves words out.
+/// leaves words out, or what begins as the name of a test of the page.
 fn tests_named(text: &str) -> BTreeSet<String> {
     let is_of_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "_…".contains(it);
     let mut out = BTreeSet::new();
     for line in text.lines() {
         let quoted = line.split('`').skip(1).step_by(2);
+        let of_page = quoted.clone().filter(|it| it.starts_with(OF_PAGE));
+        out.extend(of_page.map(str::to_owned));
         let names = quoted.filter(|it| it.chars().all(is_of_name) && it.matches('_').count() >= 4);
         // Metrics and functions of the kernel have as many words.
         let names = names.filter(|it| !it.starts_with("causeway_") && !it.starts_with('_'));
@@ -265,6 +304,24 @@ mod test {
                     | 2 | a | Not yet: b | c |\n| 3 | a | b | c |\n| 4 | a | b | c |\n\n\
                     | Complaint | Test |\n|---|---|\n| 1, 4 | `t` |\n";
         assert_eq!(without_test(text), ["3"]);
+    }
+
+    #[test]
+    fn a_test_of_the_page_is_named_by_its_sentence() {
+        let source = "  it('shows a host\\'s paths, and why', async () => {\n    it(`of ${x}`, f);\n\
+                      it(\"is \\\"live\\\"\", { timeout: 1 }, f);\n  // it('is none');\n";
+        let known = tests_of_page(source);
+        assert_eq!(
+            known,
+            ["page: shows a host's paths, and why", "page: is \"live\""]
+        );
+        let text = "| 1 | `page: shows a host's paths, and why` |\n| 2 | `page: shows … why` |\n";
+        let named = tests_named(text);
+        assert_eq!(named.len(), 2);
+        for name in &named {
+            assert!(is_named(&known[0], name), "{name}");
+            assert!(!is_named(&known[1], name), "{name}");
+        }
     }
 
     #[test]
