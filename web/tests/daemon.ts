@@ -1,6 +1,7 @@
 // A real daemon in a directory of its own, with load from real initiators.
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -79,6 +80,8 @@ export class Daemon {
   url = '';
   port = 0;
   token = '';
+  /** Of whoever `furnish` makes: nobody else knows it. */
+  readonly password = randomBytes(12).toString('hex');
   private api = 0;
   private secure = 0;
   private daemon: ChildProcess | undefined;
@@ -128,6 +131,13 @@ export class Daemon {
   async kill(): Promise<void> {
     const ended = new Promise((done) => this.daemon?.once('exit', done));
     this.daemon?.kill('SIGKILL');
+    await ended;
+  }
+
+  /** In peace: what is in the journal is destaged. */
+  async end(): Promise<void> {
+    const ended = new Promise((done) => this.daemon?.once('exit', done));
+    this.daemon?.kill('SIGTERM');
     await ended;
   }
 
