@@ -1,9 +1,9 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build deb image docs bench lab linux instructions attacks fuzz sim soak tools clean
+.PHONY: help run test check build deb image docs bench lab linux instructions attacks page-bench fuzz sim soak tools clean
 
 help: ## what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3260
 	@scripts/install build web
@@ -69,6 +69,14 @@ instructions: ## what the hot paths cost in instructions, against bounds: does n
 attacks: ## takes away each defence of the API in turn: its test has to fail then (15 minutes; ATTACKS=begin of a name)
 	@scripts/install build
 	@scripts/attacks $(ATTACKS)
+
+page-bench: ## what the page costs, against its bars, on a machine that does nothing else (75 minutes; MINUTES=3 of the stream: 20)
+	@scripts/install build web browser
+	@scripts/web
+	cargo build --release --locked -p causeway --bin causeway
+	scripts/viewers target/release/causeway
+	CAUSEWAY_BIN=target/release/causeway scripts/web node web/tests/many.ts
+	CAUSEWAY_BIN=target/release/causeway scripts/web node web/tests/measure.ts $${MINUTES:-60}
 
 fuzz: ## fuzz every parser for SECONDS (default 60) each
 	@scripts/fuzz $(or $(SECONDS_EACH),60)

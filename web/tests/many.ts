@@ -1,6 +1,6 @@
 // The page and a daemon that has 10,000 real LUNs: web/tests/many.ts
 // Bytes and processor time of the list of LUNs, how the table scrolls and filters while four of them are under load, and
-// what the daemon spends on one who looks. A LUN in a pool takes two files that are open: those beyond 4,000 are in memory.
+// what the daemon spends on one who looks; it fails where a bar is missed. A LUN in a pool takes two files that are open: those beyond 4,000 are in memory.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { Browser } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { filtered, scrolled } from './large.ts';
 import { enter } from './steps.ts';
 
 const LUNS = 10_000;
@@ -16,7 +17,8 @@ const GRANTED_EACH = 50;
 const ASKED = 10;
 /** Long enough for two answers with all LUNs. */
 const SCROLLED_MS = 36_000;
-const FRAMES_BAR = 58;
+/** 60 a second, but for one frame of each: new lists come meanwhile. */
+const FRAMES_BAR = 59;
 const FILTER_BAR_MS = 100;
 const HOST = 'iqn.1998-01.com.vmware:esx01';
 
@@ -55,35 +57,15 @@ function answers(daemon: Daemon, pid: number): void {
   }
 }
 
-async function scrolled(page: Page): Promise<number> {
-  const { frames, gaps } = await page.evaluate(async (ms) => {
-    const box = document.querySelector<HTMLElement>('.table');
-    const times: number[] = [];
-    const begun = performance.now();
-    while (performance.now() - begun < ms) {
-      box?.scrollBy(0, 120);
-      times.push(await new Promise<number>((done) => requestAnimationFrame(done)));
-    }
-    const between = times.slice(1).map((time, i) => time - (times[i] ?? 0));
-    return { frames: (between.length / (times.at(-1)! - times[0]!)) * 1000, gaps: between };
-  }, SCROLLED_MS);
+async function frames(page: Page): Promise<number> {
+  const { rate, gaps } = await scrolled(page, SCROLLED_MS);
   const slow = gaps.filter((gap) => gap > 34).map(Math.round);
-  console.log(`scrolled: ${frames.toFixed(1)} frames a second; of ${gaps.length} frames those beyond 34 ms took ${slow.join(', ') || 'none'}`);
-  return frames;
+  console.log(`scrolled: ${rate.toFixed(1)} frames a second; of ${gaps.length} frames those beyond 34 ms took ${slow.join(', ') || 'none'}`);
+  return rate;
 }
 
-async function filtered(page: Page): Promise<number> {
-  const all: number[] = [];
-  for (const text of ['lun-03', 'lun-077', 'lun-04242', '']) {
-    all.push(await page.evaluate(async (wanted) => {
-      const filter = document.querySelector<HTMLInputElement>('input[type=search]')!;
-      const begun = performance.now();
-      filter.value = wanted;
-      filter.dispatchEvent(new Event('input', { bubbles: true }));
-      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-      return performance.now() - begun;
-    }, text));
-  }
+async function slowestFilter(page: Page): Promise<number> {
+  const all = await filtered(page, ['lun-03', 'lun-077', 'lun-04242', '']);
   console.log(`filtered: ${all.map(Math.round).join(', ')} ms`);
   return Math.max(...all);
 }
@@ -111,12 +93,12 @@ try {
   console.log(`the table is shown after ${Date.now() - opened} ms`);
   await wait(5);
   console.log(`the daemon, one looks: ${await share(pid, 20)}`);
-  const frames = await scrolled(page);
-  const slowest = await filtered(page);
+  const rate = await frames(page);
+  const slowest = await slowestFilter(page);
   await browser.go('/luns?sort=-iops');
   await page.locator('tbody tr').first().getByText(/\/s/).waitFor();
   console.log(`first by IOPS: ${(await page.locator('tbody tr').first().innerText()).replaceAll(/\s+/g, ' ')}`);
-  if (frames < FRAMES_BAR || slowest > FILTER_BAR_MS) throw new Error(`${frames} frames a second, filtered in ${slowest} ms`);
+  if (rate < FRAMES_BAR || slowest >= FILTER_BAR_MS) throw new Error(`missed: ${rate.toFixed(1)} frames a second (the bar is 60), filtered in ${slowest.toFixed(0)} ms (${FILTER_BAR_MS})`);
 } finally {
   await browser?.close();
   await daemon.stop();
