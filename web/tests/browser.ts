@@ -66,15 +66,16 @@ export class Browser {
     }
   }
 
-  static async open(origin: string, theme: 'dark' | 'light' = 'dark', width = 1280, height = 800): Promise<Browser> {
+  /** `at`: where the host of the address is, with its port. */
+  static async open(origin: string, theme: 'dark' | 'light' = 'dark', width = 1280, height = 800, at?: string): Promise<Browser> {
     const profile = mkdtempSync(join(tmpdir(), 'causeway-browser-'));
     const context = await chromium.launchPersistentContext(profile, {
-      executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: ARGUMENTS, baseURL: origin,
+      executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: [...ARGUMENTS, ...at ? [`--host-resolver-rules=MAP ${new URL(origin).hostname} ${at}`] : []], baseURL: origin,
       reducedMotion: 'reduce',
       // The certificate of a test's daemon is its own.
       ignoreHTTPSErrors: true,
     });
-    if (FROM) await serveFrom(context, origin, FROM);
+    if (FROM) await serveFrom(context, at ? `http://${at}` : origin, FROM);
     const page = context.pages()[0] ?? (await context.newPage());
     page.setDefaultTimeout(Number(process.env['PAGE_PATIENCE'] ?? 15_000));
     return new Browser(context, page, profile, origin);

@@ -22,6 +22,9 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
+/** An address in the network of a portal. */
+const from = (portal: string, number: number) => portal.replace(/1$/, String(number));
+
 interface Place {
   host: string;
   port: number;
@@ -168,24 +171,29 @@ export class Daemon {
   /** Load from an initiator until the daemon is stopped; `number`: the last part of its addresses, one in each network. */
   load(initiator: string, number: number, networks: 1 | 2, target: string, lun: number, ...options: string[]): void {
     const portals = PORTALS.slice(0, networks);
-    this.bench(initiator, number, portals.map((portal) => `${portal}:${this.port}`), target, lun, ...options);
+    this.bench(initiator, portals.map((portal) => from(portal, number)), portals.map((portal) => `${portal}:${this.port}`), target, lun, ...options);
+  }
+
+  /** From each of its addresses to the portal of the same network, and to no other: a load of its own for each. */
+  loadStraight(initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
+    for (const portal of PORTALS) this.bench(initiator, [from(portal, number)], [`${portal}:${this.port}`], target, lun, ...options);
   }
 
   /** The same over the first portal and a relay. */
   loadOver(relay: Relay, initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
-    this.bench(initiator, number, [`${PORTALS[0]}:${this.port}`, `${relay.at.host}:${relay.at.port}`], target, lun, ...options);
+    this.bench(initiator, PORTALS.map((portal) => from(portal, number)), [`${PORTALS[0]}:${this.port}`, `${relay.at.host}:${relay.at.port}`], target, lun, ...options);
   }
 
   /** The same over relays alone, one in each network. */
   loadBy(relays: [Relay, Relay], initiator: string, number: number, target: string, lun: number, ...options: string[]): void {
-    this.bench(initiator, number, relays.map(({ at }) => `${at.host}:${at.port}`), target, lun, ...options);
+    this.bench(initiator, PORTALS.map((portal) => from(portal, number)), relays.map(({ at }) => `${at.host}:${at.port}`), target, lun, ...options);
   }
 
-  private bench(initiator: string, number: number, at: string[], target: string, lun: number, ...options: string[]): void {
-    const from = PORTALS.slice(0, at.length).flatMap((portal) => ['--from', portal.replace(/1$/, String(number))]);
+  private bench(initiator: string, own: string[], at: string[], target: string, lun: number, ...options: string[]): void {
+    const nics = own.flatMap((one) => ['--from', one]);
     const url = `iscsi://${at.join(',')}/iqn.2026-11.io.causeway:${target}/${lun}`;
     // A small part of each LUN: a file that is written all over takes long to delete.
-    const all = ['bench', '-b4K', '-t1', '-r', '-f16M', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...from, ...options, url];
+    const all = ['bench', '-b4K', '-t1', '-r', '-f16M', '-d3600', '--destroy', '--no-discover', '--initiator-name', initiator, ...nics, ...options, url];
     this.others.push(spawn(PROGRAM, all, { stdio: 'ignore' }));
   }
 

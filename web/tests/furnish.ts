@@ -1,19 +1,27 @@
 // What stands on the node of the screenshots: some hosts at work, one with a single path, one refused.
 
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Browser } from './browser.ts';
 import { PORTALS, type Daemon } from './daemon.ts';
 import { withDisks, withRuns } from './made_up.ts';
-import { enter } from './steps.ts';
+import { SCREENS } from './places.ts';
+import { logInAs, until } from './steps.ts';
+
+const ALERT_MS = 60_000;
 
 /** The names under which the bench and QEMU log in. */
 const INITIATORS = { esx01: 'iqn.1998-01.com.vmware:esx01', esx02: 'iqn.1998-01.com.vmware:esx02', web: 'iqn.2026-01.org.debian:web' };
+
+/** A host whose paths cross, in the pictures. */
+export const LAB = 'iqn.2026-01.org.debian:lab';
 
 /** Logs in to a page that has disks and runs of the bench as well, which no test's machine has. */
 export async function enterWithAll(browser: Browser, daemon: Daemon): Promise<void> {
   await withDisks(browser.page);
   await withRuns(browser.page);
-  await enter(browser, daemon.token);
+  await logInAs(browser, 'anna', daemon.password);
 }
 
 /** Starts the node, with all that is made here, and opens its page. */
@@ -25,7 +33,11 @@ export async function openFurnished(daemon: Daemon): Promise<Browser> {
   return browser;
 }
 
-export function furnish(daemon: Daemon): void {
+/** `straight`: no host reaches a network from the other one. */
+export function furnish(daemon: Daemon, straight = false): void {
+  const password = join(daemon.dir, 'password');
+  writeFileSync(password, daemon.password);
+  daemon.run('user', 'create', 'anna', '--role', 'admin', '--password-file', password);
   for (const [name, iqn] of Object.entries(INITIATORS)) daemon.run('host', 'create', name, '--iqn', iqn);
   daemon.run('host', 'create', 'backup', '--iqn', 'iqn.1991-05.com.microsoft:backup.example.com');
   const share = (name: string, size: string, hosts: string, ...options: string[]) =>
@@ -37,18 +49,32 @@ export function furnish(daemon: Daemon): void {
   share('archive', '4G', 'backup');
   daemon.run('lun', 'create', 'scratch', '--size', '128M', '--backend', 'memory');
   // Enough to be seen, and not all that the machine has: the browser needs some.
-  daemon.load(INITIATORS.esx01, 11, 2, 'vms', 0, '-o4', '-w30', '-g3000');
-  daemon.load(INITIATORS.esx02, 12, 2, 'vms', 2, '-o2', '-w60', '-g2000');
+  const load = (host: keyof typeof INITIATORS, number: number, lun: number, ...options: string[]) =>
+    straight ? daemon.loadStraight(INITIATORS[host], number, 'vms', lun, ...options) : daemon.load(INITIATORS[host], number, 2, 'vms', lun, ...options);
+  load('esx01', 11, 0, '-o4', '-w30', straight ? '-g1500' : '-g3000');
+  load('esx02', 12, 2, '-o2', '-w60', straight ? '-g1000' : '-g2000');
   daemon.load(INITIATORS.web, 21, 1, 'vms', 0, '-o1', '-w10', '-g800');
   refuse(daemon, 'iqn.2026-01.org.debian:unknown');
   daemon.run('scrub', 'start', 'vm01');
   alarm(daemon);
 }
 
-/** Two alerts, one of which somebody takes care of. */
+/** The number of an alert that fires: rules are looked at from time to time. */
+export async function firing(daemon: Daemon): Promise<string> {
+  const alerts = () => JSON.parse(daemon.run('alert', 'ls', '-o', 'json')) as { id: number }[];
+  await until('an alert fires', () => alerts().length > 0, ALERT_MS);
+  return String(alerts()[0]?.id);
+}
+
+/** The screens with numbers that this daemon has. */
+export async function placesOf(daemon: Daemon): Promise<string[]> {
+  const alert = await firing(daemon);
+  return SCREENS.map((path) => path.replace('/alerts/1', `/alerts/${alert}`));
+}
+
+/** A host with a single path is an alert at once. */
 function alarm(daemon: Daemon): void {
   daemon.run('alert', 'rule', 'set', 'host_single_path', '--hold', '0');
-  daemon.run('alert', 'rule', 'set', 'pool_filling', 'above_percent=2', 'below_percent=1', '--hold', '0');
   daemon.run('alert', 'receiver', 'create', 'pager', '--command', 'pager', '--least', 'critical');
 }
 

@@ -28,7 +28,7 @@ export async function withManyHosts(page: Page, daemon: Daemon): Promise<void> {
   await withManyLuns(page, daemon);
   await tell(page, 'hosts', Array.from({ length: HOSTS }, (_, i) => ({ ...host, name: `host-${i}` })));
   await tell(page, 'grants', Array.from({ length: LUNS }, (_, i) => ({ ...grant, name: `host-${i % HOSTS}:vms:lun-${i}`, host: `host-${i % HOSTS}`, lun: `lun-${i}` })));
-  await tell(page, 'sessions', Array.from({ length: 2 * HOSTS }, (_, i) => ({ ...session, id: 1000 + i, host: `host-${i >> 1}`, from: `192.0.2.${i % 250}:${i + 1024}` })));
+  await tell(page, 'sessions', Array.from({ length: 2 * HOSTS }, (_, i) => ({ ...session, id: 1000 + i, host: `host-${i >> 1}`, from: `192.0.2.${i % 250}:${i + 1024}`, luns: [{ lun_id: 0, lun: `lun-${i >> 1}`, read_only: false }] })));
 }
 
 export interface Frames {

@@ -10,7 +10,7 @@ const DARK = new Set([2, 5, 8, 11]);
 const facts = (at: number): Disk['facts'] => ({ protocol: 'ATA', passed: true, reallocated_sectors: 0, pending_sectors: 0, temperature_celsius: 31 + (at % 5), power_on_hours: 21_000 + at });
 const platters = (at: number): Disk => ({
   id: `ZC1000${at}`, names: [`sd${String.fromCharCode(97 + at)}`], model: 'SEAGATE ST12000NM0008', serial: `ZC1000${at}`, firmware: 'SN03', wwn: `naa.5000c500a1b2c3${at}0`,
-  capacity_bytes: 12_000_138_625_024, rotation_rpm: 7200, health: 'well', smart: 'read', read_at: new Date().toISOString(), facts: facts(at), used_by: ['pool tank'], bay: String(at),
+  capacity_bytes: 12_000_138_625_024, rotation_rpm: 7200, health: 'well', smart: 'read', read_at: new Date().toISOString(), facts: facts(at), used_by: ['pool default'], bay: String(at),
   no_forecast: 'nothing changes: 40 samples of 180 days',
 });
 
@@ -21,7 +21,7 @@ const failing: Partial<Disk> = {
 };
 const flash: Disk = {
   id: 'BTLJ8401', names: ['nvme0n1'], model: 'INTEL SSDPE2KX010T8', serial: 'BTLJ8401', firmware: 'VDV10131', wwn: 'eui.0025388b71b4f1a2', capacity_bytes: 1_000_204_886_016,
-  rotation_rpm: 0, health: 'replace_soon', smart: 'read', read_at: new Date().toISOString(), used_by: ['journal of pool tank'],
+  rotation_rpm: 0, health: 'replace_soon', smart: 'read', read_at: new Date().toISOString(), used_by: ['journal of pool default'],
   facts: { protocol: 'NVMe', passed: true, wear_percent: 88, spare_percent: 12, spare_threshold_percent: 10, media_errors: 0, temperature_celsius: 43, temperature_warning_celsius: 75, power_on_hours: 31_020, unsafe_shutdowns: 14 },
   findings: [{ verdict: 'replace_soon', cause: 'spare blocks at 12 % and falling 2 % a week: replace before 2027-02-10', next_step: 'order another one now' }],
   forecasts: [{ of: 'spare_percent', text: 'spare blocks at 12 % and falling 2 % a week: replace before 2027-02-10', before: '2027-02-10', per_week_thousandths: -2000, samples: 26, days: 120 }],
@@ -31,13 +31,16 @@ function bay(at: number): Bay {
   const common = { name: String(at), enclosure: '500304801f1e2a3f', slot: String(at) };
   if (!DARK.has(at)) return { ...common, state: 'disk', status: 'OK', disk: `ZC1000${at}` };
   return {
-    ...common, state: at === 8 ? 'no_start' : 'dark', status: 'not installed',
+    ...common, state: at === 8 ? 'no_start' : 'dark', status: at === 8 ? 'critical' : 'not installed',
     held: { serial: `ZC1000${at}`, model: 'SEAGATE ST12000NM0008', last_seen: '2026-11-26T04:10:00.000Z' },
-    finding: { verdict: 'failing', cause: `it holds no disk that the system sees; ZC1000${at} (SEAGATE ST12000NM0008) was in it on 2026-11-26`, next_step: 'push the disk in again; where bays stay dark after a warm start, switch the machine off and on' },
+    finding: {
+      verdict: 'failing', cause: `${at === 8 ? 'it holds a disk that does not start' : 'it holds no disk that the system sees'}; ZC1000${at} (SEAGATE ST12000NM0008) was in it on 2026-11-26`,
+      next_step: 'push the disk in again; where bays stay dark after a warm start, switch the machine off and on, and update the firmware of controller and backplane',
+    },
   };
 }
 
-const gone: Disk = { id: 'ZC10002', names: [], model: 'SEAGATE ST12000NM0008', serial: 'ZC10002', health: 'failing', smart: 'missing', facts: {}, used_by: ['pool tank'], missing_since: '2026-11-26T04:10:00.000Z', findings: [{ verdict: 'failing', cause: 'it is not there any more, and pool tank lay on it', next_step: 'push it in again' }] };
+const gone: Disk = { id: 'ZC10002', names: [], model: 'SEAGATE ST12000NM0008', serial: 'ZC10002', health: 'failing', smart: 'missing', facts: {}, used_by: ['pool default'], missing_since: '2026-11-26T04:10:00.000Z', findings: [{ verdict: 'failing', cause: 'it is not there any more, and pool default lay on it', next_step: 'push it in again' }] };
 
 export function report(): DiskReport {
   const all = Array.from({ length: BAYS }, (_, at) => at).filter((at) => !DARK.has(at)).map(platters);
@@ -87,6 +90,8 @@ const bed: Bed = {
 export async function withRuns(page: Page): Promise<void> {
   const answer = (path: RegExp, json: unknown) => page.route(path, (route) => route.fulfill({ json }));
   await answer(/\/api\/v1\/bench\/runs\/1\b/, run(1));
+  const { summary: _, ended: __, ...going } = run(3);
+  await answer(/\/api\/v1\/bench\/runs\/3\b/, { ...going, state: 'running', whole_seconds: 60, percent: 7, seconds_left: 56 });
   await answer(/\/api\/v1\/bench\/compare\b/, compared);
   await answer(/\/api\/v1\/lab\/beds\/1\b/, bed);
   await page.route('**/api/v1/lab', async (route) => {

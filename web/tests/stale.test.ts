@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { openFurnished } from './furnish.ts';
-import { SCREENS } from './places.ts';
+import { openFurnished, placesOf } from './furnish.ts';
 import { end, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -27,7 +26,8 @@ describe('a daemon that is away', { skip }, () => {
 
   it('is said on every screen, with since when, and all figures are grey', { timeout: 240_000 }, async () => {
     // What a screen is made of is loaded when it is opened first.
-    for (const path of SCREENS) {
+    const places = await placesOf(daemon);
+    for (const path of places) {
       await browser.go(path);
       await browser.settled();
       assert.equal(await since().count(), 0, path);
@@ -36,7 +36,7 @@ describe('a daemon that is away', { skip }, () => {
     const killed = Date.now();
     await daemon.kill();
     await since().waitFor({ timeout: STALE_MS });
-    for (const path of SCREENS) {
+    for (const path of places) {
       await browser.go(path);
       await browser.settled();
       const [, clock = ''] = /The daemon does not answer since (\d\d:\d\d:\d\d)\./.exec(await since().innerText()) ?? [];

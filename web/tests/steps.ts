@@ -62,6 +62,17 @@ export async function enter(browser: Browser, token: string): Promise<void> {
   await closed();
 }
 
+/** The same with a password, as people do. */
+export async function logInAs(browser: Browser, user: string, password: string): Promise<void> {
+  const { page, button, field, closed } = steps(() => browser);
+  await page().goto('/');
+  await button('Log in').click();
+  await field('User').fill(user);
+  await field('Password').fill(password);
+  await page().keyboard.press('Enter');
+  await closed();
+}
+
 /** Closes what was opened and ends what was started, also where that failed half-way: the runner would wait for it for ever. */
 export async function end(browser: Browser | undefined, daemon: Daemon): Promise<void> {
   try {
