@@ -16,6 +16,9 @@ const ARGUMENTS = [
   '--disable-sync', '--force-color-profile=srgb', '--hide-scrollbars',
 ];
 
+/** A name that leads to this machine; the browser holds such names for attacks. */
+const mapped = (origin: string, at: string) => [`--host-resolver-rules=MAP ${new URL(origin).hostname} ${at}`, '--disable-features=BlockInsecurePrivateNetworkRequests,LocalNetworkAccessChecks'];
+
 /** The page from this directory instead of from the program, while it is worked on: target/page after a build by vite. */
 const FROM = process.env['PAGE_FROM'];
 const KINDS: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.html': 'text/html' };
@@ -70,7 +73,7 @@ export class Browser {
   static async open(origin: string, theme: 'dark' | 'light' = 'dark', width = 1280, height = 800, at?: string): Promise<Browser> {
     const profile = mkdtempSync(join(tmpdir(), 'causeway-browser-'));
     const context = await chromium.launchPersistentContext(profile, {
-      executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: [...ARGUMENTS, ...at ? [`--host-resolver-rules=MAP ${new URL(origin).hostname} ${at}`] : []], baseURL: origin,
+      executablePath: CHROMIUM, headless: true, viewport: { width, height }, colorScheme: theme, args: [...ARGUMENTS, ...at ? mapped(origin, at) : []], baseURL: origin,
       reducedMotion: 'reduce',
       // The certificate of a test's daemon is its own.
       ignoreHTTPSErrors: true,

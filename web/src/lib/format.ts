@@ -3,6 +3,7 @@
 import type { Size } from '../api/types.ts';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+const SOLD = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 const SCALE: Record<string, number> = {
   '': 1, b: 1, k: 2 ** 10, kib: 2 ** 10, kb: 1e3, m: 2 ** 20, mib: 2 ** 20, mb: 1e6,
   g: 2 ** 30, gib: 2 ** 30, gb: 1e9, t: 2 ** 40, tib: 2 ** 40, tb: 1e12, p: 2 ** 50, pib: 2 ** 50, pb: 1e15,
@@ -20,6 +21,12 @@ export function binary(value: number): [string, string] {
 
 export function bytes(value: number): string {
   return binary(value).join(' ');
+}
+
+/** A disk's size as it is sold, in powers of ten: `12 TB`. */
+export function asSold(value: number): string {
+  const at = Math.max(0, Math.min(SOLD.length - 1, Math.floor(Math.log10(Math.max(1, value)) / 3 + 1e-9)));
+  return `${short(value / 1000 ** at)} ${SOLD[at] ?? ''}`;
 }
 
 export function rate(value: number): string {

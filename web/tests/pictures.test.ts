@@ -1,0 +1,49 @@
+// The pictures of the book: those of docs/img are the ones that are made, and each can be.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { here } from './browser.ts';
+import { Daemon } from './daemon.ts';
+import { BOOK, fileOf, furnished, take } from './pictures.ts';
+
+const DOCS = join(import.meta.dirname, '../../docs');
+const GUIDE = join(DOCS, 'operate/command-center.md');
+/** One width and theme of each screen. */
+const SMALL = BOOK.filter((one) => one.width === 1280 && one.theme === 'dark');
+/** A screen of which nothing is drawn has less. */
+const LEAST_BYTES = 8_000;
+
+const daemon = new Daemon();
+const dir = mkdtempSync(join(tmpdir(), 'causeway-pictures-'));
+
+describe('pictures', { skip: here ? false : 'chromium is not here' }, () => {
+  before(async () => {
+    await daemon.start();
+    await furnished(daemon);
+  });
+  after(async () => {
+    await daemon.stop();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  it('of the book are those that are made, and the guide shows each of them', () => {
+    const wanted = BOOK.map(fileOf).toSorted();
+    assert.deepEqual(readdirSync(join(DOCS, 'img')).toSorted(), wanted);
+    const shown = [...readFileSync(GUIDE, 'utf8').matchAll(/\.\.\/img\/([\w-]+\.png)/g)].map((one) => one[1] ?? '');
+    assert.deepEqual([...new Set(shown)].toSorted(), wanted);
+  });
+
+  it('are made: each of another screen, of its size, and with nothing of this machine in the addresses', { timeout: 300_000 }, async () => {
+    const made = await take(daemon, dir, SMALL, { waitMs: 1_000, benchSeconds: 2, drawnMs: 200 });
+    assert.deepEqual(made.toSorted(), SMALL.map(fileOf).toSorted());
+    const files = new Map(made.map((name) => [name, readFileSync(join(dir, name))]));
+    for (const [name, file] of files) {
+      assert.ok(file.length > LEAST_BYTES, `${name} has ${file.length} bytes`);
+      assert.deepEqual([file.readUInt32BE(16), file.readUInt32BE(20)], [1280, 800], name);
+    }
+    assert.equal(new Set([...files.values()].map((file) => file.toString('base64'))).size, files.size, 'two of them are the same');
+  });
+});

@@ -1,0 +1,129 @@
+// A node as the book shows it: the daemon of a test, behind a proxy that tells of two storage networks with cards and
+// switches instead of this machine's loopback, of paths and ports as they are in a rack, and of disks with their alerts.
+// Figures, sessions and events are the daemon's own.
+
+import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Alert, Session, Status } from '../src/api/types.ts';
+import type { Daemon } from './daemon.ts';
+import { report } from './made_up.ts';
+
+/** Of each host, the names of its NICs and the card of each: one card for all is what a loss of it shows. */
+const HOSTS: Record<string, { nics: [string, string]; cards: [string, string] }> = {
+  esx01: { nics: ['vmnic2', 'vmnic3'], cards: ['0000:3b:00', '0000:5e:00'] },
+  esx02: { nics: ['vmnic2', 'vmnic3'], cards: ['0000:3b:00', '0000:5e:00'] },
+  web: { nics: ['ens1f0', 'ens1f1'], cards: ['0000:17:00', '0000:17:00'] },
+  lab: { nics: ['enp1s0', 'enp2s0'], cards: ['0000:01:00', '0000:02:00'] },
+};
+const SWITCHES = ['switch-a', 'switch-b'];
+const SPEED = 25e9;
+const MTU = 9000;
+const KEEPS = 'content-type etag retry-after location set-cookie'.split(' ');
+
+/** 0 or 1: the network of an address as the daemon has it. */
+const networkOf = (address: string) => Number(address.split('.')[2]) - 1;
+
+function sessions(all: Session[]): Session[] {
+  return all.map((one) => {
+    const { nics, cards } = HOSTS[one.host] ?? { nics: ['eth0', 'eth1'], cards: ['0000:02:00', '0000:03:00'] };
+    const at = networkOf(one.from);
+    const nic = { name: nics[at] ?? 'eth0', card: cards[at] ?? '', bits_per_second: SPEED, links: 1, mtu: MTU, planned: one.nic?.planned ?? true };
+    // A path that crosses says nothing of the network in which its portal is.
+    return { ...one, nic: at === networkOf(one.portal) ? { ...nic, fabric: SWITCHES[at] ?? '' } : nic };
+  });
+}
+
+function status(one: Status, alerts: Alert[]): Status {
+  const nics = [0, 1].map((at) => ({
+    name: `ens${at + 1}f0`, card: ['0000:3b:00', '0000:af:00'][at] ?? '', bits_per_second: SPEED, links: 1, mtu: MTU, carrier: true,
+    addresses: [{ address: `127.0.${at + 1}.1`, network: `127.0.${at + 1}.0/24` }],
+  }));
+  const firing = alerts.filter((alert) => alert.state === 'firing').length;
+  return { ...one, nics, alerts: { critical: 0, info: 0, acknowledged: 0, silenced: 0, ...one.alerts, warning: (one.alerts?.warning ?? 0) + firing } };
+}
+
+/** One for each finding of a disk or a bay, as the rule `device_health` makes them. */
+function alertsOfDisks(): Alert[] {
+  const { disks, bays, at } = report();
+  const found = [
+    ...disks.flatMap((disk) => (disk.findings ?? []).map((finding) => ({ object: disk.id, finding }))),
+    ...bays.flatMap((bay) => (bay.finding && bay.held && !disks.some((disk) => disk.id === bay.held?.serial) ? [{ object: bay.held.serial, finding: bay.finding }] : [])),
+  ];
+  const fired = new Date(Date.parse(at ?? '') - 3_600_000).toISOString();
+  return found.map(({ object, finding }, i): Alert => ({
+    id: 101 + i, state: 'firing', severity: 'warning', rule: 'device_health', title: 'A disk is failing or worn', kind: 'disk', object,
+    cause: `disk ${object}: ${finding.cause}`, next_step: finding.next_step, doc: '', fired, steps: [{ at: fired, what: 'fired' }],
+  }) as Alert);
+}
+
+/** The answers that are told otherwise, by the path below /api/v1/. */
+const TOLD: Record<string, (body: never) => unknown> = {
+  sessions,
+  status: (one: Status) => status(one, alertsOfDisks()),
+  alerts: (all: Alert[]) => [...alertsOfDisks(), ...all],
+  disks: () => report().disks,
+  disk_report: () => report(),
+};
+
+export interface Wired {
+  /** As the page shows it, and where it is. */
+  url: string;
+  at: string;
+  /** The port of its portals, as the page shows it. */
+  port: number;
+  close: () => void;
+}
+
+/** Portals are where portals are, and the API where an administrator reaches it. */
+export async function wired(daemon: Daemon): Promise<Wired> {
+  const port = 3260;
+  const seemly = (text: string) => text
+    .replaceAll(daemon.dir, '/var/lib/causeway')
+    .replaceAll(`:${daemon.port}`, `:${port}`)
+    .replaceAll(daemon.url, 'https://10.0.0.1:8480')
+    .replace(/\b127\.0\.([12])\.(\d+)/g, '10.0.$1.$2');
+  const back = (text: string) => text.replaceAll(`:${port}`, `:${daemon.port}`).replace(/\b10\.0\.([12])\.(\d+)/g, '127.0.$1.$2');
+
+  const server: Server = createServer((asked, answer) => {
+    const to = new URL(daemon.url);
+    const headers = { ...asked.headers, host: to.host, 'accept-encoding': 'identity' };
+    if (asked.headers.origin) headers.origin = daemon.url;
+    const { pathname } = new URL(asked.url ?? '/', daemon.url);
+    const told = asked.method === 'GET' ? TOLD[pathname.replace('/api/v1/', '')] : undefined;
+    const onward = request({ host: to.hostname, port: to.port, path: back(asked.url ?? '/'), method: asked.method, headers }, (come: IncomingMessage) => {
+      const stays = Object.fromEntries(Object.entries(come.headers).filter(([name]) => KEEPS.includes(name) || name === 'content-security-policy'));
+      answer.writeHead(come.statusCode ?? 502, stays);
+      const kind = come.headers['content-type'] ?? '';
+      if (!/json|event-stream|text\//.test(kind)) return void come.pipe(answer);
+      if (/event-stream/.test(kind)) return stream(come, (line) => answer.write(seemly(line)), () => answer.end());
+      let body = '';
+      come.setEncoding('utf8').on('data', (part: string) => (body += part)).on('end', () => {
+        const text = told && come.statusCode === 200 ? JSON.stringify(told(JSON.parse(body) as never)) : body;
+        answer.end(seemly(text));
+      });
+    });
+    onward.on('error', () => answer.destroy());
+    answer.on('close', () => onward.destroy());
+    asked.pipe(onward);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return {
+    url: 'http://san-a.example',
+    at: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    port,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** Whole lines: an address may come in two parts. */
+function stream(come: IncomingMessage, line: (text: string) => void, end: () => void): void {
+  let rest = '';
+  come.setEncoding('utf8').on('data', (part: string) => {
+    const all = (rest + part).split('\n');
+    rest = all.pop() ?? '';
+    if (all.length > 0) line(`${all.join('\n')}\n`);
+  }).on('end', end);
+}
