@@ -26,13 +26,13 @@ const SOURCES = join(import.meta.dirname, '..', 'src');
 const WITHOUT_DIALOG = ['to host ${host} again', 'Link ${link}'];
 /** What scripts/web has built, and the program serves. */
 const PAGE = process.env['PAGE_FROM'] ?? join(import.meta.dirname, '..', 'dist');
-/** Where each row is made anew or laid out, a table of 10,000 has five; on a machine that does nothing else it is 60 (`make page-bench`). */
+/** Work of 33 ms in each frame fails it; on a machine that does nothing else it is 60 (`make page-bench`). */
 const FRAMES = 30;
 const SCROLLED_MS = 1_500;
 /** A stream of so many minutes, while the first sweeps go on. */
 const STREAM_MINUTES = 3;
 const MEASURED_EVERY_MS = 15_000;
-/** In an hour, as the slope has it; the bar of a real hour is 10 MiB. The heap of a short run moves by its own caches. */
+/** In an hour, as the slope has it. The bar of a real hour is 10 MiB; a short run has a slope of its own, of 9 to 12. */
 const HEAP_AN_HOUR = 30 * MIB;
 /** The largest paint: the median of so many loads. */
 const PAINTED_MS = 1_000;
