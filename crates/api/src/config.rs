@@ -45,6 +45,7 @@ async fn config(
         changes,
         mistakes,
         sessions: u64::try_from(sessions).unwrap_or(u64::MAX),
+        ..ConfigView::default()
     }))
 }
 

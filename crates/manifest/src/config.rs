@@ -5,6 +5,7 @@
 
 pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
+pub use own::{ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, parse_with};
 pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};
 
@@ -23,7 +24,9 @@ use toml::de::DeValue;
 pub use health::HealthSettings;
 pub use history::HistorySettings;
 pub use sessions::SessionTimes;
-pub use settings::{ConfigView, SettingChange, SettingView, TakesEffect, Written};
+pub use settings::{
+    ConfigOutcome, ConfigView, RestartView, SettingChange, SettingView, TakesEffect, Written,
+};
 
 /// The iSCSI port where none is written.
 pub const ISCSI_PORT: u16 = 3260;
@@ -81,6 +84,12 @@ pub struct Config {
     pub(crate) lines: BTreeMap<String, usize>,
     /// All keys that are written.
     pub(crate) written: BTreeMap<String, Written>,
+    /// The file of changes that were made through the API.
+    pub(crate) own_file: PathBuf,
+    /// The keys that are such changes; those of whole sections end with a dot.
+    pub(crate) own_keys: BTreeSet<String>,
+    /// Such changes that the file has overtaken: it says something else by now.
+    pub(crate) overtaken: BTreeSet<String>,
 }
 
 impl Config {
@@ -93,6 +102,9 @@ impl Config {
     /// A key with its place, for messages: `node.toml:12: pool[0].path`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
+        if own::is_own(&self.own_keys, key) {
+            return format!("{}: {key}", self.own_file.display());
+        }
         let file = self.file.display();
         match self.lines.get(key) {
             Some(line) => format!("{file}:{line}: {key}"),
@@ -269,6 +281,9 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
         machine,
         lines,
         written: BTreeMap::new(),
+        own_file: PathBuf::new(),
+        own_keys: BTreeSet::new(),
+        overtaken: BTreeSet::new(),
     })
 }
 
@@ -621,12 +636,13 @@ const SCRUB_DAYS_MAX: u64 = 3650;
 
 fn read_scrub(top: &Table<'_, '_>) -> Option<u32> {
     let table = top.table("scrub")?;
-    let days = table.integer("every_days", 1, SCRUB_DAYS_MAX);
+    let days = table.integer("every_days", 0, SCRUB_DAYS_MAX);
     if days.is_none() && !table.keys().any(|key| key == "every_days") {
         table.missing("every_days", "every_days = 30");
     }
     table.finish(&[]);
-    days.map(|days| u32::try_from(days.value).expect("read with a small limit"))
+    let days = days.map(|days| u32::try_from(days.value).expect("read with a small limit"));
+    days.filter(|days| *days > 0)
 }
 
 fn read_log(top: &Table<'_, '_>) -> LogFormat {
@@ -701,6 +717,7 @@ mod alert_commands;
 mod api;
 mod health;
 mod history;
+mod own;
 mod place;
 mod sessions;
 mod settings;

@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 24] = [
+const NODE_AFTER: [Field; 25] = [
     node(
         "pool.journal",
         "path",
@@ -90,6 +90,13 @@ const NODE_AFTER: [Field; 24] = [
          for other names are refused",
     ),
     node(
+        "api.change_settings",
+        "boolean",
+        "`true`",
+        "admins may change some of these settings through the API and the page, which the daemon keeps in its state \
+         directory; `false`: what this file says is all that holds of them",
+    ),
+    node(
         "api.certificate",
         "`{ cert, key }`",
         "made at the first start",
@@ -115,10 +122,9 @@ const NODE_AFTER: [Field; 24] = [
     ),
     node(
         "scrub.every_days",
-        "1 to 3650",
-        "never",
-        "each LUN is scrubbed so often by itself, one after the other; without it, when \
-         somebody asks",
+        "0 to 3650",
+        "0",
+        "each LUN is scrubbed so often by itself, one after the other; 0: when somebody asks",
     ),
     node(
         "health.every_minutes",

@@ -52,6 +52,8 @@ pub struct ApiSettings {
     pub allow_plain_http: bool,
     /// Names of the node beside its own, by which pages and programs may ask for it.
     pub names: Vec<String>,
+    /// No settings may be changed through the API.
+    pub fixed_settings: bool,
     /// The certificate; `None`: one of our own.
     pub certificate: Option<CertificateFiles>,
 }
@@ -89,6 +91,7 @@ pub(super) fn read(
         token_for_reads: table.boolean("token_for_reads").unwrap_or(false),
         allow_plain_http: table.boolean("allow_plain_http").unwrap_or(false),
         names: read_names(&table),
+        fixed_settings: table.boolean("change_settings") == Some(false),
         certificate: read_certificate(&table, base),
     };
     let mut out = Vec::new();

@@ -1,6 +1,7 @@
 //! What of `node.toml` is in force, and what the file says by now: pure.
 
 use super::Config;
+use super::own::is_own;
 use crate::field::Field;
 use crate::fields::node_fields;
 use schemars::JsonSchema;
@@ -34,6 +35,42 @@ pub struct ConfigView {
     pub mistakes: Vec<String>,
     /// Sessions that a restart ends; hosts log in again by themselves.
     pub sessions: u64,
+    /// Where changes that are made through the API are kept.
+    #[serde(default)]
+    pub own_file: String,
+    /// Why nothing can be changed through the API; absent where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<String>,
+    /// Changes that were made through the API, and in place of which the file says something else
+    /// by now, which holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overtaken: Vec<String>,
+}
+
+/// What a change of settings did, or would do.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct ConfigOutcome {
+    /// Nothing was done: it was only asked.
+    pub dry_run: bool,
+    /// What was said before (`in_force`) and is now (`in_file`).
+    pub changes: Vec<SettingChange>,
+    /// What waits for a restart then, this change and earlier ones.
+    pub waiting: Vec<SettingChange>,
+    /// Sessions that a restart ends; hosts log in again by themselves.
+    pub sessions: u64,
+}
+
+/// A restart that begins, or would begin.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct RestartView {
+    /// Nothing is done: it was only asked.
+    pub dry_run: bool,
+    /// Since when the daemon runs that ends (RFC 3339): the next one has a later time in `status`.
+    pub started: String,
+    /// Sessions that end; hosts log in again by themselves.
+    pub sessions: u64,
+    /// What comes into force.
+    pub waiting: Vec<SettingChange>,
 }
 
 /// One setting, as the daemon runs with it.
@@ -47,6 +84,9 @@ pub struct SettingView {
     /// The line of the file where it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    /// It was changed through the API, and stands in place of what the file says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_here: bool,
     /// What may stand there.
     pub values: String,
     /// What holds where nothing is written.
@@ -170,6 +210,12 @@ fn shown(key: &str, value: &str) -> String {
 }
 
 impl Config {
+    /// Changes that were made through the API, and in place of which the file says something else.
+    #[must_use]
+    pub fn overtaken(&self) -> Vec<String> {
+        self.overtaken.iter().cloned().collect()
+    }
+
     /// All settings that there are, with those that are written.
     #[must_use]
     pub fn settings(&self) -> Vec<SettingView> {
@@ -190,8 +236,17 @@ impl Config {
     /// The setting, or one for each section that there is of its kind.
     fn settings_of(&self, field: &Field) -> Vec<SettingView> {
         let words = (field.values, field.default, field.meaning);
+        let view = |key: &str| SettingView {
+            changed_here: is_own(&self.own_keys, key),
+            ..view(key, self.written.get(key), words)
+        };
+        let view = |key: &str| {
+            let it = view(key);
+            let line = it.line.filter(|_| !it.changed_here);
+            SettingView { line, ..it }
+        };
         let Some((section, name)) = field.key.split_once('.') else {
-            return vec![view(field.key, self.written.get(field.key), words)];
+            return vec![view(field.key)];
         };
         let numbered = format!("{section}[");
         let sections: BTreeSet<&str> = self
@@ -201,13 +256,12 @@ impl Config {
             .filter_map(|key| key.split_once('.').map(|(section, _)| section))
             .collect();
         if sections.is_empty() {
-            return vec![view(field.key, self.written.get(field.key), words)];
+            return vec![view(field.key)];
         }
         let keys = sections
             .into_iter()
             .map(|section| format!("{section}.{name}"));
-        keys.map(|key| view(&key, self.written.get(&key), words))
-            .collect()
+        keys.map(|key| view(&key)).collect()
     }
 
     /// What `file`, read by now, changes against what is in force.
@@ -237,6 +291,7 @@ fn view(
         key: key.to_owned(),
         value: written.map(|it| shown(key, &it.value)),
         line: written.map(|it| it.line),
+        changed_here: false,
         values: values.to_owned(),
         default: default.to_owned(),
         meaning: meaning.to_owned(),
