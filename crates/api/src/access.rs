@@ -80,7 +80,7 @@ pub(crate) fn need(method: &Method, path: &str) -> Need {
         (false, "logout") | (_, "me") => Need::Anybody,
         (_, first) if OF_ADMINS.contains(&first) => of_role(Role::Admin, false),
         _ if BELOW_OF_ADMINS.iter().any(|of| is_below(of)) => of_role(Role::Admin, false),
-        (false, "lab") => of_role(Role::Admin, false),
+        (false, "lab" | "config" | "restart") => of_role(Role::Admin, false),
         (true, first) => of_role(Role::Viewer, FREE.contains(&first)),
         (false, _) => of_role(Role::Operator, false),
     }
@@ -153,6 +153,9 @@ mod test {
             ("POST", "/api/v1/lab/beds", "admin"),
             ("POST", "/api/v1/lab/beds/1/links", "admin"),
             ("DELETE", "/api/v1/lab/beds/1", "admin"),
+            ("GET", "/api/v1/config", "viewer"),
+            ("PATCH", "/api/v1/config", "admin"),
+            ("POST", "/api/v1/restart", "admin"),
         ] {
             assert_eq!(need(method, path), wanted, "{method} {path}");
         }

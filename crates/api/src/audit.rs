@@ -23,7 +23,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use controller::Handle;
-use entry::{Few, asked, error_code, path, result, several, who_tried};
+use entry::{Few, asked, error_code, of_settings, path, result, several, who_tried};
 use events::Entry;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -170,7 +170,9 @@ impl Audit {
         if parts.status.is_success() {
             let target = target.after(new_name, &answer);
             entry.object = target.object();
-            if target.is_many() {
+            if target == Target::Settings {
+                [entry.before, entry.after] = of_settings(&answer);
+            } else if target.is_many() {
                 let all_after = target.see_all(&self.handle).await;
                 [entry.before, entry.after] = several(&answer, [&all_before, &all_after]);
             } else {

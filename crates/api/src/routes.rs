@@ -5,7 +5,7 @@ use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
 use crate::auth::{self, Gate};
 use crate::compress;
-use crate::config::Running;
+use crate::config::Settings;
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
 use crate::etag;
@@ -46,7 +46,7 @@ pub(crate) fn router(
     records: Records,
     alerting: Arc<Alerting>,
     (bench, beds): (Arc<Bench>, Arc<Beds>),
-    running: Running,
+    settings: Arc<Settings>,
 ) -> Router {
     let watched = records.clone();
     let shared = SharedAnswers::new(move || watched.moment());
@@ -62,7 +62,7 @@ pub(crate) fn router(
         .layer(Extension(alerting))
         .layer(Extension(bench))
         .layer(Extension(beds))
-        .layer(Extension(running))
+        .layer(Extension(settings))
         .layer(from_fn(compress::pack))
         .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))

@@ -4,6 +4,7 @@ use crate::accept::{Front, Listener, Times, accept, until_stopped};
 use crate::alerts::Alerting;
 use crate::auth::Gate;
 use crate::bench::program;
+use crate::config::Settings;
 use crate::documents::{self, Documents};
 use crate::lab::may;
 use crate::listen::{Bound, Socket, bind_one};
@@ -46,6 +47,7 @@ pub struct Server {
     end_work: Arc<Notify>,
     sockets: Arc<Mutex<Vec<PathBuf>>>,
     reload: Arc<Notify>,
+    restart: Arc<Notify>,
 }
 
 /// What is served, and the work beside it.
@@ -93,9 +95,13 @@ impl Server {
         times: Times,
     ) -> Result<Self, Problem> {
         let config = config.clone();
-        Self::with(bound, times, async move || {
-            open(handle, token, &config, records, times).await
-        })
+        let restart = Arc::new(Notify::new());
+        let asked = Arc::clone(&restart);
+        let mut server = Self::with(bound, times, async move || {
+            open(handle, token, &config, records, times, asked).await
+        })?;
+        server.restart = restart;
+        Ok(server)
     }
 
     /// Serves documents instead of the daemon's objects, on unix sockets only: whoever may open
@@ -160,6 +166,7 @@ impl Server {
             end_work,
             sockets,
             reload,
+            restart: Arc::default(),
         };
         let gone = |_| Problem::new(Code::Internal, "the API's thread ended before it served");
         is_ready.recv().map_err(gone)??;
@@ -169,6 +176,11 @@ impl Server {
     /// Reads the certificate's files again.
     pub fn reload(&self) {
         self.reload.notify_one();
+    }
+
+    /// Until somebody who may has asked for a restart of the daemon.
+    pub async fn restart_wanted(&self) {
+        self.restart.notified().await;
     }
 
     /// Ends what it has started and goes on: runs of the bench, beds of the lab.
@@ -210,6 +222,7 @@ async fn open(
     config: &Config,
     records: Records,
     times: Times,
+    restart: Arc<Notify>,
 ) -> Result<Service, Problem> {
     let files = StateFiles::new(handle.clone(), &config.state_dir);
     let names = host_names(config);
@@ -258,7 +271,7 @@ async fn open(
             records,
             Arc::clone(&alerting),
             (Arc::clone(&work.0), Arc::clone(&work.1)),
-            Arc::new(config.clone()),
+            Arc::new(Settings::new(config.clone(), files, restart)),
         ),
         tls: server.map(TlsAcceptor::from),
         certificate,
@@ -290,7 +303,7 @@ fn host_names(config: &Config) -> Vec<String> {
 }
 
 /// The addresses of this machine.
-async fn addresses(handle: &Handle) -> Result<Vec<String>, Problem> {
+pub(crate) async fn addresses(handle: &Handle) -> Result<Vec<String>, Problem> {
     let ask = |controller: Rc<Controller>| -> env::LocalFuture<Vec<String>> {
         Box::pin(async move {
             let watch = controller.core().net().watch_interfaces();

@@ -18,6 +18,16 @@ use std::sync::atomic::Ordering::SeqCst;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// What the daemon's file says, near enough.
+fn node_toml(dir: &std::path::Path) -> String {
+    format!(
+        "[node]\nname = \"n\" # of a test\nstate_dir = \"{}/state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
+         listen = [ {{ ip = \"127.0.0.1\" }} ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n\
+         [api]\nlisten = [\"unix:api.sock\"]\n",
+        dir.display()
+    )
+}
+
 /// A daemon's control side in this process, over real files, and its addresses.
 pub(crate) struct Daemon {
     pub(crate) addresses: Vec<String>,
@@ -49,6 +59,8 @@ impl Daemon {
             ApiAddress::Unix(dir.join("api.sock")),
             ApiAddress::Tcp("127.0.0.1:0".parse().unwrap()),
         ];
+        wanted.file = dir.join("node.toml");
+        std::fs::write(&wanted.file, node_toml(&dir)).unwrap();
         adjust(&mut wanted);
         let config = wanted.clone();
         let (handle, hold) = runtime.run(env::CoreId(0), move |core| {

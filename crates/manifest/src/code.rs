@@ -287,6 +287,12 @@ catalogue! {
     JobCancelled = 5035, 409, Failed, "The work was cancelled",
         "Somebody cancelled the job of this change before it came to its end. What was made of it was undone.",
         "Ask for the change again where it is wanted after all; `causeway job show` says who cancelled it.";
+    SettingsFixed = 5036, 403, Refused, "The node's settings are not changed through the API",
+        "The node's administrator has said so in node.toml: change_settings = false below [api].",
+        "Change node.toml on the node, and restart the daemon; `causeway config check` reads it before that.";
+    RestartRefused = 5037, 409, Refused, "The daemon would not start again",
+        "What node.toml or the changed settings say by now cannot be used, so a restart would leave the SAN down.",
+        "Correct what the message names, then ask for the restart again.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

@@ -82,6 +82,18 @@ pub(super) fn several(answer: &Value, all: [&Value; 2]) -> [Value; 2] {
     [before, steps]
 }
 
+/// The settings that a change changed, as they were and are.
+pub(super) fn of_settings(answer: &Value) -> [Value; 2] {
+    let changes = answer["changes"].as_array().map_or(&[][..], Vec::as_slice);
+    ["in_force", "in_file"].map(|member| {
+        let values = changes.iter().map(|it| {
+            let key = it["key"].as_str().unwrap_or_default().to_owned();
+            (key, it[member].clone())
+        });
+        short(Value::Object(values.collect()))
+    })
+}
+
 /// Of a set of objects those of these kinds and names.
 fn of_those(all: &Value, named: &BTreeSet<(String, String)>) -> Value {
     let mut kept = Map::new();

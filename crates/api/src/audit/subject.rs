@@ -18,6 +18,8 @@ pub(super) enum Target {
     Objects,
     User(String),
     Token(String),
+    /// The node's settings: the answer says what was before and is after.
+    Settings,
     /// Nothing that is shown before and after.
     Other(&'static str, String),
     Nothing,
@@ -70,6 +72,7 @@ impl Target {
             "pools" => Self::Other("pool", named.unwrap_or_default()),
             "sessions" => Self::Other("session", named.unwrap_or_default()),
             "bench" => Self::Other("bench run", of_run(parts.next(), document)),
+            "config" => Self::Settings,
             "lab" => Self::Other("lab bed", of_bed(parts.next(), document)),
             "apply" | "objects" | "orphans" | "generations" => Self::Objects,
             _ => Self::Nothing,
@@ -90,6 +93,7 @@ impl Target {
             | Self::User(_)
             | Self::Token(_)
             | Self::Other(..)
+            | Self::Settings
             | Self::Nothing) => other,
         }
     }
@@ -106,6 +110,7 @@ impl Target {
             Self::User(name) => new("user", name),
             Self::Token(id) => new("token", id),
             Self::Other(kind, name) => new(kind, name),
+            Self::Settings => new("node", "settings"),
             Self::Objects | Self::Nothing => None,
         }
     }
@@ -147,7 +152,7 @@ impl Target {
                     "from": session.from,
                 })
             }
-            Self::Other(..) | Self::Objects | Self::Nothing => Value::Null,
+            Self::Other(..) | Self::Objects | Self::Settings | Self::Nothing => Value::Null,
         }
     }
 }

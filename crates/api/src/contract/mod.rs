@@ -2,6 +2,7 @@
 //! what the document says.
 
 mod schema;
+mod settings;
 mod trials;
 
 use crate::accept::Times;
@@ -498,6 +499,7 @@ fn every_answer_is_what_the_document_says() {
         contract.expect(status, (method, path, name, query, body));
     }
     contract.scrub();
+    contract.settings();
     // Its name is known when it is made.
     let token = json!({ "name": "prometheus", "role": "viewer", "days": 7 });
     let token = contract.expect(200, ("POST", "/api/v1/tokens", "", "", token));

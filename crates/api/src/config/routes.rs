@@ -1,0 +1,222 @@
+//! `config` and `restart`.
+
+use super::file::{Now, now, with};
+use super::machine::{Here, check};
+use crate::answer::{Answer, WithTag};
+use crate::describe::Paths;
+use crate::edit::ask;
+use crate::etag::tag_of;
+use crate::parts::Wanted;
+use crate::plain_change::{PlainChange, Refusals, SeenChange};
+use crate::server::addresses;
+use axum::extract::{Extension, State};
+use controller::{Handle, StateFiles};
+use manifest::code::Code;
+use manifest::config::{
+    Config, ConfigOutcome, ConfigPatch, ConfigView, RestartView, SETTINGS_FILE,
+};
+use manifest::problem::Problem;
+use std::sync::Arc;
+use tokio::sync::{Mutex, Notify};
+use tokio::task::spawn_blocking;
+
+/// What the daemon was started with, and how it is changed.
+pub(crate) struct Settings {
+    running: Config,
+    files: StateFiles,
+    /// Changes come one after the other.
+    turn: Mutex<()>,
+    /// Notified when the daemon is to end and to begin anew.
+    restart: Arc<Notify>,
+}
+
+impl Settings {
+    pub(crate) fn new(running: Config, files: StateFiles, restart: Arc<Notify>) -> Self {
+        Self {
+            running,
+            files,
+            turn: Mutex::new(()),
+            restart,
+        }
+    }
+
+    /// What a start would read now. A disk that hangs holds up nobody else.
+    async fn now(&self) -> Result<Now, Problem> {
+        let file = self.running.file.clone();
+        let read = spawn_blocking(move || now(&file)).await;
+        read.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))
+    }
+
+    /// Why nothing may be changed.
+    fn fixed(&self) -> Option<String> {
+        let fixed = self.running.api_settings.fixed_settings;
+        fixed.then(|| {
+            let file = self.running.file.display();
+            format!("{file} says change_settings = false below [api]")
+        })
+    }
+}
+
+type The = Extension<Arc<Settings>>;
+
+pub(crate) fn paths(paths: Paths) -> Paths {
+    paths
+        .get(
+            "/api/v1/config",
+            "the settings of `node.toml`, and what the file says by now: `config show`, `config diff`",
+            config,
+        )
+        .patch(
+            "/api/v1/config",
+            "changes the node's name, portals, the schedule of scrubs, or adds a pool: `config set`, `config add-pool`",
+            change,
+        )
+        .post(
+            "/api/v1/restart",
+            "ends the daemon in order and begins it anew: `config restart`",
+            restart,
+        )
+}
+
+/// Stands for all that a change starts from.
+fn tag(now: &Now) -> String {
+    tag_of(&(&now.text, &now.own))
+}
+
+async fn config(State(handle): State<Handle>, Extension(settings): The) -> WithTag<ConfigView> {
+    let sessions = ask!(handle, |controller| controller.sessions().await.len());
+    let running = &settings.running;
+    let now = settings.now().await;
+    let tag = now.as_ref().ok().map(tag);
+    let (changes, overtaken, mistakes) = match now {
+        Ok(now) => (
+            running.changes_to(&now.config),
+            now.config.overtaken(),
+            Vec::new(),
+        ),
+        Err(problem) => {
+            let lines = problem.detail.split("\n  ").map(str::to_owned);
+            (Vec::new(), Vec::new(), lines.collect())
+        }
+    };
+    WithTag(sessions.map(|sessions| {
+        let view = ConfigView {
+            file: running.file.display().to_string(),
+            settings: running.settings(),
+            changes,
+            mistakes,
+            sessions: count(sessions),
+            own_file: settings.files.path(SETTINGS_FILE).display().to_string(),
+            fixed: settings.fixed(),
+            overtaken,
+        };
+        Ok((tag, view))
+    }))
+}
+
+fn count(sessions: usize) -> u64 {
+    u64::try_from(sessions).unwrap_or(u64::MAX)
+}
+
+/// What a change of settings may be refused for.
+struct OfSettings;
+
+impl Refusals for OfSettings {
+    const CODES: &'static [Code] = &[
+        Code::BadRequest,
+        Code::ConfigSyntax,
+        Code::ConfigUnknownKey,
+        Code::ConfigValue,
+        Code::ConfigNotYet,
+        Code::ConfigUnreadable,
+        Code::ConfigEnvironment,
+        Code::ConfigPlainHttp,
+        Code::SettingsFixed,
+        Code::RestartRefused,
+    ];
+}
+
+async fn change(
+    State(handle): State<Handle>,
+    Extension(settings): The,
+    change: SeenChange<OfSettings>,
+    Wanted(patch): Wanted<ConfigPatch>,
+) -> Answer<ConfigOutcome> {
+    Answer(settings.change(&handle, &change, patch).await)
+}
+
+impl Settings {
+    async fn change(
+        &self,
+        handle: &Handle,
+        change: &SeenChange<OfSettings>,
+        patch: ConfigPatch,
+    ) -> Result<ConfigOutcome, Problem> {
+        if let Some(why) = self.fixed() {
+            return Err(Problem::new(Code::SettingsFixed, why));
+        }
+        let _one_at_a_time = self.turn.lock().await;
+        let now = self.now().await?;
+        change.seen.check("the node's settings", &tag(&now))?;
+        let own = now.own.patched(&now.text, &patch).map_err(|faults| {
+            let lines = faults
+                .iter()
+                .map(|it| format!("{}: {}", it.field, it.message));
+            let detail = lines.collect::<Vec<String>>().join("; ");
+            Problem::new(Code::ConfigValue, detail).fields(faults)
+        })?;
+        let own_file = self.files.path(SETTINGS_FILE);
+        let after = with(&self.running.file, &now.text, &own_file, &own)?;
+        let here = here(handle).await?;
+        let wanted = after.clone();
+        let checked = spawn_blocking(move || check(&patch, &wanted, &here)).await;
+        checked.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))?;
+        let changes = now.config.changes_to(&after);
+        if !change.dry_run && own != now.own {
+            let before = format!("{SETTINGS_FILE}.before");
+            self.files.write(&before, now.own.bytes()).await?;
+            self.files.write(SETTINGS_FILE, own.bytes()).await?;
+        }
+        let sessions = ask!(handle, |controller| controller.sessions().await.len())?;
+        Ok(ConfigOutcome {
+            dry_run: change.dry_run,
+            changes,
+            waiting: self.running.changes_to(&after),
+            sessions: count(sessions),
+        })
+    }
+}
+
+async fn here(handle: &Handle) -> Result<Here, Problem> {
+    let portals = ask!(handle, |controller| controller.portals().await)?;
+    let listening = portals.iter().filter(|it| it.problem.is_none());
+    Ok(Here {
+        addresses: addresses(handle).await?,
+        listening: listening.filter_map(|it| it.address.parse().ok()).collect(),
+    })
+}
+
+async fn restart(
+    State(handle): State<Handle>,
+    Extension(settings): The,
+    change: PlainChange<OfSettings>,
+) -> Answer<RestartView> {
+    let run = async {
+        let now = settings.now().await.map_err(|problem| {
+            let detail = format!("the daemon could not start again: {}", problem.detail);
+            Problem::new(Code::RestartRefused, detail)
+        })?;
+        let status = ask!(handle, |controller| controller.status().await)?;
+        if !change.dry_run {
+            tracing::info!("a restart was asked for");
+            settings.restart.notify_one();
+        }
+        Ok(RestartView {
+            dry_run: change.dry_run,
+            started: status.started,
+            sessions: count(status.counts.sessions),
+            waiting: settings.running.changes_to(&now.config),
+        })
+    };
+    Answer(run.await)
+}
