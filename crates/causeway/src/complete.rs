@@ -279,6 +279,14 @@ mod test {
         ("audit export", &[&["since"]]),
         ("audit ls", &[&["limit", "object", "since", "who"]]),
         ("bench", &[&["words"]]),
+        (
+            "config add-pool",
+            &[&["journal", "journal_size", "name", "path"]],
+        ),
+        (
+            "config set",
+            &[&["name", "portal_group", "portals", "scrub_every"]],
+        ),
         ("doctor", &[PATHS, &["url"]]),
         ("event ls", &[&["code", "limit", "object", "since"]]),
         ("export", &[&["only"]]),

@@ -30,6 +30,7 @@ mod password;
 mod paths_api;
 #[cfg(test)]
 mod reference;
+mod restart;
 mod secret_file;
 mod serve;
 mod storage_args;

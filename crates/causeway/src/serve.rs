@@ -4,6 +4,7 @@ use crate::disk_watch;
 use crate::log::{Log, Lost};
 use crate::notify::notify;
 use crate::output::Output;
+use crate::restart;
 use crate::secret_file;
 use controller::{Controller, Handle};
 use engine::Engine;
@@ -11,13 +12,12 @@ use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::TargetAnswer;
 use manifest::code::{Code, Exit};
-use manifest::config::{self, Config, Cores, Driver, Store};
+use manifest::config::{Config, Cores, Driver, Store};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use node::Node;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity};
 use sd_notify::NotifyState;
 use std::path::Path;
 use std::rc::Rc;
@@ -41,9 +41,18 @@ const SLOW_FLUSH: Duration = Duration::from_millis(1);
 /// How long a stop may take before the rest is given up; systemd's own limit is longer.
 const STOP_TIME_MAX: Duration = Duration::from_secs(150);
 
+/// Why the daemon ended in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was asked to stop.
+    Stopped,
+    /// It is to begin anew.
+    Restart,
+}
+
 /// Runs the daemon until a signal ends it.
 pub(crate) fn run(file: &Path, output: &Output) -> Exit {
-    let config = match read(file) {
+    let config = match api::read_config(file) {
         Ok(config) => config,
         Err(problem) => {
             output.problem(&problem);
@@ -52,57 +61,16 @@ pub(crate) fn run(file: &Path, output: &Output) -> Exit {
     };
     let log = Log::start(config.log);
     match serve(&config, log) {
-        Ok(()) => Exit::Done,
+        Ok(Ended::Stopped) => Exit::Done,
+        Ok(Ended::Restart) => {
+            output.problem(&restart::begin_anew());
+            Exit::Failed
+        }
         Err(problem) => {
             output.problem(&problem);
             problem.exit()
         }
     }
-}
-
-/// Reads the settings as a start does.
-///
-/// # Errors
-/// What is wrong in the file, or is not there on this machine.
-pub(crate) fn read(file: &Path) -> Result<Config, Problem> {
-    let bytes = std::fs::read(file).map_err(|error| {
-        Problem::new(
-            Code::ConfigUnreadable,
-            format!("{}: {error}", file.display()),
-        )
-    })?;
-    let text = config::text(file, bytes)?;
-    let config = config::parse(file, &text).map_err(|mistakes| {
-        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        Problem::new(config::code_of(&mistakes), lines.join("\n  "))
-    })?;
-    check_cores(&config)?;
-    Ok(config)
-}
-
-/// A processor that is not there would leave its core to share another one, unseen.
-fn check_cores(config: &Config) -> Result<(), Problem> {
-    let Cores::List(wanted) = &config.cores else {
-        return Ok(());
-    };
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return Ok(());
-    };
-    let may = |number: &usize| *number < CpuSet::MAX_CPU && allowed.is_set(*number);
-    let Some(missing) = wanted.iter().find(|number| !may(number)) else {
-        return Ok(());
-    };
-    let all: Vec<String> = (0..CpuSet::MAX_CPU)
-        .filter(may)
-        .map(|number| number.to_string())
-        .collect();
-    let place = config.place("runtime.cores");
-    let detail = format!(
-        "{place}: this process cannot run on processor {missing} (it may use {})",
-        all.join(", ")
-    );
-    Err(Problem::new(Code::ConfigEnvironment, detail)
-        .hint("name processors that are there, or write cores = \"auto\" for all of them"))
 }
 
 /// Every LUN in a file or on a device takes two descriptors, and every session one.
@@ -236,7 +204,7 @@ fn attempt(core: &CoreHandle, name: &str, probe: &Probe) -> LocalFuture<Answer> 
     })
 }
 
-fn serve(config: &Config, log: Log) -> Result<(), Problem> {
+fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     raise_descriptor_limit();
     // The signals are caught from here on, so that an early one is not lost.
     let main = tokio::runtime::Builder::new_current_thread()
@@ -260,6 +228,12 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         let place = config.place("api.listen");
         tracing::warn!("{place}: {address}: {why}: it is tried again every second");
     }
+    for key in config.overtaken() {
+        let file = config.file.display();
+        tracing::warn!(
+            "{key} was changed by `config set`, and {file} says something else by now, which holds"
+        );
+    }
     for open in config.open_api() {
         tracing::warn!("{open}");
     }
@@ -273,43 +247,56 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         disk_watch::start(&handle, config).await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
+        restart::is_over();
         let lost = log.lost();
         let ended = tokio::select! {
             ended = watch(&runtime, &notices, &lost, &handle, &mut stop) => ended,
-            () = reload(&mut hangup, &server) => None,
+            () = reload(&mut hangup, &server) => Ok(Ended::Stopped),
+            () = server.restart_wanted() => Ok(Ended::Restart),
         };
-        if let Some(why) = ended {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(why) => {
             // What hangs on that core would hold up a stop in order. All that was acknowledged as
             // stable is.
             return Err(Problem::new(Code::Internal, why).hint(
                 "start it again (systemd does so by itself); hosts log in again; please report this with the log",
             ));
+            }
+        };
+        match ended {
+            Ended::Stopped => notify(&[NotifyState::Stopping]),
+            Ended::Restart => restart::begins(),
         }
-        notify(&[NotifyState::Stopping]);
         tracing::info!("stopping: what is in flight is answered first");
         // What ends from here on ends because the daemon does.
         sampler.stop();
         server.end_work();
         records.node_stopping();
         records.end_streams();
-        let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));
-        if timeout(STOP_TIME_MAX, ended).await.is_err() {
+        let stopped = handle.call(|controller| Box::pin(async move { controller.stop().await }));
+        if timeout(STOP_TIME_MAX, stopped).await.is_err() {
             tracing::error!("not everything ended in time; the rest is given up");
         }
-        Ok::<(), Problem>(())
+        Ok::<Ended, Problem>(ended)
     });
-    if let Err(problem) = served {
-        drop(log);
-        eprintln!("{problem}");
-        std::process::exit(i32::from(problem.exit() as u8));
-    }
+    let ended = match served {
+        Ok(ended) => ended,
+        Err(problem) => {
+            drop(log);
+            eprintln!("{problem}");
+            std::process::exit(i32::from(problem.exit() as u8));
+        }
+    };
     server.stop();
     records.stop();
     for notice in runtime.shutdown() {
         tracing::debug!("{notice}");
     }
     tracing::info!("stopped");
-    Ok(())
+    // Who stops it while it restarts means that more.
+    let stopped = main.block_on(async { timeout(Duration::ZERO, stop.next()).await.is_ok() });
+    Ok(if stopped { Ended::Stopped } else { ended })
 }
 
 fn catch(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Problem> {
@@ -351,32 +338,32 @@ impl Signals {
     }
 }
 
-/// Until a signal: reads notices, and notifies the watchdog while every core answers. Says why
-/// where the process cannot go on.
+/// Until a signal: reads notices, and notifies the watchdog while every core answers. The error
+/// says why the process cannot go on.
 async fn watch(
     runtime: &Runtime,
     notices: &Notices,
     lost: &Lost,
     handle: &Handle,
     stop: &mut Signals,
-) -> Option<String> {
+) -> Result<Ended, String> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         if timeout(TICK, stop.next()).await.is_ok() {
-            return None;
+            return Ok(Ended::Stopped);
         }
         ticks.tick().await;
         inspect_notices(runtime, notices);
         lost.report();
         if let Some(why) = runtime.failure() {
-            return Some(why);
+            return Err(why);
         }
         let alive = handle.call(|controller| Box::pin(async move { controller.is_alive().await }));
         match timeout(TICK * 5, alive).await {
             Ok(Ok(true)) => notify(&[NotifyState::Watchdog]),
-            Ok(Ok(false)) => return Some("a core takes no more work".to_owned()),
-            Ok(Err(problem)) => return Some(format!("core 0: {}", problem.detail)),
+            Ok(Ok(false)) => return Err("a core takes no more work".to_owned()),
+            Ok(Err(problem)) => return Err(format!("core 0: {}", problem.detail)),
             Err(_) => tracing::error!("a core does not answer"),
         }
     }

@@ -5,5 +5,8 @@ mod file;
 mod machine;
 mod routes;
 
+#[cfg(test)]
+mod test;
+
 pub use file::read_config;
 pub(crate) use routes::{Settings, paths};

@@ -2,17 +2,19 @@
 
 use super::context::Context;
 use crate::output::{Output, table};
-use crate::serve;
 use clap::Subcommand;
+use hyper::Method;
 use manifest::code::Code;
-use manifest::config::{ConfigView, SettingChange, SettingView};
+use manifest::config::{
+    ConfigOutcome, ConfigPatch, ConfigView, NewPool, NewPortals, RestartView, SettingChange,
+    SettingView,
+};
 use manifest::problem::Problem;
 use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use units::text::counted;
 
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand, Clone, Debug)]
 pub(crate) enum ConfigVerb {
     /// Read a node.toml as the daemon would at its start, and say every mistake in it; needs no
     /// daemon
@@ -34,6 +36,38 @@ pub(crate) enum ConfigVerb {
     },
     /// Show what the daemon's file says by now and is not in force, and what a restart would end
     Diff,
+    /// Change settings of the daemon; the file stays as it is, and a later change of it counts
+    Set {
+        /// The node's name
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// All portals of a portal group: addresses or interfaces, such as 192.0.2.1,eth1
+        #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+        portals: Vec<String>,
+        /// The portal group that gets them, where it is not the first one
+        #[arg(long, value_name = "NAME", requires = "portals")]
+        portal_group: Option<String>,
+        /// Scrub each LUN so often, in days; 0: when somebody asks
+        #[arg(long, value_name = "DAYS")]
+        scrub_every: Option<u32>,
+    },
+    /// Add a pool to the daemon's settings
+    AddPool {
+        /// By which LUNs name it
+        name: String,
+        /// A directory, or a block device
+        #[arg(long, value_name = "PATH")]
+        path: String,
+        /// A file that is not there yet, or a block device
+        #[arg(long, value_name = "PATH")]
+        journal: Option<String>,
+        /// How large the journal's file is made
+        #[arg(long, value_name = "SIZE", requires = "journal")]
+        journal_size: Option<String>,
+    },
+    /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
+    /// again
+    Restart,
 }
 
 /// Reads the file as a start would.
@@ -43,7 +77,7 @@ fn check(file: &Path, output: &Output) -> Result<(), Problem> {
         file: String,
         settings: Vec<SettingView>,
     }
-    let config = serve::read(file)?;
+    let config = api::read_config(file)?;
     let checked = Checked {
         file: file.display().to_string(),
         settings: config.settings(),
@@ -74,7 +108,101 @@ pub(crate) fn run<'a>(
             Ok(())
         }
         ConfigVerb::Diff => diff(&view()?, output),
+        ConfigVerb::Restart => restart(&context()?),
+        ConfigVerb::Set { .. } | ConfigVerb::AddPool { .. } => change(&context()?, verb),
     }
+}
+
+fn patch(verb: &ConfigVerb) -> ConfigPatch {
+    match verb.clone() {
+        ConfigVerb::Set {
+            name,
+            portals: listen,
+            portal_group: group,
+            scrub_every,
+        } => ConfigPatch {
+            node_name: name,
+            portals: (!listen.is_empty()).then_some(NewPortals { group, listen }),
+            scrub_every_days: scrub_every,
+            add_pool: None,
+        },
+        ConfigVerb::AddPool {
+            name,
+            path,
+            journal,
+            journal_size,
+        } => ConfigPatch {
+            add_pool: Some(NewPool {
+                name,
+                path,
+                journal,
+                journal_size,
+            }),
+            ..ConfigPatch::default()
+        },
+        ConfigVerb::Check { .. }
+        | ConfigVerb::Show { .. }
+        | ConfigVerb::Diff
+        | ConfigVerb::Restart => ConfigPatch::default(),
+    }
+}
+
+fn change(context: &Context<'_>, verb: &ConfigVerb) -> Result<(), Problem> {
+    let patch = patch(verb);
+    if patch == ConfigPatch::default() {
+        let detail = "nothing is named that is to change";
+        return Err(Problem::new(Code::CommandLine, detail)
+            .hint("`causeway config set --help` lists what can be changed"));
+    }
+    let path = format!("/api/v1/config?dry_run={}", context.is_dry_run());
+    let done: ConfigOutcome = context.client.send(Method::PATCH, &path, &patch)?;
+    context.output.show(&done, |done| {
+        let mut out = listed(&done.changes, ["before", "now"]);
+        if done.changes.is_empty() {
+            out.push_str("it is so already\n");
+        }
+        if !done.waiting.is_empty() {
+            out.push_str(&restart_ends(done.sessions));
+        }
+        out
+    });
+    Ok(())
+}
+
+fn restart(context: &Context<'_>) -> Result<(), Problem> {
+    let path = format!("/api/v1/restart?dry_run={}", context.is_dry_run());
+    let begun: RestartView = context.client.send(Method::POST, &path, &())?;
+    context.output.show(&begun, |begun| {
+        let word = if begun.dry_run {
+            "would restart"
+        } else {
+            "restarts"
+        };
+        let sessions = counted(begun.sessions, "session");
+        let all = listed(&begun.waiting, ["in force", "from then on"]);
+        format!("the daemon {word} and ends {sessions}; hosts log in again\n{all}")
+    });
+    Ok(())
+}
+
+fn restart_ends(sessions: u64) -> String {
+    let sessions = counted(sessions, "session");
+    format!(
+        "a restart brings it into force and ends {sessions}; hosts log in again: causeway config restart\n"
+    )
+}
+
+/// What changes, a line each.
+fn listed(changes: &[SettingChange], words: [&str; 2]) -> String {
+    let word = |value: &Option<String>| value.as_deref().unwrap_or("default").to_owned();
+    let lines = changes.iter().map(|it| {
+        let (before, now) = (word(&it.in_force), word(&it.in_file));
+        format!(
+            "{}: {before} {}, {now} {} [restart]\n",
+            it.key, words[0], words[1]
+        )
+    });
+    lines.collect()
 }
 
 fn diff(view: &ConfigView, output: &Output) -> Result<(), Problem> {
@@ -94,6 +222,9 @@ fn settings(view: &ConfigView, all: bool) -> String {
         .map(|it| {
             let (value, place) = match (&it.value, it.line) {
                 (Some(value), Some(line)) => (value.clone(), format!("line {line}")),
+                (Some(value), None) if it.changed_here => {
+                    (value.clone(), "by config set".to_owned())
+                }
                 (Some(value), None) => (value.clone(), String::new()),
                 (None, _) => (it.default.replace('`', ""), "default".to_owned()),
             };
@@ -115,27 +246,7 @@ fn changes(view: &ConfigView) -> String {
             String::new()
         };
     }
-    let mut out = String::new();
-    for SettingChange {
-        key,
-        in_force,
-        in_file,
-        takes_effect: _,
-    } in &view.changes
-    {
-        let word = |value: &Option<String>| value.as_deref().unwrap_or("default").to_owned();
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "{key}: {} in force, {} in the file [restart]",
-            word(in_force),
-            word(in_file)
-        );
-    }
-    let sessions = counted(view.sessions, "session");
-    let _ = writeln!(
-        out,
-        "a restart brings it into force and ends {sessions}; hosts log in again: systemctl restart causeway"
-    );
+    let mut out = listed(&view.changes, ["in force", "in the file"]);
+    out.push_str(&restart_ends(view.sessions));
     out
 }

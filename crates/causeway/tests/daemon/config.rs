@@ -50,3 +50,112 @@ fn what_is_in_force_and_what_the_file_says_by_now_are_distinguished() {
     place.run(0, "lun ls");
     drop(daemon);
 }
+
+/// When the daemon that answers was started.
+fn started(place: &Place) -> Option<String> {
+    let output = place.run_with(&place.api(), &["status", "-o", "json"], "");
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    status["started"].as_str().map(str::to_owned)
+}
+
+fn restart(place: &Place) {
+    let before = started(place).unwrap();
+    place.run(0, "config restart");
+    for _ in 0..600 {
+        if started(place).is_some_and(|now| now != before) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("it did not begin anew within half a minute");
+}
+
+#[test]
+fn settings_are_changed_by_the_command_line_and_hold_after_a_restart_of_the_same_process() {
+    let place = Place::new("config_set");
+    let daemon = place.start();
+    place.run(0, "lun create kept --size 1M");
+    let said = place.run(
+        0,
+        "config set --name san-b --portals 127.0.0.2:0,lo:0 --scrub-every 30 --dry-run",
+    );
+    assert!(
+        said.contains("node.name: \"n\" before, \"san-b\" now [restart]"),
+        "{said}"
+    );
+    assert!(
+        place.run(0, "config diff").contains("is in force"),
+        "only asked"
+    );
+    place.run(
+        0,
+        "config set --name san-b --portals 127.0.0.2:0 --scrub-every 30",
+    );
+    let fast = place.path("fast");
+    let path = fast.display();
+    place.run(
+        0,
+        &format!(
+            "config add-pool fast --path {path} --journal {path}.journal --journal-size 16MiB"
+        ),
+    );
+    assert!(!fast.exists(), "a start makes it");
+    place.run(2, &format!("config add-pool again --path {path}/no/such"));
+    place.run(2, "config set");
+    let diff = place.run(0, "config diff");
+    assert!(
+        diff.contains("pool[1].name: default in force, \"fast\" in the file"),
+        "{diff}"
+    );
+    restart(&place);
+    let status = place.json("status");
+    assert_eq!(status["node"], "san-b");
+    let portal = status["portals"][0]["address"].as_str().unwrap();
+    assert!(portal.starts_with("127.0.0.2:"), "{status}");
+    place.run(0, "lun create quick --size 1M --pool fast");
+    assert_eq!(place.json("lun show kept")["state"], "online");
+    let shown = place.run(0, "config show");
+    assert!(shown.contains("by config set"), "{shown}");
+    let diff = place.run(0, "config diff");
+    assert!(diff.contains("is in force"), "{diff}");
+    // Without a daemon the file is read with them, as a start reads it.
+    let said = place.run(0, "config check -c node.toml");
+    assert!(said.contains("node.toml: no mistakes"), "{said}");
+    let log = daemon.stop();
+    assert!(log.contains("a restart was asked for"), "{log}");
+}
+
+#[test]
+fn a_later_change_of_the_file_counts_and_damage_of_the_settings_is_named() {
+    let place = Place::new("config_last");
+    let daemon = place.start();
+    place.run(0, "config set --name san-b");
+    let text = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    place.write(
+        "node.toml",
+        &text.replace("name = \"n\"", "name = \"san-c\""),
+    );
+    restart(&place);
+    assert_eq!(place.json("status")["node"], "san-c");
+    place.run(0, "config set --name san-d");
+    restart(&place);
+    assert_eq!(place.json("status")["node"], "san-d");
+    // Where the file is all that holds, earlier changes do not.
+    place.write(
+        "node.toml",
+        &text.replace("[api]", "[api]\nchange_settings = false"),
+    );
+    restart(&place);
+    assert_eq!(place.json("status")["node"], "n");
+    let said = place.run(5, "config set --name san-e");
+    assert!(said.contains("CWY5036"), "{said}");
+    place.write("data/settings.json", "{");
+    let said = place.run(2, "config check -c node.toml");
+    assert!(
+        said.contains("settings.json") && said.contains(".before"),
+        "{said}"
+    );
+    let said = place.run(5, "config restart");
+    assert!(said.contains("CWY5037"), "{said}");
+    drop(daemon);
+}

@@ -1,0 +1,145 @@
+//! Changes of the node's settings over real sockets.
+
+use crate::accept::Times;
+use crate::audit::test::last;
+use crate::test::Daemon;
+use manifest::config::SETTINGS_FILE;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "/api/v1/config";
+
+fn shown(daemon: &Daemon) -> Value {
+    daemon.send("GET", CONFIG, &json!(null)).1
+}
+
+fn file(daemon: &Daemon) -> Option<Vec<u8>> {
+    std::fs::read(daemon.dir.join("state").join(SETTINGS_FILE)).ok()
+}
+
+#[test]
+fn a_change_is_kept_beside_the_file_and_entered_and_a_dry_run_is_neither() {
+    let daemon = Daemon::start("settings");
+    let node_toml = std::fs::read(daemon.dir.join("node.toml")).unwrap();
+    let wanted = json!({ "node_name": "san-b", "portals": { "listen": ["127.0.0.1:3261", "lo"] } });
+    let (status, plan) = daemon.send("PATCH", &format!("{CONFIG}?dry_run=true"), &wanted);
+    assert_eq!(
+        (status.as_u16(), &plan["dry_run"]),
+        (200, &json!(true)),
+        "{plan}"
+    );
+    assert_eq!(file(&daemon), None, "only asked");
+    let (status, done) = daemon.send("PATCH", CONFIG, &wanted);
+    assert_eq!(
+        (status.as_u16(), &done["changes"]),
+        (200, &plan["changes"]),
+        "{done}"
+    );
+    assert!(file(&daemon).is_some());
+    assert_eq!(
+        std::fs::read(daemon.dir.join("node.toml")).unwrap(),
+        node_toml
+    );
+    let entry = last(&daemon);
+    assert_eq!(entry.before["node.name"], "\"n\"", "{entry:?}");
+    assert_eq!(entry.after["node.name"], "\"san-b\"", "{entry:?}");
+    assert_eq!(entry.object.unwrap().name, "settings");
+    let changes = shown(&daemon)["changes"].clone();
+    let name = changes
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["key"] == "node.name");
+    assert_eq!(
+        name.unwrap()["in_file"],
+        "\"san-b\"",
+        "it waits for a restart"
+    );
+    // The former ones are there, once.
+    daemon.send("PATCH", CONFIG, &json!({ "node_name": "san-c" }));
+    let before = daemon
+        .dir
+        .join("state")
+        .join(format!("{SETTINGS_FILE}.before"));
+    let before = std::fs::read_to_string(before).unwrap();
+    assert!(
+        before.contains("san-b") && !before.contains("san-c"),
+        "{before}"
+    );
+}
+
+#[test]
+fn a_change_that_was_meant_for_other_settings_is_refused() {
+    let daemon = Daemon::start("settings_412");
+    let tag = daemon.tag_of(CONFIG);
+    let days = |days: u32| json!({ "scrub_every_days": days });
+    let first = daemon.change_if("PATCH", CONFIG, &tag, &days(7));
+    assert_eq!(first.0.as_u16(), 200, "{}", first.1);
+    let kept = file(&daemon);
+    let second = daemon.change_if("PATCH", CONFIG, &tag, &days(8));
+    assert_eq!(second.0.as_u16(), 412, "{}", second.1);
+    // So is one that was meant for another node.toml.
+    let tag = daemon.tag_of(CONFIG);
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"n\"", "\"m\"")).unwrap();
+    let third = daemon.change_if("PATCH", CONFIG, &tag, &days(8));
+    assert_eq!(third.0.as_u16(), 412, "{}", third.1);
+    assert_eq!(file(&daemon), kept);
+}
+
+#[test]
+fn what_the_administrator_has_fixed_is_not_changed() {
+    let fixed = |config: &mut manifest::config::Config| config.api_settings.fixed_settings = true;
+    let daemon = Daemon::start_with("settings_fixed", fixed, Times::default());
+    let (status, problem) = daemon.send("PATCH", CONFIG, &json!({ "node_name": "b" }));
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (403, &json!("CWY5036")),
+        "{problem}"
+    );
+    assert_eq!(file(&daemon), None);
+    let why = shown(&daemon)["fixed"].clone();
+    assert!(
+        why.as_str().unwrap().contains("change_settings = false"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_daemon_that_could_not_start_again_does_not_stop() {
+    let daemon = Daemon::start("settings_restart");
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("tag = 1", "tag = 0")).unwrap();
+    let (status, problem) = daemon.send("POST", "/api/v1/restart", &json!(null));
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (409, &json!("CWY5037")),
+        "{problem}"
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("node.toml:6: portal_group[0].tag"),
+        "{detail}"
+    );
+    // A change says what is wrong, too, and is none.
+    let (status, problem) = daemon.send("PATCH", CONFIG, &json!({ "node_name": "b" }));
+    assert_eq!((status.as_u16(), file(&daemon)), (400, None), "{problem}");
+    std::fs::write(&path, text).unwrap();
+    let (status, begun) = daemon.send("POST", "/api/v1/restart", &json!(null));
+    assert_eq!(status.as_u16(), 200, "{begun}");
+    assert_eq!(last(&daemon).path, "/api/v1/restart");
+}
+
+#[test]
+fn settings_a_text_that_is_more_toml_names_no_program() {
+    let daemon = Daemon::start("settings_toml");
+    let dir = daemon.dir.display();
+    let more = "16MiB\"\n[[alert_command]]\nname = \"e\"\nargv = [\"/bin/sh\"]\n#";
+    let (path, journal) = (format!("{dir}/new"), format!("{dir}/j"));
+    let pool = json!({ "name": "x", "path": path, "journal": journal, "journal_size": more });
+    let (status, problem) = daemon.send("PATCH", CONFIG, &json!({ "add_pool": pool }));
+    assert_eq!((status.as_u16(), file(&daemon)), (400, None), "{problem}");
+    let shown = shown(&daemon).to_string();
+    assert!(!shown.contains("/bin/sh"), "{shown}");
+}
