@@ -1,12 +1,13 @@
 // A new node: the first steps, the first login, users, tokens and what becomes of wrong passwords.
 
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { end, steps } from './steps.ts';
+import { end, enter as enterWith, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -68,37 +69,84 @@ describe('a new node and who uses it', { skip }, () => {
     assert.equal(existsSync(first), false);
   });
 
-  it('shows what node.toml takes for a name, a pool and portals', async () => {
+  it('changes the name, and says that it waits for a restart', async () => {
     await link('Next: The name of this node').click();
+    await field('Another name').fill('san b');
+    await page().getByRole('alert').getByText(/node\.name/).first().waitFor();
+    assert.equal(await button('Apply').isDisabled(), true);
     await field('Another name').fill('san-b');
-    await text('name = "san-b"').waitFor();
+    await text('node.name: "san-a" → "san-b"').waitFor();
+    await text('The same as a command line and as a call of the API').click();
+    await text('causeway config set --name san-b').waitFor();
+    await text(/curl -X PATCH .*api\/v1\/config/).waitFor();
+    await button('Apply').click();
+    await text('One setting waits for a restart, which ends 0 sessions').waitFor();
+  });
+
+  it('adds a pool, and refuses one where something else is', async () => {
     await link('Next: Where LUNs lie').click();
     await text(/^default: has room, .* free of/).waitFor();
     await text('Another pool, on another disk').click();
     await field('Name').fill('fast');
-    await field('Directory or device').fill('/srv/fast');
-    await field('Journal').fill('/dev/nvme0n1');
-    await text('name = "fast" path = "/srv/fast" journal = "/dev/nvme0n1"').waitFor();
-    // Whoever pastes it sees that the file has it, and what takes it.
-    appendFileSync(join(daemon.dir, 'node.toml'), '[[pool]]\nname = "fast"\npath = "fast"\n');
-    await text(/It has pool\[1\]\.name = "fast", pool\[1\]\.path = "fast": that holds from the next start on/).waitFor();
-    await link('Next: Where hosts reach it').click();
-    await text('which are for this machine alone').waitFor();
-    await field('Addresses or interfaces').fill('192.0.2.1 eth1');
-    await text(/\{ ip = "192.0.2.1", port = \d+ \},\s+\{ iface = "eth1", port = \d+ \}/).waitFor();
+    await field('Directory or device').fill(join(daemon.dir, 'state'));
+    await page().getByRole('alert').getByText(/holds the node's own state/).waitFor();
+    assert.equal(await button('Apply').isDisabled(), true);
+    await field('Directory or device').fill(join(daemon.dir, 'fast'));
+    await field('Journal').fill(join(daemon.dir, 'fast-journal'));
+    await field('Size of the journal').fill('16MiB');
+    await text(/pool\[1\]\.journal_size: nothing → "16MiB"/).waitFor();
+    await button('Apply').click();
+    await text('5 settings wait for a restart').waitFor();
   });
 
-  it('makes the first share, and says when a host is connected', async () => {
+  it('has portals listen elsewhere, restarts the daemon and waits until it is back', async () => {
+    await link('Next: Where hosts reach it').click();
+    await text('which are for this machine alone').waitFor();
+    const portals = field('Addresses or interfaces');
+    await until('the portals of now are in the field', async () => (await portals.inputValue()) === `127.0.1.1:${daemon.port}, 127.0.2.1:${daemon.port}`);
+    await portals.fill('127.0.1.1 198.51.100.7');
+    await page().getByRole('alert').getByText(/this machine has no address 198\.51\.100\.7/).waitFor();
+    await portals.fill('127.0.1.1 127.0.3.1');
+    await text(/portal_group\[0\]\.listen/).first().waitFor();
+    await button('Apply').click();
+    await text('6 settings wait for a restart').waitFor();
+    const { pid } = daemon;
+    const asked = Date.now();
+    await button('Restart the daemon …').click();
+    await text('No host is logged in.').waitFor();
+    await dialog('Restart the daemon').getByRole('button', { name: 'Restart', exact: true }).click();
+    // Sessions of the page end with the daemon.
+    await field('Password').fill(OWN);
+    console.log(`the daemon was back after ${((Date.now() - asked) / 1000).toFixed(1)} s`);
+    await dialog('Log in').getByRole('button', { name: 'Log in', exact: true }).click();
+    await closed();
+    await text(/The daemon is back after \d+ s: all settings are in force\./).waitFor();
+    assert.equal(daemon.pid, pid, 'nobody had to start it');
+    const status = JSON.parse(daemon.run('status', '-o', 'json')) as { node: string; portals: { address: string }[]; pools: { name: string }[] };
+    assert.equal(status.node, 'san-b');
+    assert.deepEqual(status.portals.map((one) => one.address), [`127.0.1.1:${daemon.port}`, `127.0.3.1:${daemon.port}`]);
+    assert.ok(status.pools.some((one) => one.name === 'fast'), 'the pool is there');
+    await link('Back').click();
+    await text(/^fast: has room/).waitFor();
+    await link('Next: Where hosts reach it').click();
+  });
+
+  it('makes the first share, reads it with qemu-img, and says when a host is connected', async () => {
     await link('Next: The first share').click();
     await button('Create the first share').click();
     await field('Name').fill('vm01');
     await field('Size').fill('64M');
+    await dialog().getByText('More', { exact: true }).click();
+    await choose('Pool', 'fast');
     await field('Every initiator that reaches a portal').check();
     await text(/create lun\s+vm01/).waitFor();
     await button('Create').click();
     await page().waitForURL('**/first-run?step=connect');
     await text('iscsiadm -m discovery').first().waitFor();
     await text('No host is connected yet.').waitFor();
+    const qemu = spawnSync('qemu-img', ['info', `iscsi://127.0.3.1:${daemon.port}/iqn.2026-11.io.causeway:vm01/0`], { encoding: 'utf8' });
+    if (qemu.error === undefined) assert.match(qemu.stdout, /virtual size: 64 MiB/, qemu.stderr);
+    else console.log('skipped: qemu-img is not installed');
     daemon.load('iqn.2026-01.org:first', 31, 1, 'vm01', 0, '-o1', '-g200');
     await text('everyone is connected to LUN vm01.').waitFor();
   });
@@ -254,7 +302,7 @@ describe('a new node and who uses it', { skip }, () => {
   it('says what this is, and under which licence', async () => {
     await link('About').click();
     await text('Apache License 2.0').waitFor();
-    await page().getByRole('definition').filter({ hasText: 'san-a' }).waitFor();
+    await page().getByRole('definition').filter({ hasText: 'san-b' }).waitFor();
   });
 
   it('shows where somebody is logged in, and ends the others', async () => {
@@ -311,16 +359,28 @@ describe('a new node and who uses it', { skip }, () => {
     await text(/too many logins failed; try again in \d+ s/).waitFor();
   });
 
-  it('has the pool that node.toml got, after a restart', async () => {
-    await daemon.kill();
-    await daemon.start();
-    const fresh = await Browser.open(daemon.url);
+  it('changes the schedule of scrubs, and asks for the name before a restart that hosts notice', async () => {
+    // Too many logins failed before: a token.
+    const admin = await Browser.open(daemon.url);
     try {
-      await fresh.page.goto('/first-run?step=pool');
-      await fresh.page.getByText(/^fast: has room/).waitFor();
+      await enterWith(admin, daemon.token);
+      await admin.go('/integrity');
+      await admin.page.getByText('Another schedule').click();
+      await admin.page.getByLabel('Each LUN every so many days').fill('14');
+      await admin.page.getByText('scrub.every_days: nothing → 14').waitFor();
+      await admin.page.getByRole('button', { name: 'Apply', exact: true }).click();
+      await admin.page.getByText('One setting waits for a restart, which ends 1 session').waitFor();
+      await admin.page.getByRole('button', { name: 'Restart the daemon …' }).click();
+      const box = admin.page.getByRole('dialog', { name: 'Restart the daemon' });
+      assert.equal(await box.getByRole('button', { name: 'Restart', exact: true }).isDisabled(), true);
+      await box.getByLabel('Type san-b to go on').fill('san-b');
+      await box.getByRole('button', { name: 'Restart', exact: true }).click();
+      await admin.page.getByText(/The daemon is back after/).waitFor({ timeout: 60_000 });
+      // It logs in again by itself.
+      await until('the host is there again', () => daemon.run('session', 'ls').includes('iqn.2026-01.org:first'));
+      assert.match(daemon.run('config', 'show'), /scrub\.every_days +14 +by config set/);
     } finally {
-      await fresh.close();
+      await admin.close();
     }
-    fresh.well();
   });
 });

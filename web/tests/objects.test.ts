@@ -155,11 +155,22 @@ describe('objects', { skip }, () => {
     await link('backup').waitFor({ state: 'detached' });
   });
 
-  it('shows portals, and what node.toml takes for more', async () => {
+  it('shows portals, and what others would change; where that is fixed, the text for node.toml', async () => {
     await button('Portals').click();
     await page().getByRole('cell', { name: /^127.0.1.1:/ }).waitFor();
-    await field('Addresses or interfaces').fill('eth1');
-    await text(/\{ iface = "eth1", port = \d+ \}/).waitFor();
+    const portals = field('Addresses or interfaces');
+    await portals.fill('nothere0');
+    await page().getByRole('alert').getByText(/this machine has no interface "nothere0"/).waitFor();
+    await portals.fill('127.0.1.1, 127.0.2.1, 127.0.3.1');
+    await text(/portal_group\[0\]\.listen: .*127\.0\.3\.1/).waitFor();
+    assert.equal(await button('Apply').isEnabled(), true);
+    await page().route('**/api/v1/config', async (route) => {
+      const config = (await (await route.fetch()).json()) as Record<string, unknown>;
+      await route.fulfill({ json: { ...config, fixed: 'node.toml says change_settings = false below [api]' } });
+    });
+    await text('It cannot be changed here: node.toml says change_settings = false below [api].').waitFor();
+    await text(/\{ ip = "127.0.3.1", port = \d+ \}/).waitFor();
+    await page().unroute('**/api/v1/config');
   });
 
   it('shows before limits of a LUN are set that they are live', async () => {
@@ -336,8 +347,9 @@ describe('objects', { skip }, () => {
     await text('No schedule: LUNs are scrubbed when somebody asks.').waitFor();
     await text('Another schedule').click();
     await field('Each LUN every so many days').fill('7');
-    await text(/\[scrub\]\s+every_days = 7/).waitFor();
-    await text('It has scrub.every_days = 30: that holds from the next start on.').waitFor();
+    await text('scrub.every_days: 30 → 7').waitFor();
+    await text('causeway config set --scrub-every 7').waitFor({ state: 'attached' });
+    await text('One setting waits for a restart').waitFor();
   });
 
   it('shows hostile names of hosts, LUNs and targets as the text that they are', async () => {

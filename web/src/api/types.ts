@@ -765,6 +765,8 @@ export interface Setting {
   /** As TOML; without it the default holds. */
   value?: string;
   line?: number;
+  /** It was changed by the API, in place of what the file says. */
+  changed_here?: boolean;
   values: string;
   default: string;
   meaning: string;
@@ -787,5 +789,17 @@ export interface ConfigView {
   /** Why the daemon could not start with what the file says now. */
   mistakes: string[];
   /** That a restart ends. */
+  sessions: number;
+  /** Why nothing can be changed by the API. */
+  fixed?: string;
+  /** Keys that were changed by the API, and that the file says otherwise by now. */
+  overtaken?: string[];
+}
+
+/** What a change of settings did: `in_force` was said before. */
+export interface ConfigOutcome {
+  dry_run: boolean;
+  changes: SettingChange[];
+  waiting: SettingChange[];
   sessions: number;
 }

@@ -7,6 +7,7 @@ import { endOtherSessions, removeUser, revokeToken } from './account_changes.ts'
 import { removeReceiver, resetRule } from './alert_changes.ts';
 import { forgetRun } from './bench.ts';
 import { dropSession, purgeLun, removeHost, removeLun, revoke, type Change } from './changes.ts';
+import { restartNode } from './config_changes.ts';
 import { forgetDisk } from './disks.ts';
 import { cancelJob } from './jobs.ts';
 import { tearDown } from './lab.ts';
@@ -27,6 +28,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
   // With the losses of each LUN (DiscardJournal.svelte).
   discardJournal: [discardJournal('default'), 'default', /not destaged are lost/],
   forgetDisk: [forgetDisk('ZC10002'), 'ZC10002', /nobody misses it/],
+  restartNode: [restartNode('san-a', 2), 'san-a', /ends 2 sessions/],
   forgetRun: [forgetRun(run), 'nightly', /902 operations a second in 60 seconds of vm01/],
   tearDown: [tearDown(bed), 'pairs', /host, target, 2 switches, 4 links/],
   removeUser: [removeUser('ann'), 'ann', /sessions end/],
@@ -42,7 +44,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
 const TAKES_NOTHING = [
   'createShare', 'allow', 'grant', 'createHost', 'resize', 'rename', 'set', 'restoreLun', 'scrub', 'reopenJournal', 'createTarget',
   'createUser', 'setUser', 'resetPassword', 'createToken', 'ownPassword', 'acknowledge', 'unacknowledge', 'silenceAlert', 'unsilenceAlert', 'createSilence', 'endSilence',
-  'setRule', 'createReceiver', 'setReceiver', 'testReceiver', 'startRun', 'cancelRun', 'setLink', 'startBed',
+  'setConfig', 'setRule', 'createReceiver', 'setReceiver', 'testReceiver', 'startRun', 'cancelRun', 'setLink', 'startBed',
 ];
 
 const sources = import.meta.glob<string>(['./*.ts', '!./*.test.ts'], { query: '?raw', import: 'default', eager: true });
