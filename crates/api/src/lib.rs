@@ -20,6 +20,7 @@
 mod accept;
 mod access;
 mod account_parts;
+mod addresses;
 mod alerts;
 mod answer;
 mod audit;

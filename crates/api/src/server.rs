@@ -1,6 +1,7 @@
 //! The server's thread, from its start to its end.
 
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
+use crate::addresses::addresses;
 use crate::alerts::Alerting;
 use crate::auth::Gate;
 use crate::bench::program;
@@ -14,14 +15,13 @@ use crate::routes::router;
 use crate::store::{self, Store};
 use crate::tls::{self, Certificate, Origin};
 use axum::Router;
-use controller::{Controller, Handle, StateFiles};
+use controller::{Handle, StateFiles};
 use manifest::code::Code;
 use manifest::config::{ApiAddress, Config};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -300,22 +300,6 @@ fn host_names(config: &Config) -> Vec<String> {
     names.dedup();
     names.retain(|name| !name.is_empty());
     names
-}
-
-/// The addresses of this machine.
-pub(crate) async fn addresses(handle: &Handle) -> Result<Vec<String>, Problem> {
-    let ask = |controller: Rc<Controller>| -> env::LocalFuture<Vec<String>> {
-        Box::pin(async move {
-            let watch = controller.core().net().watch_interfaces();
-            let found = watch.map(|watch| watch.current()).unwrap_or_default();
-            found.iter().map(|it| it.address.to_string()).collect()
-        })
-    };
-    let mut all = handle.call(ask).await?;
-    all.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
-    all.sort();
-    all.dedup();
-    Ok(all)
 }
 
 /// Has a socket served.

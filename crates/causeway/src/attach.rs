@@ -2,7 +2,6 @@
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::log::{Log, Lost};
-use crate::notify::notify;
 use crate::open::{Opened, open};
 use crate::output::Output;
 use crate::serve::Signals;
@@ -15,7 +14,7 @@ use manifest::config::LogFormat;
 use manifest::problem::Problem;
 use nbd::{Export, Server};
 use rustix::thread::{CpuSet, sched_getaffinity};
-use sd_notify::NotifyState;
+use service::{NotifyState, notify};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;

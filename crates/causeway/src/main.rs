@@ -22,7 +22,6 @@ mod completion;
 mod disk_watch;
 mod log;
 mod man;
-mod notify;
 mod open;
 mod output;
 mod parse;
@@ -30,7 +29,6 @@ mod password;
 mod paths_api;
 #[cfg(test)]
 mod reference;
-mod restart;
 mod secret_file;
 mod serve;
 mod storage_args;

@@ -2,9 +2,7 @@
 
 use crate::disk_watch;
 use crate::log::{Log, Lost};
-use crate::notify::notify;
 use crate::output::Output;
-use crate::restart;
 use crate::secret_file;
 use controller::{Controller, Handle};
 use engine::Engine;
@@ -18,7 +16,7 @@ use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use node::Node;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sd_notify::NotifyState;
+use service::{NotifyState, begin_anew, notify};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -50,6 +48,22 @@ enum Ended {
     Restart,
 }
 
+impl Ended {
+    fn announce(self) {
+        match self {
+            Self::Stopped => notify(&[NotifyState::Stopping]),
+            Self::Restart => service::begins(),
+        }
+        tracing::info!("stopping: what is in flight is answered first");
+    }
+}
+
+fn cannot_go_on(why: String) -> Problem {
+    Problem::new(Code::Internal, why).hint(
+        "start it again (systemd does so by itself); hosts log in again; please report this with the log",
+    )
+}
+
 /// Runs the daemon until a signal ends it.
 pub(crate) fn run(file: &Path, output: &Output) -> Exit {
     let config = match api::read_config(file) {
@@ -63,7 +77,8 @@ pub(crate) fn run(file: &Path, output: &Output) -> Exit {
     match serve(&config, log) {
         Ok(Ended::Stopped) => Exit::Done,
         Ok(Ended::Restart) => {
-            output.problem(&restart::begin_anew());
+            let detail = format!("the program cannot be run anew: {}", begin_anew());
+            output.problem(&Problem::new(Code::Internal, detail));
             Exit::Failed
         }
         Err(problem) => {
@@ -204,6 +219,19 @@ fn attempt(core: &CoreHandle, name: &str, probe: &Probe) -> LocalFuture<Answer> 
     })
 }
 
+/// What of its settings the administrator should know.
+fn warn_of_settings(config: &Config) {
+    for key in config.overtaken() {
+        let file = config.file.display();
+        tracing::warn!(
+            "{key} was changed by `config set`, and {file} says something else by now, which holds"
+        );
+    }
+    for open in config.open_api() {
+        tracing::warn!("{open}");
+    }
+}
+
 fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     raise_descriptor_limit();
     // The signals are caught from here on, so that an early one is not lost.
@@ -224,18 +252,10 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     let records = recording.get_or_init(|| records);
     let bound = api::bind_what_can_be(&config.api);
     let reached = bound.reached();
+    warn_of_settings(config);
     for (address, why) in reached.away() {
         let place = config.place("api.listen");
         tracing::warn!("{place}: {address}: {why}: it is tried again every second");
-    }
-    for key in config.overtaken() {
-        let file = config.file.display();
-        tracing::warn!(
-            "{key} was changed by `config set`, and {file} says something else by now, which holds"
-        );
-    }
-    for open in config.open_api() {
-        tracing::warn!("{open}");
     }
     let sampler = api::Sampler::start(records.clone(), handle.clone())?;
     let server = api::Server::start(bound, handle.clone(), token, config, records.clone())?;
@@ -247,28 +267,17 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
         disk_watch::start(&handle, config).await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
-        restart::is_over();
+        service::is_over();
         let lost = log.lost();
         let ended = tokio::select! {
             ended = watch(&runtime, &notices, &lost, &handle, &mut stop) => ended,
             () = reload(&mut hangup, &server) => Ok(Ended::Stopped),
             () = server.restart_wanted() => Ok(Ended::Restart),
         };
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(why) => {
-            // What hangs on that core would hold up a stop in order. All that was acknowledged as
-            // stable is.
-            return Err(Problem::new(Code::Internal, why).hint(
-                "start it again (systemd does so by itself); hosts log in again; please report this with the log",
-            ));
-            }
-        };
-        match ended {
-            Ended::Stopped => notify(&[NotifyState::Stopping]),
-            Ended::Restart => restart::begins(),
-        }
-        tracing::info!("stopping: what is in flight is answered first");
+        // What hangs on a core would hold up a stop in order. All that was acknowledged as stable
+        // is.
+        let ended = ended.map_err(cannot_go_on)?;
+        ended.announce();
         // What ends from here on ends because the daemon does.
         sampler.stop();
         server.end_work();

@@ -102,7 +102,7 @@ impl Config {
     /// A key with its place, for messages: `node.toml:12: pool[0].path`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
-        if own::is_own(&self.own_keys, key) {
+        if settings::is_own(&self.own_keys, key) {
             return format!("{}: {key}", self.own_file.display());
         }
         let file = self.file.display();

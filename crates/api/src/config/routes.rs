@@ -2,13 +2,13 @@
 
 use super::file::{Now, now, with};
 use super::machine::{Here, check};
+use crate::addresses::addresses;
 use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::edit::ask;
 use crate::etag::tag_of;
 use crate::parts::Wanted;
 use crate::plain_change::{PlainChange, Refusals, SeenChange};
-use crate::server::addresses;
 use axum::extract::{Extension, State};
 use controller::{Handle, StateFiles};
 use manifest::code::Code;

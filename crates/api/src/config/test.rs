@@ -17,7 +17,7 @@ fn file(daemon: &Daemon) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_change_is_kept_beside_the_file_and_entered_and_a_dry_run_is_neither() {
+fn a_change_is_kept_apart_from_the_file_and_entered_and_a_dry_run_is_neither() {
     let daemon = Daemon::start("settings");
     let node_toml = std::fs::read(daemon.dir.join("node.toml")).unwrap();
     let wanted = json!({ "node_name": "san-b", "portals": { "listen": ["127.0.0.1:3261", "lo"] } });

@@ -2,19 +2,33 @@
 
 use super::context::Context;
 use crate::output::{Output, table};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
-use manifest::config::{
-    ConfigOutcome, ConfigPatch, ConfigView, NewPool, NewPortals, RestartView, SettingChange,
-    SettingView,
-};
+use manifest::config::{ConfigOutcome, ConfigView, RestartView, SettingChange, SettingView};
 use manifest::problem::Problem;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use units::text::counted;
 
-#[derive(Subcommand, Clone, Debug)]
+/// As the API takes it.
+#[derive(Args, Serialize, Debug)]
+pub(crate) struct NewPool {
+    /// By which LUNs name it
+    name: String,
+    /// A directory, or a block device
+    #[arg(long, value_name = "PATH")]
+    path: String,
+    /// A file that is not there yet, or a block device
+    #[arg(long, value_name = "PATH")]
+    journal: Option<String>,
+    /// How large the journal's file is made
+    #[arg(long, value_name = "SIZE", requires = "journal")]
+    journal_size: Option<String>,
+}
+
+#[derive(Subcommand, Debug)]
 pub(crate) enum ConfigVerb {
     /// Read a node.toml as the daemon would at its start, and say every mistake in it; needs no
     /// daemon
@@ -37,6 +51,7 @@ pub(crate) enum ConfigVerb {
     /// Show what the daemon's file says by now and is not in force, and what a restart would end
     Diff,
     /// Change settings of the daemon; the file stays as it is, and a later change of it counts
+    #[command(arg_required_else_help = true)]
     Set {
         /// The node's name
         #[arg(long, value_name = "NAME")]
@@ -52,19 +67,7 @@ pub(crate) enum ConfigVerb {
         scrub_every: Option<u32>,
     },
     /// Add a pool to the daemon's settings
-    AddPool {
-        /// By which LUNs name it
-        name: String,
-        /// A directory, or a block device
-        #[arg(long, value_name = "PATH")]
-        path: String,
-        /// A file that is not there yet, or a block device
-        #[arg(long, value_name = "PATH")]
-        journal: Option<String>,
-        /// How large the journal's file is made
-        #[arg(long, value_name = "SIZE", requires = "journal")]
-        journal_size: Option<String>,
-    },
+    AddPool(NewPool),
     /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
     /// again
     Restart,
@@ -109,53 +112,25 @@ pub(crate) fn run<'a>(
         }
         ConfigVerb::Diff => diff(&view()?, output),
         ConfigVerb::Restart => restart(&context()?),
-        ConfigVerb::Set { .. } | ConfigVerb::AddPool { .. } => change(&context()?, verb),
-    }
-}
-
-fn patch(verb: &ConfigVerb) -> ConfigPatch {
-    match verb.clone() {
+        ConfigVerb::AddPool(pool) => change(&context()?, &json!({ "add_pool": pool })),
         ConfigVerb::Set {
             name,
-            portals: listen,
-            portal_group: group,
+            portals,
+            portal_group,
             scrub_every,
-        } => ConfigPatch {
-            node_name: name,
-            portals: (!listen.is_empty()).then_some(NewPortals { group, listen }),
-            scrub_every_days: scrub_every,
-            add_pool: None,
-        },
-        ConfigVerb::AddPool {
-            name,
-            path,
-            journal,
-            journal_size,
-        } => ConfigPatch {
-            add_pool: Some(NewPool {
-                name,
-                path,
-                journal,
-                journal_size,
-            }),
-            ..ConfigPatch::default()
-        },
-        ConfigVerb::Check { .. }
-        | ConfigVerb::Show { .. }
-        | ConfigVerb::Diff
-        | ConfigVerb::Restart => ConfigPatch::default(),
+        } => {
+            let listens =
+                (!portals.is_empty()).then(|| json!({ "group": portal_group, "listen": portals }));
+            let body =
+                json!({ "node_name": name, "portals": listens, "scrub_every_days": scrub_every });
+            change(&context()?, &body)
+        }
     }
 }
 
-fn change(context: &Context<'_>, verb: &ConfigVerb) -> Result<(), Problem> {
-    let patch = patch(verb);
-    if patch == ConfigPatch::default() {
-        let detail = "nothing is named that is to change";
-        return Err(Problem::new(Code::CommandLine, detail)
-            .hint("`causeway config set --help` lists what can be changed"));
-    }
+fn change(context: &Context<'_>, body: &Value) -> Result<(), Problem> {
     let path = format!("/api/v1/config?dry_run={}", context.is_dry_run());
-    let done: ConfigOutcome = context.client.send(Method::PATCH, &path, &patch)?;
+    let done: ConfigOutcome = context.client.send(Method::PATCH, &path, body)?;
     context.output.show(&done, |done| {
         let mut out = listed(&done.changes, ["before", "now"]);
         if done.changes.is_empty() {

@@ -65,7 +65,7 @@ fn restart(place: &Place) {
         if started(place).is_some_and(|now| now != before) {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
     }
     panic!("it did not begin anew within half a minute");
 }

@@ -1,14 +1,14 @@
 //! What was changed of `node.toml` through the API: pure.
 //!
 //! The daemon never writes `node.toml`, which is its administrator's. What an admin changes through
-//! the API is kept in a file of the state directory ([ADR 0027](../../../../docs/adr/0027-own-settings.md)).
+//! the API is kept in a file of the state directory (`docs/adr/0027-own-settings.md`).
 //!
 //! **Invariants.** I1: a change stands in place of what `node.toml` says for as long as that says
 //! what it said then, so whoever wrote last decides. I2: both together go through the very checks
 //! of `node.toml` ([`parse_with`]). I3: only what [`OwnSettings`] has members for can be changed:
 //! no program, no secret, no certificate, no address of the API.
 
-use super::settings::written;
+use super::settings::{is_own, written};
 use super::{Config, ISCSI_PORT, Listen, Written, parse};
 use crate::problem::FieldFault;
 use crate::toml_table::{Mistake, Source};
@@ -53,7 +53,7 @@ pub struct OwnSettings {
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigPatch {
-    /// The node's name.
+    /// By which people and browsers call it, from the next start on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
     /// Where a portal group listens from now on.
@@ -304,7 +304,7 @@ impl OwnSettings {
             }
             merged.keys.insert(key);
         }
-        for (at, pool) in self.pools_beside(&places).enumerate() {
+        for (at, pool) in self.pools_more(&places).enumerate() {
             merged
                 .keys
                 .insert(format!("pool[{}].", places.pools.len() + at));
@@ -331,7 +331,7 @@ impl OwnSettings {
     }
 
     /// Pools that `node.toml` does not have by now.
-    fn pools_beside<'s>(&'s self, places: &'s Places) -> impl Iterator<Item = &'s NewPool> {
+    fn pools_more<'s>(&'s self, places: &'s Places) -> impl Iterator<Item = &'s NewPool> {
         let pools = self.pools.iter();
         pools.filter(|pool| !places.pools.contains(&pool.name))
     }
@@ -349,7 +349,7 @@ impl OwnSettings {
         Self {
             node_name: name.filter(|it| is("node.name", &it.of)).cloned(),
             portals: portals.map(|(k, v)| (k.clone(), v.clone())).collect(),
-            pools: self.pools_beside(places).cloned().collect(),
+            pools: self.pools_more(places).cloned().collect(),
             scrub_every_days: scrub.filter(|it| is("scrub.every_days", &it.of)).cloned(),
         }
     }
@@ -470,12 +470,6 @@ pub fn parse_with(
         overtaken: merged.overtaken,
         ..config
     })
-}
-
-/// Whether a key is one of the changes.
-pub(super) fn is_own(keys: &BTreeSet<String>, key: &str) -> bool {
-    let section = key.split_inclusive('.').next().unwrap_or_default();
-    keys.contains(key) || keys.contains(section)
 }
 
 #[cfg(test)]

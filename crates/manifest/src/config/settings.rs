@@ -1,7 +1,6 @@
 //! What of `node.toml` is in force, and what the file says by now: pure.
 
 use super::Config;
-use super::own::is_own;
 use crate::field::Field;
 use crate::fields::node_fields;
 use schemars::JsonSchema;
@@ -193,6 +192,12 @@ fn plain(key: &str) -> String {
         }
     }
     plain
+}
+
+/// Whether a key is one of the changes.
+pub(super) fn is_own(keys: &BTreeSet<String>, key: &str) -> bool {
+    let section = key.split_inclusive('.').next().unwrap_or_default();
+    keys.contains(key) || keys.contains(section)
 }
 
 /// What everybody who may read settings is shown of a value.

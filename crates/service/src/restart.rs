@@ -5,9 +5,8 @@
 //! environment are the same. The program is the one that is installed by then.
 
 use crate::notify::notify;
-use manifest::code::Code;
-use manifest::problem::Problem;
 use sd_notify::NotifyState;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +15,7 @@ use std::process::Command;
 const PATIENCE_US: u32 = 600_000_000;
 
 /// systemd's watchdog waits for as long as an orderly stop and a start may take.
-pub(crate) fn begins() {
+pub fn begins() {
     if watchdog().is_some() {
         notify(&[
             NotifyState::WatchdogUsec(PATIENCE_US),
@@ -26,7 +25,7 @@ pub(crate) fn begins() {
 }
 
 /// The watchdog waits as long as its unit says.
-pub(crate) fn is_over() {
+pub fn is_over() {
     if let Some(usual) = watchdog() {
         notify(&[NotifyState::WatchdogUsec(usual), NotifyState::Status("")]);
     }
@@ -36,16 +35,12 @@ fn watchdog() -> Option<u32> {
     std::env::var("WATCHDOG_USEC").ok()?.parse().ok()
 }
 
-/// Runs the program anew; says why where that fails.
-pub(crate) fn begin_anew() -> Problem {
+/// Runs the program anew; answers why where that fails.
+#[must_use]
+pub fn begin_anew() -> io::Error {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
-    let why = Command::new(program()).arg0(name).args(arguments).exec();
-    Problem::new(
-        Code::Internal,
-        format!("the program cannot be run anew: {why}"),
-    )
-    .hint("start it again (systemd does so by itself)")
+    Command::new(program()).arg0(name).args(arguments).exec()
 }
 
 /// Where the program is; one that was replaced meanwhile is the new one.

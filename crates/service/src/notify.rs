@@ -75,7 +75,7 @@ fn send(socket: &OsStr, text: &[u8]) -> io::Result<()> {
 }
 
 /// Notifies systemd, where it listens.
-pub(crate) fn notify(states: &[NotifyState<'_>]) {
+pub fn notify(states: &[NotifyState<'_>]) {
     static NOTIFIER: OnceLock<Notifier> = OnceLock::new();
     let notifier = NOTIFIER.get_or_init(|| Notifier::to(std::env::var_os("NOTIFY_SOCKET")));
     notifier.say(states);
