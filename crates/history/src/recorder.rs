@@ -124,6 +124,31 @@ impl Recorder {
         self.ids.get(object).copied()
     }
 
+    /// An object has another name from now on, and takes along what is known of it. What was known
+    /// by that name before was another one's, and is let go. Its number, where it has one.
+    pub(crate) fn rename(&mut self, from: &Object, to: &str) -> Option<u32> {
+        let id = self.ids.remove(from)?;
+        let name = to.to_owned();
+        self.ids.insert(
+            Object {
+                name,
+                ..from.clone()
+            },
+            id,
+        );
+        let tracks = self.tracks.entry(from.kind).or_default();
+        if let Ok(at) = place(tracks, to) {
+            tracks.remove(at);
+        }
+        if let Ok(at) = place(tracks, &from.name) {
+            let (_, track) = tracks.remove(at);
+            let at = place(tracks, to).unwrap_or_else(|at| at);
+            tracks.insert(at, (to.to_owned(), track));
+        }
+        self.at = (None, 0);
+        Some(id)
+    }
+
     /// The newest second.
     pub(crate) fn newest(&self) -> u64 {
         self.newest

@@ -95,6 +95,20 @@ impl History {
         }
     }
 
+    /// An object has another name from now on, and its figures go on under that one.
+    pub fn rename(&self, from: &Object, to: &str) {
+        let mut recorder = self.recorder();
+        if let Some(id) = recorder.rename(from, to) {
+            let to = Object {
+                name: to.to_owned(),
+                ..from.clone()
+            };
+            // With the recorder held, so that the file has it in its order.
+            let renamed = self.database.write(move |file| rename(file, id, &to));
+            renamed.forget();
+        }
+    }
+
     /// Writes all that is known and closes the file.
     pub fn stop(&self) {
         let mut recorder = self.recorder();
@@ -189,6 +203,19 @@ fn keep(connection: &Connection, drained: &Drained, now: u64) -> rusqlite::Resul
         chunk.execute(params![row.key, row.bytes])?;
     }
     Ok(())
+}
+
+fn rename(connection: &Connection, id: u32, to: &Object) -> rusqlite::Result<()> {
+    let (kind, name) = (to.kind.number(), &to.name);
+    let other = "DELETE FROM object WHERE kind = ?1 AND name = ?2 AND id <> ?3";
+    connection
+        .prepare_cached(other)?
+        .execute(params![kind, name, id])?;
+    let sql = "UPDATE object SET name = ?1 WHERE id = ?2";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![name, id])
+        .map(drop)
 }
 
 /// The keys of a tier's chunks from one to before another.

@@ -287,3 +287,34 @@ fn a_file_from_before_levels_and_tallies_is_read_and_goes_on() {
     let tallies: u64 = tallies.lines[0].points.iter().map(|it| it.sum).sum();
     assert_eq!(tallies, 140);
 }
+
+#[test]
+fn a_renamed_object_takes_its_figures_along_and_a_new_one_of_its_old_name_begins_anew() {
+    let dir = Dir::new("rename");
+    let of = |name: &str| Object {
+        kind: Kind::Lun,
+        name: name.to_owned(),
+    };
+    let seconds = |history: &History, name: &str| {
+        let (from, to, points) = (BEGAN, BEGAN + 300, 300);
+        let asked = Asked { from, to, points };
+        let lines = wait(history.query(vec![of(name)], vec![metric("read_ops")], asked)).unwrap();
+        known(&lines)
+    };
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    // lun0 and lun1; what lun1 was is another one's, and its name is free by now.
+    push(&history, BEGAN..BEGAN + 100, 2);
+    history.rename(&of("lun0"), "lun1");
+    assert_eq!(seconds(&history, "lun1"), (99, 9_900));
+    assert_eq!(seconds(&history, "lun0"), (0, 0));
+    // It goes on without a gap, and another one begins under its old name.
+    push(&history, BEGAN + 100..BEGAN + 200, 2);
+    assert_eq!(seconds(&history, "lun1"), (199, 19_900));
+    assert_eq!(seconds(&history, "lun0"), (99, 9_900));
+    history.rename(&of("nobody"), "lun1");
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 200, 64 << 20);
+    assert_eq!(seconds(&history, "lun1"), (199, 19_900));
+    assert_eq!(seconds(&history, "lun0"), (99, 9_900));
+    history.stop();
+}
