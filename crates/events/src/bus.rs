@@ -32,7 +32,7 @@ struct Inner {
 /// What a subscriber gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// Events before these that it did not get.
+    /// Events before these that it did not get; at least so many, where they are gone for good.
     pub missed: u64,
     /// In their order; at least one.
     pub events: Vec<Arc<Event>>,
@@ -99,11 +99,12 @@ impl Events {
         };
         let missed = match (last, oldest) {
             (Some(last), Some(oldest)) if last + 1 < oldest => {
-                let count = self
-                    .0
-                    .database
-                    .read(move |file| log::between(file, last, oldest));
-                count.await.unwrap_or(0)
+                let count = self.0.database.read(move |file| {
+                    let is_cut = last > 0 && log::is_cut(file, last)?;
+                    Ok(log::between(file, last, oldest)? + u64::from(is_cut))
+                });
+                // Where nobody can tell, some are missing.
+                count.await.unwrap_or(1)
             }
             _ => 0,
         };
@@ -123,6 +124,21 @@ impl Events {
         self.0
             .database
             .read(move |file| log::list(file, &wanted))
+            .await
+    }
+
+    /// Whether events right after `last` may be gone: neither it nor an older one is known any more.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn is_cut(&self, last: u64) -> Result<bool, Failed> {
+        if last == 0 {
+            // Whoever asks for all that is there misses nothing.
+            return Ok(false);
+        }
+        self.0
+            .database
+            .read(move |file| log::is_cut(file, last))
             .await
     }
 

@@ -138,10 +138,43 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
+/// Whether events right after `last` may be gone: the file has none up to it any more, because it
+/// was trimmed, or is another file.
+pub(crate) fn is_cut(connection: &Connection, last: u64) -> rusqlite::Result<bool> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM event WHERE id <= ?1)
+               AND EXISTS (SELECT 1 FROM event WHERE id > ?1)";
+    let mut question = connection.prepare_cached(sql)?;
+    question.query_row([id(last)], |row| row.get(0))
+}
+
 /// How many events there are after one and before another.
 pub(crate) fn between(connection: &Connection, after: u64, before: u64) -> rusqlite::Result<u64> {
     let sql = "SELECT count(*) FROM event WHERE id > ?1 AND id < ?2";
     let mut count = connection.prepare_cached(sql)?;
     let count: i64 = count.query_row([id(after), id(before)], |row| row.get(0))?;
     Ok(u64::try_from(count).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::schema::SCHEMA;
+
+    #[test]
+    fn a_log_is_cut_behind_a_place_before_all_that_it_has() {
+        let file = Connection::open_in_memory().unwrap();
+        file.execute_batch(SCHEMA.steps[0]).unwrap();
+        assert!(!is_cut(&file, 5).unwrap(), "there is nothing");
+        let add = |id: u64| {
+            let sql = format!("INSERT INTO event VALUES ({id}, '', '', 0, '', '', '', '')");
+            file.execute_batch(&sql).unwrap();
+        };
+        (7..10).for_each(add);
+        let cut = [6, 7, 8, 9, 10].map(|last| is_cut(&file, last).unwrap());
+        assert_eq!(cut, [true, false, false, false, false]);
+        file.execute_batch("DELETE FROM event WHERE id < 9")
+            .unwrap();
+        let cut = [7, 8, 9].map(|last| is_cut(&file, last).unwrap());
+        assert_eq!(cut, [true, true, false]);
+    }
 }

@@ -13,6 +13,7 @@ use crate::peer::Peer;
 use crate::places::{Place, Places};
 use crate::records::Records;
 use crate::records::frame::Frame;
+use crate::records::log::unreadable;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Extension, FromRequestParts};
 use axum::http::header::{self, HeaderName, HeaderValue};
@@ -23,7 +24,6 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use serde_json::json;
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -149,7 +149,7 @@ impl IntoResponse for Streamed {
 
 impl Reply for Streamed {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let about = "`event`: an event, as `/events/log` has it. `missed`: how many were not sent. `activity`: as \
+        let about = "`event`: an event, as `/events/log` has it. `missed`: at least so many were not sent. `activity`: as \
                      `/activity`; then `activity_change` once a second: LUNs and sessions that changed, and `luns_gone`, \
                      `sessions_gone`.";
         let content = json!({ "text/event-stream": { "schema": { "type": "string" } } });
@@ -174,6 +174,12 @@ pub(crate) async fn events_stream(
     ConnectInfo(peer): ConnectInfo<Peer>,
     asked: Asked,
 ) -> Streamed {
+    if !asked.follow
+        && let Err(failed) = records.events().is_cut(u64::MAX >> 1).await
+    {
+        // Who waits for its end is not told that there was nothing.
+        return Streamed(crate::answer::problem_response(&unreadable(failed)));
+    }
     let Some(place) = streams.0.take(peer.source()) else {
         let detail = "all places for streams are taken";
         let problem = Problem::new(Code::StreamsTaken, detail);
@@ -280,12 +286,23 @@ impl Viewer {
                 limit: PAGE,
                 ..Wanted::default()
             };
-            // Where the log cannot be read, what is in memory is what there is.
-            let page = events.list(page).await.unwrap_or_default();
-            if let Some(newest) = page.last() {
-                self.asked.last = Some(newest.id);
-                self.phase = Phase::Replay(count + page.len() as u64);
-                return Some(page.iter().map(frame_of).collect());
+            // What is gone, or cannot be read, is said before what is there.
+            let is_cut = count == 0 && events.is_cut(last).await.unwrap_or(false);
+            match events.list(page).await {
+                Ok(page) => {
+                    if let Some(newest) = page.last() {
+                        self.asked.last = Some(newest.id);
+                        self.phase = Phase::Replay(count + page.len() as u64);
+                        let missed = if is_cut { missed(1) } else { String::new() };
+                        return Some(page.iter().map(frame_of).fold(missed, |all, it| all + &it));
+                    }
+                }
+                Err(_) if !follow => {
+                    self.phase = Phase::Over;
+                    return Some(missed(1));
+                }
+                // What is in memory follows, behind how much is missing.
+                Err(_) => {}
             }
         }
         if !follow {
@@ -306,9 +323,7 @@ impl Viewer {
                 Next::Events(batch) => {
                     let mut text = String::new();
                     if batch.missed > 0 {
-                        let missed = json!({ "missed": batch.missed });
-                        // Writing to a string does not fail.
-                        let _ = write!(text, "event: missed\ndata: {missed}\n\n");
+                        text.push_str(&missed(batch.missed));
                     }
                     text.extend(batch.events.iter().map(|event| frame_of(event)));
                     return Some(Bytes::from(text));
@@ -365,6 +380,12 @@ impl Viewer {
         let head = format!("event: {name}\ndata: ");
         Some([head.as_bytes(), &document, b"\n\n"].concat().into())
     }
+}
+
+/// That so many events were not sent, at least.
+fn missed(count: u64) -> String {
+    let document = json!({ "missed": count });
+    format!("event: missed\ndata: {document}\n\n")
 }
 
 /// An event as it is sent; a document has no line breaks.

@@ -149,7 +149,82 @@ fn a_slow_reader_gets_the_newest_and_learns_how_many_it_missed() {
 }
 
 #[test]
-fn activity_comes_whole_and_then_as_what_changed_and_only_while_somebody_watches() {
+fn events_that_are_gone_are_missed_and_a_log_that_cannot_be_read_is_no_empty_one() {
+    let daemon = Daemon::start("stream-gone");
+    let next = |client: &mut Client| {
+        let (name, id, document) = client.next().unwrap();
+        (name, id.unwrap_or(0), document["missed"].as_u64())
+    };
+    let missed = ("missed".to_owned(), 0, Some(1));
+    // Of a file that is lost: all that there is now came later. Of few events memory has all.
+    for count in [10, 3_000] {
+        emit(&daemon, count);
+        for query in ["", "?follow=false"] {
+            let mut client = Client::open(&daemon, query, "Last-Event-ID: 5\r\n");
+            assert_eq!(next(&mut client), missed, "{count} {query}");
+            let all = client.ids(usize::try_from(count).unwrap());
+            assert!(
+                all.windows(2).all(|two| two[0] + 1 == two[1]),
+                "once is enough"
+            );
+        }
+    }
+    let all = next(&mut Client::open(&daemon, "?follow=false&since=0", ""));
+    assert_eq!(all.0, "event", "who asks for what is there misses nothing");
+    let first = newest(&daemon);
+    emit(&daemon, 2_000);
+    let again = format!("Last-Event-ID: {first}\r\n");
+    let seen = next(&mut Client::open(&daemon, "", &again));
+    assert_eq!(seen, ("event".to_owned(), first + 1, None));
+    // From here on the log cannot be read.
+    daemon.records.events().stop();
+    let mut client = Client::open(&daemon, "", &again);
+    assert_eq!(next(&mut client), missed);
+    assert!(next(&mut client).1 > first, "what is in memory follows");
+    let refused = Client::ask(&daemon, "?follow=false&since=1", "")
+        .line()
+        .unwrap();
+    assert!(refused.contains("503"), "{refused}");
+}
+
+#[test]
+fn frames_of_the_activity_are_made_only_while_somebody_watches() {
+    let daemon = Daemon::start("stream-nobody");
+    let records = &daemon.records.0;
+    let samples = || records.samples.load(std::sync::atomic::Ordering::Acquire);
+    let wait_for = |wanted: u64| {
+        let begin = clock();
+        while samples() < wanted {
+            assert!(
+                begin.elapsed() < Duration::from_secs(20),
+                "{wanted} samples"
+            );
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    };
+    wait_for(2);
+    assert!(records.frames.borrow().is_none(), "nobody has ever watched");
+    let other = Client::open(&daemon, "?topics=events", "");
+    let mut client = Client::open(&daemon, "?topics=activity", "");
+    client.next().unwrap();
+    assert!(records.frames.borrow().is_some());
+    drop(client);
+    // The server sees that with the next frame that it sends.
+    let begin = clock();
+    while records.frames.receiver_count() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    wait_for(samples() + 2);
+    assert!(
+        records.frames.borrow().is_none(),
+        "one who wants events does not count"
+    );
+    drop(other);
+}
+
+#[test]
+fn activity_comes_whole_and_then_as_what_changed() {
     let daemon = Daemon::start("stream-activity");
     let mut client = Client::open(&daemon, "?topics=activity", "");
     let (name, id, whole) = client.next().unwrap();
