@@ -41,11 +41,9 @@ pub enum Encryption {
 pub struct Webhook {
     /// Where messages are posted: `https://HOST[:PORT]/PATH`, or `http://`. It is kept as a secret,
     /// because with many services whoever knows it may post.
-    #[schemars(with = "String")]
     pub url: Secret,
     /// Sent as `Authorization: Bearer`.
     #[serde(default)]
-    #[schemars(with = "Option<String>")]
     pub token: Option<Secret>,
     /// Certificates (PEM) that are believed instead of the system's.
     #[serde(default)]
@@ -69,7 +67,6 @@ pub struct Mail {
     pub user: Option<String>,
     /// What proves it.
     #[serde(default)]
-    #[schemars(with = "Option<String>")]
     pub password: Option<Secret>,
     /// The address that mails are from.
     pub from: String,

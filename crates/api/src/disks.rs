@@ -47,7 +47,7 @@ async fn disk(State(handle): State<Handle>, Named(id): Named) -> Answer<DiskView
 async fn forget_disk(
     State(handle): State<Handle>,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, _): DryRun,
 ) -> Answer<()> {
     let done = ask!(handle, |controller| controller
         .forget_disk(&id, dry_run)

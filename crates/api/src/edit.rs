@@ -14,12 +14,12 @@ use manifest::plan::{Edit, Section, Subject};
 use manifest::problem::Problem;
 use manifest::tag::{Expected, Tagged};
 use manifest::view;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::rc::Rc;
 use tokio::sync::oneshot;
 
 /// Which wish was granted (RFC 7240).
-const APPLIED: &str = "preference-applied";
+pub(crate) const APPLIED: &str = "preference-applied";
 
 /// What a change of objects answers.
 pub(crate) enum Outcome {
@@ -55,6 +55,7 @@ impl Reply for Outcome {
             "With `Prefer: respond-async`, where storage of a LUN is made: this job has begun.";
         operation.answers(202, meaning, content);
         operation.heads(202, "Location", "The address of the job.");
+        operation.heads(202, "Preference-Applied", "`respond-async`.");
     }
 }
 
@@ -127,20 +128,34 @@ where
     W: Send + 'static,
 {
     let (begun, begins) = oneshot::channel();
+    let (changed, mut has_changed) = oneshot::channel();
+    let note = change.note;
     let asked = Asked {
         expected: change.tags.map(|tags| Expected { of, tags }),
         by: change.by,
         begun: change.is_async.then_some(begun),
+        changed: Some(changed),
     };
     let how = change.how;
     tokio::select! {
         biased;
         done = handle.call(move |controller| work(controller, how, asked)) => {
+            if let Ok([before, after]) = has_changed.try_recv() {
+                note.seen(shown(&before), shown(&after));
+            }
             Outcome::Done(done.and_then(|done| done))
         }
         // Where none takes long the channel ends without, and it is waited for.
         Ok(job) = begins => Outcome::Begun(job),
     }
+}
+
+/// As the audit log has a set of objects.
+fn shown(set: &ObjectSet) -> Value {
+    if *set == ObjectSet::default() {
+        return Value::Null;
+    }
+    json!(set)
 }
 
 /// Asks the controller on its core.

@@ -65,7 +65,7 @@ async fn cancel_job(
     State(handle): State<Handle>,
     Extension(principal): Extension<Principal>,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, _): DryRun,
 ) -> Answer<JobView> {
     let run = async {
         let id = number(&id)?;

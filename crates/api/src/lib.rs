@@ -54,6 +54,7 @@ mod listing;
 mod login;
 mod login_sessions;
 pub mod nics;
+mod noted;
 mod nowhere;
 mod objects;
 mod observed;

@@ -4,6 +4,7 @@ use crate::account_parts::SecretBody;
 use crate::answer::{Answer, problem_response};
 use crate::auth::{COOKIE, Caller, Gate};
 use crate::describe::{Operation, Paths, Reply, Schemas};
+use crate::noted::Note;
 use crate::outside::{now, random};
 use crate::peer::Peer;
 use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
@@ -15,6 +16,7 @@ use manifest::problem::Problem;
 use manifest::secret::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +76,6 @@ struct Login {
     /// The user's name.
     user: String,
     /// It is nowhere stored.
-    #[schemars(with = "String")]
     password: Secret,
 }
 
@@ -202,7 +203,10 @@ async fn logout(
     Extension(gate): TheGate,
     ConnectInfo(peer): ConnectInfo<Peer>,
     Extension(caller): Extension<Caller>,
+    Extension(note): Extension<Note>,
 ) -> WithCookie<()> {
+    let was = json!({ "logged_in": caller.session.is_some() });
+    note.seen(was, json!({ "logged_in": false }));
     if let Some((cookie, _)) = &caller.session {
         gate.store.lock().logout(cookie);
     }
@@ -250,10 +254,8 @@ async fn me(Extension(caller): Extension<Caller>) -> Answer<Me> {
 #[serde(deny_unknown_fields)]
 struct NewPassword {
     /// The one that is in force.
-    #[schemars(with = "String")]
     old: Secret,
     /// The one that is wanted.
-    #[schemars(with = "String")]
     new: Secret,
 }
 

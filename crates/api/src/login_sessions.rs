@@ -12,6 +12,7 @@ use axum::extract::Extension;
 use manifest::list::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 
 pub(super) fn paths(paths: Paths) -> Paths {
@@ -78,9 +79,10 @@ async fn own_sessions(
 async fn end_own_sessions(
     Extension(gate): Extension<Arc<Gate>>,
     Extension(caller): Extension<Caller>,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
 ) -> Answer<Ended> {
     let Some((cookie, _)) = &caller.session else {
+        note.seen(json!({ "others": 0 }), json!({ "others": 0 }));
         return Answer(Ok(Ended { ended: 0 }));
     };
     let mut accounts = gate.store.lock();
@@ -90,5 +92,6 @@ async fn end_own_sessions(
     } else {
         accounts.end_other_sessions(cookie)
     };
+    note.seen(json!({ "others": ended }), json!({ "others": 0 }));
     Answer(Ok(Ended { ended }))
 }

@@ -6,6 +6,7 @@ use crate::edit::{Outcome, ask, edit};
 use crate::fields::Body;
 use crate::listing::{Listed, Listing};
 use crate::parts::{Change, DryRun, Named, Wanted};
+use crate::records::Records;
 use accounts::Principal;
 use axum::extract::{Extension, State};
 use controller::Handle;
@@ -179,7 +180,7 @@ async fn set_scrub(
     State(handle): State<Handle>,
     Extension(principal): Extension<Principal>,
     Named(name): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, _): DryRun,
     Wanted(ScrubRequest { operation }): Wanted<ScrubRequest>,
 ) -> Answer<ScrubFacts> {
     let facts = ask!(handle, |controller| {
@@ -238,11 +239,17 @@ macro_rules! named_edits {
             State(handle): State<Handle>,
             Named(name): Named,
             change: Change,
+            Extension(records): Extension<Records>,
             Wanted(NewName { to }): Wanted<NewName>,
         ) -> Outcome {
             let section = $section;
             let subject = Subject { section, name };
-            edit(&handle, change, Edit::Rename { subject, to }, Body::None).await
+            let rename = Edit::Rename { subject: subject.clone(), to: to.clone() };
+            let done = edit(&handle, change, rename, Body::None).await;
+            if matches!(&done, Outcome::Done(Ok(done)) if done.changed) {
+                records.renamed(&subject, &to);
+            }
+            done
         })?
     };
 }

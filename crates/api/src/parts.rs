@@ -2,6 +2,7 @@
 
 use crate::answer::{Switches, problem_response, read};
 use crate::describe::{Operation, Parameter, Part, Schemas};
+use crate::noted::Note;
 use accounts::Principal;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header;
@@ -108,6 +109,8 @@ pub(super) struct Change {
     pub(super) by: String,
     /// They do not want to wait for what takes long.
     pub(super) is_async: bool,
+    /// What is said of it to the audit log.
+    pub(super) note: Note,
 }
 
 /// What `Prefer` says then (RFC 7240).
@@ -194,7 +197,9 @@ impl Change {
             tags,
             by,
             is_async: is_async(parts),
+            note: Note::of(parts),
         };
+        change.note.dry(how.dry_run);
         Ok((change, switches))
     }
 }
@@ -234,15 +239,17 @@ impl Part for Change {
     }
 }
 
-/// Whether it is only asked what would be done.
-pub(super) struct DryRun(pub(super) bool);
+/// Whether it is only asked what would be done, and what is said of it to the audit log.
+pub(super) struct DryRun(pub(super) bool, pub(super) Note);
 
 impl<S: Send + Sync> FromRequestParts<S> for DryRun {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let switches = Switches::read(parts.uri.query(), &["dry_run"])?;
-        Ok(Self(switches.on("dry_run")))
+        let (is_dry, note) = (switches.on("dry_run"), Note::of(parts));
+        note.dry(is_dry);
+        Ok(Self(is_dry, note))
     }
 }
 

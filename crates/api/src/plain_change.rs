@@ -2,6 +2,7 @@
 
 use crate::answer::Switches;
 use crate::describe::{Operation, Parameter, Part, Schemas};
+use crate::noted::Note;
 use crate::parts::{Refused, Seen};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -17,6 +18,8 @@ pub(crate) trait Refusals {
 /// A change; `force` is taken as everywhere, and changes nothing here.
 pub(crate) struct PlainChange<R> {
     pub(crate) dry_run: bool,
+    /// What is said of it to the audit log.
+    pub(crate) note: Note,
     of: PhantomData<fn() -> R>,
 }
 
@@ -25,10 +28,10 @@ impl<S: Send + Sync, R> FromRequestParts<S> for PlainChange<R> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
-        Ok(Self {
-            dry_run: switches.on("dry_run"),
-            of: PhantomData,
-        })
+        let (dry_run, note) = (switches.on("dry_run"), Note::of(parts));
+        note.dry(dry_run);
+        let of = PhantomData;
+        Ok(Self { dry_run, note, of })
     }
 }
 
@@ -45,6 +48,7 @@ impl<R: Refusals> Part for PlainChange<R> {
 /// The same of something that is there, which may name what was seen of it.
 pub(crate) struct SeenChange<R> {
     pub(crate) dry_run: bool,
+    pub(crate) note: Note,
     pub(crate) seen: Seen,
     of: PhantomData<fn() -> R>,
 }
@@ -53,9 +57,15 @@ impl<S: Send + Sync, R> FromRequestParts<S> for SeenChange<R> {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let PlainChange { dry_run, of } = PlainChange::from_request_parts(parts, state).await?;
+        let PlainChange { dry_run, note, of } =
+            PlainChange::from_request_parts(parts, state).await?;
         let seen = Seen::read(parts)?;
-        Ok(Self { dry_run, seen, of })
+        Ok(Self {
+            dry_run,
+            note,
+            seen,
+            of,
+        })
     }
 }
 

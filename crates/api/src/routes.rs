@@ -37,7 +37,7 @@ use std::sync::{Arc, LazyLock};
 use trial_runner::{Beds, Bench};
 
 /// The document of all paths, made when somebody asks first.
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
+pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths()));
 
 /// All paths, behind `gate`.
 pub(crate) fn router(
@@ -287,10 +287,11 @@ async fn pool(State(handle): State<Handle>, Named(name): Named) -> Answer<PoolFa
 async fn journal(
     State(handle): State<Handle>,
     Named(name): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
     Wanted(mut request): Wanted<JournalRequest>,
 ) -> Answer<JournalOutcome> {
     request.dry_run |= dry_run;
+    note.dry(request.dry_run);
     let done = ask!(handle, |controller| controller
         .journal(&name, request)
         .await);
@@ -312,7 +313,7 @@ async fn session(State(handle): State<Handle>, Named(id): Named) -> Answer<Sessi
 async fn drop_session(
     State(handle): State<Handle>,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, _): DryRun,
 ) -> Answer<()> {
     let run = async {
         let id = session_id(&id)?;

@@ -15,6 +15,7 @@ use manifest::secret::Secret;
 use manifest::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use units::WallClock;
 
@@ -121,7 +122,6 @@ struct NewUser {
     /// What the user may do.
     role: Role,
     /// 12 characters at least; only a hash of it is stored.
-    #[schemars(with = "String")]
     password: Secret,
     /// The user must change it at the first login.
     #[serde(default)]
@@ -161,7 +161,6 @@ struct SetUser {
     /// May log in.
     enabled: Option<bool>,
     /// 12 characters at least; only a hash of it is stored.
-    #[schemars(with = "Option<String>")]
     password: Option<Secret>,
     /// The user must change it at the next login.
     #[serde(default)]
@@ -187,9 +186,15 @@ async fn set_user(
             enabled: wanted.enabled,
             password,
         };
-        let check = |document: &Document| seen(document, &name, &change);
+        let mut before = None;
+        let check = |document: &Document| {
+            before = document.user(&name).map(view);
+            seen(document, &name, &change)
+        };
         let after = gate.store.change_if(&edit, change.dry_run, check).await?;
-        find(&after, &name)
+        let after = find(&after, &name)?;
+        change.note.seen(json!(before), json!(after));
+        Ok(after)
     };
     Answer(run.await)
 }

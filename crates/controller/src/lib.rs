@@ -61,6 +61,9 @@ pub struct Asked {
     pub by: String,
     /// Has the first job of the change as soon as it has begun, where it takes long.
     pub begun: Option<oneshot::Sender<JobView>>,
+    /// Has the objects that the change made other ones, as they were before it and are after it:
+    /// no other change comes between.
+    pub changed: Option<oneshot::Sender<[ObjectSet; 2]>>,
 }
 
 impl Asked {
@@ -71,6 +74,7 @@ impl Asked {
             expected: None,
             by: by.to_owned(),
             begun: None,
+            changed: None,
         }
     }
 }
@@ -233,7 +237,12 @@ impl Controller {
     ///
     /// # Errors
     /// Nothing was changed, except with [`Code::PartlyDone`].
-    pub async fn edit_if(&self, edit: &Edit, how: How, asked: Asked) -> Result<Outcome, Problem> {
+    pub async fn edit_if(
+        &self,
+        edit: &Edit,
+        how: How,
+        mut asked: Asked,
+    ) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         if self.stopping.get() {
             return Err(Problem::new(Code::Stopping, "the daemon is stopping"));
@@ -287,12 +296,18 @@ impl Controller {
             return Ok(outcome);
         }
         self.half_done.set(true);
+        let waiting = asked.changed.take();
+        let differs = waiting.map(|waiting| (waiting, spec::difference(&current, &plan.after)));
         let changed = (plan.after, changes);
         let begun = self.begin_jobs(&changed.1, &changed.0, asked).await;
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.end_jobs(begun, &done).await;
         self.half_done.set(false);
         self.keep_spares(&store).await;
+        if let (Some((waiting, differs)), Ok(())) = (differs, &done) {
+            // Whoever asked may have gone.
+            let _ = waiting.send(differs);
+        }
         done.map(|()| outcome)
     }
 

@@ -3,6 +3,7 @@
 use super::Controller;
 use manifest::objects::{ObjectSet, Objects, export};
 use manifest::plan::{Section, Subject};
+use std::collections::BTreeMap;
 
 impl Controller {
     /// What an object is meant to be, as `export` has it alone and without anything secret; `None`:
@@ -32,4 +33,35 @@ impl Controller {
         }
         Some(export(&alone))
     }
+}
+
+/// The objects that differ between two states, as each has them, without anything secret. Of LUNs
+/// that were deleted those count whose data is given up.
+pub(crate) fn difference(before: &Objects, after: &Objects) -> [ObjectSet; 2] {
+    let mut given_up = before.removed.clone();
+    given_up.retain(|name, _| !after.removed.contains_key(name) && !after.luns.contains_key(name));
+    let mut was = other_than(before, after);
+    was.luns.extend(given_up);
+    [export(&was), export(&other_than(after, before))]
+}
+
+/// Objects of one state that the other has not, or has otherwise.
+fn other_than(of: &Objects, other: &Objects) -> Objects {
+    Objects {
+        luns: changed(&of.luns, &other.luns),
+        targets: changed(&of.targets, &other.targets),
+        hosts: changed(&of.hosts, &other.hosts),
+        grants: changed(&of.grants, &other.grants),
+        ..Objects::default()
+    }
+}
+
+fn changed<K: Ord + Clone, V: PartialEq + Clone>(
+    of: &BTreeMap<K, V>,
+    other: &BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
+    let changed = of.iter().filter(|(name, it)| other.get(name) != Some(it));
+    changed
+        .map(|(name, it)| (name.clone(), it.clone()))
+        .collect()
 }

@@ -3,6 +3,7 @@
 use super::keep::{Alerting, Inner, Kept, RECEIVERS_FILE, moment, not_saved};
 use super::routes::SeenChange;
 use super::secrets;
+use crate::noted::Note;
 use crate::parts::Seen;
 use alerts::{Channel, Message, Outbox, Receiver, ReceiverView, WantedReceiver};
 use manifest::code::Code;
@@ -37,6 +38,11 @@ fn find<'a>(inner: &'a Inner, name: &str) -> Result<&'a Kept, Problem> {
     })
 }
 
+/// As the audit log has a receiver: without secrets.
+fn shown(receiver: Option<&Receiver>) -> Value {
+    serde_json::to_value(receiver.map(Receiver::view)).unwrap_or_default()
+}
+
 /// The names and receivers that there are.
 type All = BTreeMap<String, Receiver>;
 
@@ -56,7 +62,7 @@ impl Alerting {
         &self,
         dry_run: bool,
         name: &str,
-        seen: &Seen,
+        (seen, note): (&Seen, &Note),
         edit: impl FnOnce(&mut All) -> Result<(), Problem>,
     ) -> Result<Option<ReceiverView>, Problem> {
         let _one_at_a_time = self.writing.lock().await;
@@ -83,6 +89,7 @@ impl Alerting {
             .write(RECEIVERS_FILE, bytes)
             .await
             .map_err(|problem| not_saved(&problem))?;
+        note.seen(shown(before.get(name)), shown(after.get(name)));
         let mut inner = self.lock();
         inner.is_dirty = true;
         match after.remove(name) {
@@ -124,11 +131,12 @@ impl Alerting {
         &self,
         wanted: WantedReceiver,
         dry_run: bool,
+        note: &Note,
     ) -> Result<ReceiverView, Problem> {
         let receiver = wanted.make()?;
         let name = receiver.name.clone();
         let seen = Seen::default();
-        let made = self.edit(dry_run, &name, &seen, |all| {
+        let made = self.edit(dry_run, &name, (&seen, note), |all| {
             if all.contains_key(&receiver.name) {
                 let detail = format!("receiver \"{}\" exists already", receiver.name);
                 return Err(Problem::new(Code::AlreadyExists, detail));
@@ -150,7 +158,7 @@ impl Alerting {
         change: &SeenChange,
     ) -> Result<ReceiverView, Problem> {
         find(&self.lock(), name)?;
-        let set = self.edit(change.dry_run, name, &change.seen, |all| {
+        let set = self.edit(change.dry_run, name, (&change.seen, &change.note), |all| {
             let known = all.get_mut(name).ok_or_else(gone)?;
             *known = known.patched(patch)?;
             Ok(())
@@ -164,7 +172,7 @@ impl Alerting {
         change: &SeenChange,
     ) -> Result<(), Problem> {
         find(&self.lock(), name)?;
-        let deleted = self.edit(change.dry_run, name, &change.seen, |all| {
+        let deleted = self.edit(change.dry_run, name, (&change.seen, &change.note), |all| {
             all.remove(name);
             Ok(())
         });

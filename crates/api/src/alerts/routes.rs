@@ -6,19 +6,22 @@ use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::etag::tag_of;
 use crate::listing::{Listed, Listing, Row};
+use crate::noted;
 use crate::parts::{Named, Wanted};
 use crate::plain_change::{self, PlainChange, Refusals};
 use accounts::Principal;
 use alerts::{
-    AlertView, ReceiverView, RuleSettings, RuleView, SilenceView, WantedReceiver, WantedSilence,
+    AlertView, Board, CommandTo, Mail, ReceiverView, RuleSettings, RuleView, SilenceView,
+    WantedReceiver, WantedSilence, Webhook,
 };
 use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::list::Columns;
 use manifest::problem::Problem;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 type The = Extension<Arc<Alerting>>;
@@ -172,7 +175,43 @@ fn number(what: &str, id: &str) -> Result<u64, Problem> {
     })
 }
 
+/// How something of a board is, as JSON has it.
+fn shown(view: impl Serialize) -> Value {
+    serde_json::to_value(view).unwrap_or_default()
+}
+
+fn alert_of(board: &Board, id: u64) -> Value {
+    shown(
+        board
+            .alert(id)
+            .map(|alert| board.view(alert, moment().wall)),
+    )
+}
+
+fn silence_of(board: &Board, id: u64) -> Value {
+    let all = board.silences(moment().wall);
+    shown(all.into_iter().find(|silence| silence.id == id))
+}
+
 impl Alerting {
+    /// Makes a change of the board, and says to the audit log what `see` shows before and after it.
+    async fn change_seen<T>(
+        &self,
+        dry_run: bool,
+        note: &noted::Note,
+        see: impl Fn(&Board) -> Value,
+        edit: impl Fn(&mut Board) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let seen = |board: &mut Board| {
+            let before = see(board);
+            let made = edit(board)?;
+            Ok((made, before, see(board)))
+        };
+        let (made, before, after) = self.change(dry_run, seen).await?;
+        note.seen(before, after);
+        Ok(made)
+    }
+
     fn view(&self, id: u64) -> Result<AlertView, Problem> {
         let inner = self.lock();
         let alert = inner.board.alert(id);
@@ -210,9 +249,11 @@ async fn acknowledge(
 ) -> Answer<AlertView> {
     let run = async {
         let id = number("alert", &id)?;
-        let edit =
-            |board: &mut alerts::Board| board.acknowledge(id, &principal.name, &note, moment());
-        alerting.change(change.dry_run, edit).await?;
+        let edit = |board: &mut Board| board.acknowledge(id, &principal.name, &note, moment());
+        let see = |board: &Board| alert_of(board, id);
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await?;
         if !change.dry_run {
             alerting.report_care(id, true, &principal.name);
         }
@@ -229,8 +270,11 @@ async fn unacknowledge(
 ) -> Answer<AlertView> {
     let run = async {
         let id = number("alert", &id)?;
-        let edit = |board: &mut alerts::Board| board.unacknowledge(id, &principal.name, moment());
-        alerting.change(change.dry_run, edit).await?;
+        let edit = |board: &mut Board| board.unacknowledge(id, &principal.name, moment());
+        let see = |board: &Board| alert_of(board, id);
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await?;
         if !change.dry_run {
             alerting.report_care(id, false, &principal.name);
         }
@@ -248,10 +292,12 @@ async fn silence_alert(
 ) -> Answer<AlertView> {
     let run = async {
         let id = number("alert", &id)?;
-        let edit = |board: &mut alerts::Board| {
-            board.silence_alert(id, wanted.clone(), &principal.name, moment())
-        };
-        alerting.change(change.dry_run, edit).await?;
+        let edit =
+            |board: &mut Board| board.silence_alert(id, wanted.clone(), &principal.name, moment());
+        let see = |board: &Board| alert_of(board, id);
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await?;
         alerting.view(id)
     };
     Answer(run.await)
@@ -264,8 +310,11 @@ async fn unsilence_alert(
 ) -> Answer<AlertView> {
     let run = async {
         let id = number("alert", &id)?;
-        let edit = |board: &mut alerts::Board| board.unsilence_alert(id, moment());
-        alerting.change(change.dry_run, edit).await?;
+        let edit = |board: &mut Board| board.unsilence_alert(id, moment());
+        let see = |board: &Board| alert_of(board, id);
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await?;
         alerting.view(id)
     };
     Answer(run.await)
@@ -283,7 +332,7 @@ async fn create_silence(
     Wanted(wanted): Wanted<WantedSilence>,
 ) -> Answer<SilenceView> {
     let run = async {
-        let edit = |board: &mut alerts::Board| {
+        let edit = |board: &mut Board| {
             let id = board.silence(wanted.clone(), &principal.name, moment())?;
             let all = board.silences(moment().wall).into_iter();
             Ok((id, all.into_iter().find(|silence| silence.id == id)))
@@ -301,8 +350,11 @@ async fn end_silence(
 ) -> Answer<()> {
     let run = async {
         let id = number("silence", &id)?;
-        let edit = |board: &mut alerts::Board| board.end_silence(id);
-        alerting.change(change.dry_run, edit).await
+        let edit = |board: &mut Board| board.end_silence(id);
+        let see = |board: &Board| silence_of(board, id);
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await
     };
     Answer(run.await)
 }
@@ -333,13 +385,16 @@ async fn set_rule(
     Wanted(wanted): Wanted<RuleSettings>,
 ) -> Answer<RuleView> {
     let run = async {
-        let edit = |board: &mut alerts::Board| {
+        let edit = |board: &mut Board| {
             let before = tag_of_rule(&board.rule(&id)?);
             change.seen.check(&format!("rule \"{id}\""), &before)?;
             board.set_rule(&id, wanted.clone())?;
             board.rule(&id)
         };
-        alerting.change(change.dry_run, edit).await
+        let see = |board: &Board| shown(board.rule(&id).ok());
+        alerting
+            .change_seen(change.dry_run, &change.note, see, edit)
+            .await
     };
     Answer(run.await)
 }
@@ -367,15 +422,47 @@ async fn create_receiver(
 ) -> Answer<ReceiverView> {
     let run = async {
         let wanted: WantedReceiver = body.read(MEMBERS)?;
-        alerting.create_receiver(wanted, change.dry_run).await
+        alerting
+            .create_receiver(wanted, change.dry_run, &change.note)
+            .await
     };
     Answer(run.await)
 }
 
 /// Members of a receiver that change, as a merge patch (RFC 7396); what is `null` is taken away.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(transparent)]
 struct ReceiverPatch(serde_json::Map<String, Value>);
+
+impl JsonSchema for ReceiverPatch {
+    fn schema_name() -> Cow<'static, str> {
+        "ReceiverPatch".into()
+    }
+
+    /// The members of a receiver, none of which has to be there.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut whole = optional(WantedReceiver::json_schema(generator));
+        let parts = [
+            ("webhook", Webhook::json_schema(generator)),
+            ("mail", Mail::json_schema(generator)),
+            ("command", CommandTo::json_schema(generator)),
+        ];
+        for (name, part) in parts {
+            let part = optional(part).to_value();
+            whole.ensure_object()["properties"][name] =
+                json!({ "anyOf": [part, { "type": "null" }] });
+        }
+        let meaning = "Members of a receiver that change (RFC 7396); what is `null` is taken away.";
+        whole.insert("description".to_owned(), meaning.into());
+        whole
+    }
+}
+
+/// The same, and no member has to be there.
+fn optional(mut schema: Schema) -> Schema {
+    schema.remove("required");
+    schema
+}
 
 async fn set_receiver(
     Extension(alerting): The,
@@ -405,6 +492,11 @@ async fn test_receiver(
     Named(name): Named,
     change: AlertChange,
 ) -> Answer<()> {
-    let by = &principal.name;
-    Answer(alerting.try_receiver(&name, by, change.dry_run).await)
+    let sent = alerting.try_receiver(&name, &principal.name, change.dry_run);
+    let sent = sent.await;
+    change.note.seen(
+        Value::Null,
+        json!({ "sent": "a message that says that nothing is wrong" }),
+    );
+    Answer(sent)
 }

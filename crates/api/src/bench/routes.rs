@@ -4,6 +4,7 @@ use crate::account_parts::SecretBody;
 use crate::answer::{Answer, PLAIN, Switches, problem_response};
 use crate::describe::{Operation, Parameter, Part, Paths, Reply, Schemas};
 use crate::listing::{Listed, Listing, Row};
+use crate::noted::Note;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::{DryRun, Named, Refused};
 use accounts::{Principal, Role};
@@ -85,10 +86,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Start {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
-        Ok(Self {
-            dry_run: switches.on("dry_run"),
-            force: switches.on("force"),
-        })
+        let dry_run = switches.on("dry_run");
+        Note::of(parts).dry(dry_run);
+        let force = switches.on("force");
+        Ok(Self { dry_run, force })
     }
 }
 
@@ -189,6 +190,12 @@ async fn runs(Extension(bench): The, listing: Listing<RunView>) -> Listed<RunVie
     listing.show(Ok(bench.views()))
 }
 
+/// As the audit log has a run.
+fn shown(bench: &Bench, id: u64) -> Value {
+    let all = bench.views();
+    json!(all.into_iter().find(|run| run.id == id))
+}
+
 /// The number of a run.
 fn number(id: &str) -> Result<u64, Problem> {
     id.parse().map_err(|_| not_there(id))
@@ -226,17 +233,27 @@ async fn run(Extension(bench): The, Named(id): Named, Since(since): Since) -> An
 async fn cancel_run(
     Extension(bench): The,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
 ) -> Answer<RunView> {
-    Answer(number(&id).and_then(|id| bench.cancel(id, dry_run)))
+    let cancel = |id: u64| {
+        let before = shown(&bench, id);
+        let after = bench.cancel(id, dry_run)?;
+        note.seen(before, json!(after));
+        Ok(after)
+    };
+    Answer(number(&id).and_then(cancel))
 }
 
 async fn forget_run(
     Extension(bench): The,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
 ) -> Answer<()> {
-    let work = async { bench.forget(number(&id)?, dry_run).await };
+    let work = async {
+        let id = number(&id)?;
+        note.seen(shown(&bench, id), Value::Null);
+        bench.forget(id, dry_run).await
+    };
     Answer(work.await)
 }
 

@@ -9,6 +9,7 @@ use accounts::Principal;
 use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::list::Columns;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use trial_runner::Beds;
 use trials::line::LinkOrder;
@@ -67,7 +68,7 @@ async fn lab_overview(Extension(beds): The) -> Answer<LabView> {
 async fn start_bed(
     Extension(beds): The,
     Extension(principal): Who,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, _): DryRun,
     Wanted(wanted): Wanted<WantedBed>,
 ) -> Answer<BedView> {
     Answer(beds.start(&wanted, &principal.name, dry_run).await)
@@ -84,16 +85,27 @@ async fn bed(Extension(beds): The, Named(id): Named, Since(since): Since) -> Ans
 async fn set_link(
     Extension(beds): The,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
     Wanted(order): Wanted<LinkOrder>,
 ) -> Answer<BedView> {
-    Answer(beds.link(&id, order, dry_run).await)
+    let before = shown(&beds, &id);
+    let after = beds.link(&id, order, dry_run).await;
+    note.seen(before, json!(after.as_ref().ok()));
+    Answer(after)
 }
 
 async fn end_bed(
     Extension(beds): The,
     Named(id): Named,
-    DryRun(dry_run): DryRun,
+    DryRun(dry_run, note): DryRun,
 ) -> Answer<BedView> {
-    Answer(beds.end(&id, dry_run))
+    let before = shown(&beds, &id);
+    let after = beds.end(&id, dry_run);
+    note.seen(before, json!(after.as_ref().ok()));
+    Answer(after)
+}
+
+/// As the audit log has a bed.
+fn shown(beds: &Beds, id: &str) -> Value {
+    json!(beds.detail(id, u64::MAX).ok())
 }

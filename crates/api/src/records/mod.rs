@@ -21,6 +21,7 @@ use frame::Frame;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::config::HistorySettings;
+use manifest::plan::{Section, Subject};
 use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,6 +99,18 @@ impl Records {
 
     pub(crate) fn history(&self) -> &History {
         &self.0.history
+    }
+
+    /// What is recorded of an object goes on under its new name.
+    pub(crate) fn renamed(&self, subject: &Subject, to: &str) {
+        let kind = match subject.section {
+            Section::Lun => ::history::Kind::Lun,
+            Section::Target => ::history::Kind::Target,
+            Section::Host => ::history::Kind::Host,
+            Section::Grant => return,
+        };
+        let name = subject.name.clone();
+        self.0.history.rename(&::history::Object { kind, name }, to);
     }
 
     pub(crate) fn node(&self) -> &str {
