@@ -3,28 +3,33 @@
 //!
 //! **Contract.** A change that was asked for is in the log with its result, also where its client
 //! has gone away, and is answered after it is there (or [`PATIENCE`] later, where the log's disk
-//! does not answer, which the daemon's log says). What only reports what would be done is none.
-//! Nothing secret gets in: of requests about accounts only members that are none are kept, and of
-//! all others [`events::without_secrets`] removes what is one.
+//! does not answer, which the daemon's log says). What only reports what would be done is none: the
+//! handler says that ([`Note::dry`]), and nothing that a client writes stands for it.
+//! Nothing secret gets in: of what was asked for those members are kept that the document of the API
+//! knows and that are none ([`Known`]), of a request that was not understood nothing at all, and
+//! [`events::without_secrets`] removes by name what is left.
 
 mod entry;
+mod known;
 mod subject;
 
 use crate::access::reads;
 use crate::auth::{Caller, Gate, TurnedAway};
+use crate::noted::Note;
 use crate::outside::random;
 use crate::peer::{Peer, PeerAddress};
 use crate::records::Records;
 use accounts::Via;
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use controller::Handle;
-use entry::{Few, asked, error_code, of_settings, path, result, several, who_tried};
-use events::Entry;
+use entry::{Few, error_code, objects, of_settings, one_of, several, short, who_tried};
+use events::{Entry, Object};
+use known::Known;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use serde_json::{Value, json};
@@ -92,7 +97,12 @@ pub(crate) async fn check_refused(
         let mut entry = head(&asked, &caller);
         entry.status = problem.status;
         entry.code = Some(problem.code.to_string());
-        let target = Target::of(&asked.method, asked.uri.path(), &Value::Null);
+        let target = Target::of(
+            &asked.method,
+            asked.uri.path(),
+            &Value::Null,
+            &caller.principal.name,
+        );
         entry.object = target.object();
         audit.enter(entry).await;
     }
@@ -113,15 +123,23 @@ fn head(request: &Parts, caller: &Caller) -> Entry {
         via: via(caller.principal.via).to_owned(),
         from,
         method: request.method.to_string(),
-        path: path(&request.uri),
+        path: known(request).path(&request.uri),
         object: None,
         before: Value::Null,
         after: Value::Null,
+        objects: Vec::new(),
         asked: Value::Null,
         status: 0,
         code: None,
         request_id: units::hex(&id),
     }
+}
+
+/// What the document of the API knows of a request.
+fn known(request: &Parts) -> Known<'static> {
+    let path = request.extensions.get::<MatchedPath>();
+    let path = path.map_or("", MatchedPath::as_str);
+    Known::of(&crate::routes::DOCUMENT, request.method.as_str(), path)
 }
 
 fn via(via: Via) -> &'static str {
@@ -137,28 +155,33 @@ fn via(via: Via) -> &'static str {
 
 impl Audit {
     async fn carry_out(&self, request: Request, next: Next) -> Response {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         // It is in memory already, and bounded.
         let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
         let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let caller = parts.extensions.get::<Caller>().cloned();
-        let (Some(caller), false) = (caller, is_dry(&parts, &document)) else {
+        let Some(caller) = caller else {
             return next
                 .run(Request::from_parts(parts, Body::from(bytes)))
                 .await;
         };
-        let target = Target::of(&parts.method, parts.uri.path(), &document);
+        let note = Note::default();
+        parts.extensions.insert(note.clone());
+        let target = Target::of(
+            &parts.method,
+            parts.uri.path(),
+            &document,
+            &caller.principal.name,
+        );
         let mut entry = head(&parts, &caller);
-        entry.before = target.see(&self.handle, &self.gate).await;
-        let all_before = target.see_all(&self.handle).await;
-        let renamed = parts.uri.path().ends_with("/rename");
-        let new_name = renamed.then(|| document["to"].as_str().unwrap_or_default().to_owned());
-        entry.asked = asked(parts.uri.path(), document);
+        let before = target.see(&self.handle, &self.gate).await;
+        let asked = known(&parts).asked(document);
         let is_login = parts.uri.path() == "/api/v1/login";
         let response = next
             .run(Request::from_parts(parts, Body::from(bytes)))
             .await;
-        if response.headers().contains_key(REPLAYED) {
+        let noted = note.take();
+        if noted.is_dry || response.headers().contains_key(REPLAYED) {
             return response;
         }
         let (mut parts, body) = response.into_parts();
@@ -167,26 +190,21 @@ impl Audit {
         };
         let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         entry.status = parts.status.as_u16();
-        if parts.status.is_success() {
-            let target = target.after(new_name, &answer);
-            entry.object = target.object();
-            if target == Target::Settings {
-                [entry.before, entry.after] = of_settings(&answer);
-            } else if target.is_many() {
-                let all_after = target.see_all(&self.handle).await;
-                [entry.before, entry.after] = several(&answer, [&all_before, &all_after]);
-            } else {
-                entry.after = result(target.see(&self.handle, &self.gate).await);
-            }
-            if parts.status == StatusCode::ACCEPTED {
-                // Nothing has changed yet: the job's end is an event.
-                entry.after = json!({ "job": answer["id"] });
-            }
+        if parts.status == StatusCode::ACCEPTED {
+            // Nothing has changed yet: the job's end is an event.
+            (entry.object, entry.before) = (target.object(), before);
+            entry.after = json!({ "job": answer["id"] });
+        } else if parts.status.is_success() {
+            self.fill_in(&mut entry, &target, (before, noted.seen, &answer))
+                .await;
         } else {
+            // Nothing was changed.
             entry.code = error_code(&answer);
             entry.object = target.object();
-            // Nothing was changed.
-            entry.before = Value::Null;
+        }
+        if parts.status != StatusCode::BAD_REQUEST {
+            // Else nobody knows what was meant by it.
+            entry.asked = short(asked);
         }
         if let Ok(id) = HeaderValue::from_str(&entry.request_id) {
             parts.headers.insert(REQUEST_ID, id);
@@ -199,11 +217,41 @@ impl Audit {
         Response::from_parts(parts, Body::from(bytes))
     }
 
+    /// What a change that was made was about, and what was there before and after it; `seen`: what
+    /// the handler says of that, which is better than what there was a while before it.
+    async fn fill_in(
+        &self,
+        entry: &mut Entry,
+        target: &Target,
+        (before, seen, answer): (Value, Option<[Value; 2]>, &Value),
+    ) {
+        entry.objects = match (&seen, target) {
+            (Some(sets), Target::Objects) => objects(sets),
+            (None | Some(_), _) => Vec::new(),
+        };
+        let target = target.after(answer);
+        entry.object = entry.objects.first().cloned().or_else(|| target.object());
+        if entry.objects.len() < 2 {
+            entry.objects.clear();
+        }
+        [entry.before, entry.after] = match (seen, &target) {
+            (Some(sets), Target::One(subject)) => one_of(sets, subject),
+            (Some(sets), Target::Objects) => several(answer, sets),
+            (None, Target::Settings) => of_settings(answer),
+            (None, Target::Objects) => several(answer, [Value::Null, Value::Null]),
+            (Some(seen), _) => seen,
+            (None, Target::Other(..)) => [before, answer.clone()],
+            (None, _) => [before, target.see(&self.handle, &self.gate).await],
+        }
+        .map(short);
+    }
+
     /// Strangers make as many of these as they like: what they do must not push out the rest.
     async fn enter_login(&self, mut entry: Entry) {
         let is_known = |name: &str| self.gate.store.lock().document().user(name).is_some();
         entry.who = who_tried(&entry.asked, is_known);
         entry.asked = Value::Null;
+        entry.object = is_known(&entry.who).then(|| Object::new("user", &entry.who));
         if entry.status >= 400 {
             let now = crate::outside::now().steady;
             let mut few = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,16 +274,6 @@ impl Audit {
         };
         tracing::error!("the audit log lacks {about}: {failed}");
     }
-}
-
-/// It only asks what would be done.
-fn is_dry(request: &Parts, document: &Value) -> bool {
-    let query = request.uri.query().unwrap_or_default();
-    let asks = query.split('&').any(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
-        name == "dry_run" && matches!(value, "true" | "1")
-    });
-    asks || document["dry_run"] == true
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! `Idempotency-Key` of POST requests: what stands around [`Repeated`].
 
 use crate::answer::{BODY_BYTES_MAX, problem_response};
-use crate::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict};
+use crate::edit::APPLIED;
+use crate::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict, is_secret};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use manifest::code::Code;
@@ -15,6 +16,16 @@ use tokio::time::Instant;
 
 /// An answer that was given before has this one.
 const REPLAYED: &str = "idempotency-replayed";
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// What an answer says beside its body, also when it comes again.
+const KEPT: [HeaderName; 4] = [
+    header::CONTENT_TYPE,
+    header::LOCATION,
+    header::ETAG,
+    HeaderName::from_static(APPLIED),
+];
 
 /// The keys that all addresses of a server know.
 pub(super) struct Keys {
@@ -46,11 +57,6 @@ fn digest(parts: &[&[u8]]) -> Digest {
 
 fn value(headers: &HeaderMap, name: header::HeaderName) -> &[u8] {
     headers.get(name).map_or(&[], |value| value.as_bytes())
-}
-
-/// Its answer has a secret, which is kept nowhere.
-fn is_secret(path: &str) -> bool {
-    ["/api/v1/login", "/api/v1/tokens"].contains(&path)
 }
 
 /// Answers a request that came before as it was answered then.
@@ -89,6 +95,7 @@ async fn keyed(
     let asked = digest(&[
         head.uri.to_string().as_bytes(),
         value(headers, header::IF_MATCH),
+        value(headers, PREFER),
         &body,
     ]);
     let arrived = keys.known().arrive(who, &key, asked, keys.since.elapsed());
@@ -104,10 +111,11 @@ async fn keyed(
     let answer = tokio::spawn(async move {
         let (head, body) = next.run(request).await.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-        let kind = value(&head.headers, header::CONTENT_TYPE).to_vec();
+        let headers = head.headers.iter().filter(|(name, _)| KEPT.contains(name));
+        let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
         let sent = Sent {
             status: head.status.as_u16(),
-            kind,
+            headers: headers.collect(),
             body: body.to_vec(),
         };
         // What the daemon could not do now it may be able to do later.
@@ -128,9 +136,7 @@ fn again(sent: Sent) -> Response {
     let status = StatusCode::from_u16(sent.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, sent.body).into_response();
     let headers = response.headers_mut();
-    if let Ok(kind) = HeaderValue::from_bytes(&sent.kind) {
-        headers.insert(header::CONTENT_TYPE, kind);
-    }
+    headers.extend(sent.headers);
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }

@@ -5,6 +5,7 @@
 //! [`KEPT_BYTES_MAX`] together: the oldest goes first. The key belongs to whoever sent it: another
 //! token's is another key.
 
+use axum::http::HeaderMap;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -23,6 +24,11 @@ pub(crate) const KEY_HEADER: &str = "Idempotency-Key";
 /// The longest key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 255;
 
+/// The answer to a POST of this path has a secret, which is kept nowhere: it takes no key.
+pub(crate) fn is_secret(path: &str) -> bool {
+    ["/api/v1/login", "/api/v1/tokens"].contains(&path)
+}
+
 /// What identifies a request: a digest of who asks, or of what is asked.
 pub(crate) type Digest = [u8; 32];
 
@@ -30,7 +36,7 @@ pub(crate) type Digest = [u8; 32];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
-    pub(crate) kind: Vec<u8>,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
@@ -132,7 +138,7 @@ mod test {
     fn sent(bytes: usize) -> Sent {
         Sent {
             status: 200,
-            kind: b"application/json".to_vec(),
+            headers: HeaderMap::new(),
             body: vec![b' '; bytes],
         }
     }

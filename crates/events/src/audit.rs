@@ -26,9 +26,12 @@ pub struct Entry {
     pub method: String,
     /// Its path, with parameters.
     pub path: String,
-    /// What it was about, where it was one object.
+    /// What it was about; the first, where that was several objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Object>,
+    /// All that it was about, where that was several objects: at most a hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Object>,
     /// What was there before.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub before: Value,
@@ -126,6 +129,21 @@ fn expression(column: &str) -> &'static str {
     }
 }
 
+/// The object of an entry, or one of several.
+fn of_any_object(conditions: &mut Conditions, Filter { column, is }: &Filter) {
+    let beginning = is.strip_suffix('*');
+    let fits = |it: String| match beginning {
+        Some(_) => format!("substr({it}, 1, length(?)) = ?"),
+        None => format!("{it} = ?"),
+    };
+    // What is left out of a document is empty.
+    let own = fits(format!("ifnull({}, '')", expression(column)));
+    let listed = fits(format!("json_extract(value, '$.{column}')"));
+    let all = format!("json_each(entry, '$.objects') WHERE {listed}");
+    let any = format!("({own} OR EXISTS (SELECT 1 FROM {all}))");
+    conditions.and(&any, beginning.unwrap_or(is).to_owned());
+}
+
 fn entries(connection: &Connection, wanted: &WantedEntries) -> rusqlite::Result<Vec<Audited>> {
     let place = |id: u64| i64::try_from(id).unwrap_or(i64::MAX);
     let mut conditions = Conditions::default();
@@ -140,7 +158,10 @@ fn entries(connection: &Connection, wanted: &WantedEntries) -> rusqlite::Result<
         conditions.and("json_extract(entry, '$.time') < ?", to.clone());
     }
     for filter in &wanted.filters {
-        conditions.filter(expression(filter.column), &filter.is);
+        match filter.column {
+            "kind" | "name" => of_any_object(&mut conditions, filter),
+            column => conditions.filter(expression(column), &filter.is),
+        }
     }
     let order = if wanted.since.is_some() {
         "ASC"

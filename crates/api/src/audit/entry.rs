@@ -1,44 +1,23 @@
 //! What an entry says: pure.
 
-use axum::http::Uri;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use events::Object;
+use manifest::plan::Subject;
+use serde_json::{Value, json};
 use units::Now;
-
-/// Requests about accounts have passwords: of these only such members are kept.
-const OF_ACCOUNTS: [&str; 6] = ["name", "user", "role", "enabled", "must_change", "days"];
 
 /// Documents that are longer are not kept, but for how long they are.
 const BYTES_MAX: usize = 32 << 10;
+
+/// The most objects that an entry names.
+const OBJECTS_MAX: usize = 100;
 
 /// Refused logins that are entered in a minute.
 const FEW: u64 = 60;
 
 const MINUTE_NANOS: u64 = 60_000_000_000;
 
-/// What was asked for at a path.
-pub(super) fn asked(path: &str, document: Value) -> Value {
-    let below = path.strip_prefix("/api/v1/").unwrap_or(path);
-    let noun = below.split('/').next().unwrap_or_default();
-    if ["login", "logout", "me", "users", "tokens"].contains(&noun) {
-        let Value::Object(members) = document else {
-            return Value::Null;
-        };
-        let kept = members.into_iter();
-        let kept: Map<String, Value> = kept
-            .filter(|(name, value)| OF_ACCOUNTS.contains(&name.as_str()) && !value.is_object())
-            .collect();
-        return if kept.is_empty() {
-            Value::Null
-        } else {
-            Value::Object(kept)
-        };
-    }
-    short(document)
-}
-
 /// A document that is not too long.
-fn short(document: Value) -> Value {
+pub(super) fn short(document: Value) -> Value {
     let bytes = document.to_string().len();
     if bytes > BYTES_MAX {
         return json!({ "omitted_bytes": bytes });
@@ -46,40 +25,62 @@ fn short(document: Value) -> Value {
     document
 }
 
-/// Path and parameters; what is no API path is never so long.
-pub(super) fn path(uri: &Uri) -> String {
-    let whole = uri.path_and_query().map_or("", |it| it.as_str());
-    whole.chars().take(1_024).collect()
-}
-
-/// What there is after a change of one object.
-pub(super) fn result(seen: Value) -> Value {
-    short(seen)
-}
-
-/// What there was before a change of several objects and is after it: those that its steps name,
-/// of `all` objects then and now; and the steps.
-pub(super) fn several(answer: &Value, all: [&Value; 2]) -> [Value; 2] {
+/// What there was before a change of several objects and is after it, with its steps; `sets`: the
+/// objects that it made other ones.
+pub(super) fn several(answer: &Value, [before, after]: [Value; 2]) -> [Value; 2] {
     let Some(steps) = answer["actions"].as_array() else {
-        return [Value::Null, Value::Null];
+        return [before, after];
     };
-    let word = |step: &Value, member: &str| step[member].as_str().unwrap_or_default().to_owned();
-    let named: BTreeSet<(String, String)> = steps
-        .iter()
-        .map(|step| (word(step, "section"), word(step, "name")))
-        .collect();
-    let [before, after] = all.map(|all| short(of_those(all, &named)));
     let words = steps.iter().map(
         |step| json!({ "verb": step["verb"], "section": step["section"], "name": step["name"] }),
     );
     let words = words.collect::<Vec<Value>>();
     let generation = &answer["generation"];
-    let whole = json!({ "generation": generation, "actions": words, "objects": after });
+    let whole = json!({ "generation": generation, "actions": words, "objects": short(after) });
     if whole.to_string().len() <= BYTES_MAX {
         return [before, whole];
     }
-    let steps = short(json!({ "generation": generation, "actions": words }));
-    [before, steps]
+    [
+        before,
+        json!({ "generation": generation, "actions": words }),
+    ]
+}
+
+/// The name of an object of a set.
+fn name_of(object: &Value) -> String {
+    let word = |member: &str| object[member].as_str().unwrap_or_default();
+    match object["name"].as_str() {
+        Some(name) => name.to_owned(),
+        None => format!("{}:{}:{}", word("host"), word("target"), word("lun")),
+    }
+}
+
+/// Of sets of objects before and after a change of one those of its kind: that of its name, or,
+/// where it has another name before, the only one.
+pub(super) fn one_of(sets: [Value; 2], subject: &Subject) -> [Value; 2] {
+    let section = subject.section.to_string();
+    sets.map(|set| {
+        let all = set[&section].as_array().map_or(&[][..], Vec::as_slice);
+        let named = all.iter().find(|it| name_of(it) == subject.name);
+        named.or_else(|| all.first()).cloned().unwrap_or_default()
+    })
+}
+
+/// The objects of two sets, each once.
+pub(super) fn objects(sets: &[Value; 2]) -> Vec<Object> {
+    let of_set = |set: &Value| {
+        let mut all = Vec::new();
+        for section in ["lun", "target", "host", "grant"] {
+            let objects = set[section].as_array().into_iter().flatten();
+            all.extend(objects.map(|it| Object::new(section, &name_of(it))));
+        }
+        all
+    };
+    let [before, mut all] = sets.each_ref().map(of_set);
+    let only_before: Vec<Object> = before.into_iter().filter(|it| !all.contains(it)).collect();
+    all.extend(only_before);
+    all.truncate(OBJECTS_MAX);
+    all
 }
 
 /// The settings that a change changed, as they were and are.
@@ -90,33 +91,8 @@ pub(super) fn of_settings(answer: &Value) -> [Value; 2] {
             let key = it["key"].as_str().unwrap_or_default().to_owned();
             (key, it[member].clone())
         });
-        short(Value::Object(values.collect()))
+        Value::Object(values.collect())
     })
-}
-
-/// Of a set of objects those of these kinds and names.
-fn of_those(all: &Value, named: &BTreeSet<(String, String)>) -> Value {
-    let mut kept = Map::new();
-    for (section, objects) in all.as_object().into_iter().flatten() {
-        let is_meant = |object: &&Value| {
-            let word = |member: &str| object[member].as_str().unwrap_or_default();
-            let name = match object["name"].as_str() {
-                Some(name) => name.to_owned(),
-                None => format!("{}:{}:{}", word("host"), word("target"), word("lun")),
-            };
-            named.contains(&(section.clone(), name))
-        };
-        let objects = objects.as_array().into_iter().flatten();
-        let objects: Vec<Value> = objects.filter(is_meant).cloned().collect();
-        if !objects.is_empty() {
-            kept.insert(section.clone(), objects.into());
-        }
-    }
-    if kept.is_empty() {
-        Value::Null
-    } else {
-        Value::Object(kept)
-    }
 }
 
 /// The code of a problem document.

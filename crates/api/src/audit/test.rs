@@ -9,7 +9,7 @@ use events::{Audited, WantedEntries};
 use hyper::Request as Asked;
 use units::Now;
 
-fn entries(daemon: &Daemon) -> Vec<Audited> {
+pub(crate) fn entries(daemon: &Daemon) -> Vec<Audited> {
     let wanted = WantedEntries {
         limit: 1_000,
         ..WantedEntries::default()
@@ -29,7 +29,15 @@ fn a_change_is_entered_with_who_what_before_and_after_and_reads_and_dry_runs_are
     daemon.send("POST", "/api/v1/apply", &json!(lab()));
     let all = last(&daemon);
     assert_eq!(all.after["generation"], 2);
-    assert_eq!((all.object, all.status), (None, 200));
+    assert_eq!(
+        (all.object.unwrap().kind, all.status),
+        ("lun".to_owned(), 200)
+    );
+    assert!(
+        all.objects.contains(&Object::new("host", "h")),
+        "{:?}",
+        all.objects
+    );
     daemon.send(
         "POST",
         "/api/v1/luns",
@@ -89,6 +97,13 @@ fn of_several_objects_those_that_changed_are_entered_before_and_after() {
     assert_eq!(shares(&entry.after["objects"]), json!(7));
     assert_eq!(entry.after["objects"]["target"][0]["name"], "t9");
     assert_eq!(entry.before["target"], Value::Null, "it was not there");
+    // Whoever looks for one of them finds it.
+    let of = |path: &str| daemon.send("GET", path, &Value::Null).1;
+    for name in ["t9", "t*", "l"] {
+        let found = of(&format!("/api/v1/audit?filter=name:{name}&limit=1"));
+        assert_eq!(found[0]["path"], "/api/v1/apply", "{name}: {found}");
+    }
+    assert_eq!(of("/api/v1/audit?filter=name:none"), json!([]));
     for object in [&entry.before, &entry.after["objects"]] {
         assert_eq!(object["host"], Value::Null, "it did not change: {object}");
     }
@@ -123,7 +138,8 @@ fn logins_refused_ones_and_what_a_role_does_not_allow_are_entered() {
     let user = json!({ "name": "vera", "role": "viewer", "password": password });
     daemon.send("POST", "/api/v1/users", &user);
     let made = last(&daemon);
-    assert_eq!(made.asked, json!({ "name": "vera", "role": "viewer" }));
+    let asked = json!({ "name": "vera", "role": "viewer", "password": "(removed)" });
+    assert_eq!(made.asked, asked);
     assert_eq!(made.after["role"], "viewer");
     let login = |user: &str, password: &str| {
         let request = Asked::post("/api/v1/login").header("host", "localhost");
@@ -228,7 +244,7 @@ fn strangers_cannot_fill_the_log_with_refused_logins() {
 #[test]
 fn what_a_path_is_about_is_known() {
     let of = |method: Method, path: &str, body: Value| {
-        let object = Target::of(&method, path, &body).object();
+        let object = Target::of(&method, path, &body, "eve").object();
         object
             .map(|it| format!("{} {}", it.kind, it.name))
             .unwrap_or_default()
@@ -263,7 +279,61 @@ fn what_a_path_is_about_is_known() {
         ),
         (&post, "/api/v1/pools/p/journal", json!({}), "pool p"),
         (&post, "/api/v1/apply", json!({ "name": "a" }), ""),
-        (&post, "/api/v1/login", json!({ "name": "a" }), ""),
+        (&post, "/api/v1/login", json!({ "user": "a" }), "user a"),
+        (&post, "/api/v1/logout", json!(null), "user eve"),
+        (&post, "/api/v1/luns/rename", json!(null), "lun rename"),
+        (
+            &post,
+            "/api/v1/luns/rename/rename",
+            json!({ "to": "b" }),
+            "lun rename",
+        ),
+        (&post, "/api/v1/luns/scrub/purge", json!(null), "lun scrub"),
+        (&post, "/api/v1/jobs/7/cancel", json!(null), "job 7"),
+        (
+            &Method::DELETE,
+            "/api/v1/disks/S%201",
+            json!(null),
+            "disk S 1",
+        ),
+        (&post, "/api/v1/alerts/7/acknowledge", json!({}), "alert 7"),
+        (
+            &Method::PUT,
+            "/api/v1/alerts/rules/r",
+            json!({}),
+            "alert rule r",
+        ),
+        (&post, "/api/v1/alerts/silences", json!({}), ""),
+        (
+            &Method::DELETE,
+            "/api/v1/alerts/silences/4",
+            json!({}),
+            "silence 4",
+        ),
+        (
+            &post,
+            "/api/v1/alerts/receivers",
+            json!({ "name": "a" }),
+            "receiver a",
+        ),
+        (
+            &post,
+            "/api/v1/alerts/receivers/a/test",
+            json!({}),
+            "receiver a",
+        ),
+        (
+            &post,
+            "/api/v1/bench/runs",
+            json!({ "url": "iscsi://u:p@h" }),
+            "bench run url",
+        ),
+        (
+            &post,
+            "/api/v1/bench/runs/3/cancel",
+            json!({}),
+            "bench run 3",
+        ),
     ] {
         assert_eq!(of(method.clone(), path, body), wanted, "{method} {path}");
     }

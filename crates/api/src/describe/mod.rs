@@ -7,17 +7,20 @@
 mod document;
 mod operation;
 mod schemas;
+mod takes;
 
 pub(super) use document::document;
-pub(super) use operation::{Operation, Parameter};
+pub(super) use operation::{Operation, PROBES, Parameter};
 pub(super) use schemas::Schemas;
 
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 use controller::Handle;
 use manifest::code::Code;
+use takes::Takes;
 
 /// A part of a request that a handler takes.
 pub(super) trait Part {
@@ -123,8 +126,14 @@ impl Paths {
         let name = name.rsplit("::").next().unwrap_or(name);
         let mut operation = Operation::new(method, path, what, name);
         H::describe(&mut operation, &mut self.schemas);
+        let mut route = on(filter, handler);
+        if !crate::access::reads(method) {
+            operation.fails(&[Code::BadRequest]);
+            let takes = Takes::of(&operation);
+            route = route.route_layer(from_fn_with_state(takes, takes::check));
+        }
         self.operations.push(operation);
-        self.router = self.router.route(path, on(filter, handler));
+        self.router = self.router.route(path, route);
         self
     }
 

@@ -1,6 +1,7 @@
 //! What is known of one method of one path.
 
-use crate::repeated::{KEY_BYTES_MAX, KEY_HEADER};
+use crate::access::{Need, need, reads};
+use crate::repeated::{KEY_BYTES_MAX, KEY_HEADER, is_secret};
 use axum::http::Method;
 use manifest::code::Code;
 use serde_json::{Map, Value, json};
@@ -20,7 +21,10 @@ const EVERYWHERE: [Code; 10] = [
     Code::BodyTooSlow,
 ];
 
-/// Paths that are answered without a token and whatever the node does.
+/// What probes may answer: nobody who asks them has to prove anything.
+const OF_PROBES: [Code; 2] = [Code::ForeignHost, Code::ForeignOrigin];
+
+/// Paths that are answered whoever asks, with whatever proof, and whatever the node does.
 pub(crate) const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// A parameter of a request beside its path and its body.
@@ -53,8 +57,8 @@ pub(crate) struct Operation {
     pub(crate) path: &'static str,
     what: &'static str,
     name: &'static str,
-    parameters: Vec<Parameter>,
-    body: Option<Value>,
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) body: Option<Value>,
     answers: BTreeMap<u16, Value>,
     pub(super) codes: BTreeSet<Code>,
 }
@@ -66,11 +70,12 @@ impl Operation {
         what: &'static str,
         name: &'static str,
     ) -> Self {
-        let codes = if PROBES.contains(&path) {
-            BTreeSet::new()
+        let codes: &[Code] = if PROBES.contains(&path) {
+            &OF_PROBES
         } else {
-            EVERYWHERE.into_iter().collect()
+            &EVERYWHERE
         };
+        let codes = codes.iter().copied().collect();
         let mut out = Self {
             method: method.as_str().to_lowercase(),
             path,
@@ -81,7 +86,16 @@ impl Operation {
             answers: BTreeMap::new(),
             codes,
         };
-        if *method == Method::POST {
+        if !reads(method) && out.needs() != Need::Nothing {
+            out.takes(Parameter {
+                name: "X-Causeway-CSRF",
+                place: "header",
+                meaning: "With the cookie of a session, and only then: the `csrf` of the answer to the login."
+                    .to_owned(),
+                schema: json!({ "type": "string" }),
+            });
+        }
+        if *method == Method::POST && !is_secret(path) {
             out.takes(Parameter {
                 name: KEY_HEADER,
                 place: "header",
@@ -152,10 +166,18 @@ impl Operation {
             let content = json!({ "application/json": { "schema": schema } });
             out["requestBody"] = json!({ "required": true, "content": content });
         }
-        if PROBES.contains(&self.path) {
-            out["security"] = json!([{}]);
-        }
+        out["security"] = security(self.needs());
         out
+    }
+
+    /// What it takes to be allowed.
+    fn needs(&self) -> Need {
+        need(&self.http_method(), self.path)
+    }
+
+    fn http_method(&self) -> Method {
+        let method = self.method.to_uppercase();
+        Method::from_bytes(method.as_bytes()).unwrap_or_default()
     }
 
     /// A document that is read has a tag: of its bytes, where it has none of its own.
@@ -222,4 +244,19 @@ impl Operation {
             .map(|(status, codes)| (status.to_string(), answer(codes)))
             .collect()
     }
+}
+
+/// How somebody proves who they are, where that is needed, with the role that they need. Nothing at
+/// all is one of the ways for what is free over loopback addresses.
+fn security(need: Need) -> Value {
+    let roles = match need {
+        Need::Nothing => return json!([{}]),
+        Need::Anybody => Vec::new(),
+        Need::Role { least, .. } => vec![least.to_string()],
+    };
+    let mut ways = vec![json!({ "token": roles }), json!({ "session": roles })];
+    if matches!(need, Need::Role { free: true, .. }) {
+        ways.push(json!({}));
+    }
+    ways.into()
 }
