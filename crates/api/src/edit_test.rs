@@ -54,6 +54,25 @@ fn whoever_does_not_want_to_wait_is_answered_with_the_job_when_it_begins() {
         daemon.send("GET", "/api/v1/luns/thick", &json!(null)).0,
         StatusCode::OK
     );
+    // Sent again with its key it says what it said then, and only what was asked for in that way.
+    let more = json!({ "name": "more", "size": "1G", "thin": false });
+    let post = |wish: &str| {
+        let mut asked = request("POST", "/api/v1/luns", ("prefer", wish), &more);
+        let key = "k".parse().unwrap();
+        asked.headers_mut().insert("idempotency-key", key);
+        daemon.exchange(false, asked).0
+    };
+    daemon.hold.on.store(true, SeqCst);
+    let (first, second) = (post("respond-async"), post("respond-async"));
+    daemon.hold.on.store(false, SeqCst);
+    assert!(second.headers.contains_key("idempotency-replayed"));
+    for head in [first, second] {
+        assert_eq!(head.status, StatusCode::ACCEPTED);
+        assert_eq!(head.headers["location"], "/api/v1/jobs/2");
+        assert_eq!(head.headers["preference-applied"], "respond-async");
+    }
+    assert_eq!(post("wait=1").status, StatusCode::UNPROCESSABLE_ENTITY);
+    after(&daemon, 2);
     // What takes no time is answered as ever, and so is what cannot be done.
     let thin = json!({ "name": "thin", "size": "1G" });
     for (wanted, status) in [(&thin, StatusCode::OK), (&thick, StatusCode::CONFLICT)] {
@@ -81,7 +100,12 @@ fn a_change_that_comes_in_between_refuses_what_was_meant_for_the_objects_before_
             while !daemon.hold.holds.load(SeqCst) {
                 std::thread::yield_now();
             }
-            let body = json!({ "all": true });
+            let adopts = path.contains("adopt");
+            let body = if adopts {
+                json!({ "all": true })
+            } else {
+                json!(null)
+            };
             let second = request("POST", path, ("if-match", &tag), &body);
             let second = scope.spawn(|| daemon.ask(false, second));
             arrive();
