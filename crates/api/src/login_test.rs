@@ -348,3 +348,34 @@ fn a_damaged_file_of_accounts_is_not_written_over_and_the_socket_works() {
     let stored = std::fs::read_to_string(daemon.dir.join("state/accounts.json")).unwrap();
     assert_eq!(stored, "{");
 }
+
+#[test]
+fn the_token_of_the_file_is_listed_with_its_last_use_and_stays() {
+    let daemon = Daemon::start("token-file");
+    let listed = || {
+        let (_, all) = daemon.send("GET", "/api/v1/tokens", &Value::Null);
+        all[0].clone()
+    };
+    let first = listed();
+    assert_eq!(
+        (&first["id"], &first["role"]),
+        (&json!("api.token"), &json!("admin"))
+    );
+    assert_eq!(
+        (&first["expires"], &first["last_use"]),
+        (&Value::Null, &Value::Null)
+    );
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("authorization", bearer.as_str())];
+    let path = "/api/v1/tokens/api.token";
+    let said = ask(&daemon, ("DELETE", path), &headers, &Value::Null);
+    assert_eq!(
+        (said.status, said.code()),
+        (StatusCode::CONFLICT, "CWY3005")
+    );
+    let hint = said.body["hint"].as_str().unwrap();
+    assert!(hint.contains("remove the file and restart"), "{hint}");
+    let (_, shown) = daemon.send("GET", path, &Value::Null);
+    assert!(shown["last_use"].is_string(), "{shown}");
+    assert_eq!(listed(), shown);
+}

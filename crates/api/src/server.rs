@@ -3,7 +3,7 @@
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
 use crate::addresses::addresses;
 use crate::alerts::Alerting;
-use crate::auth::Gate;
+use crate::auth::{Gate, TOKEN_FILE};
 use crate::bench::program;
 use crate::config::Settings;
 use crate::documents::{self, Documents};
@@ -24,7 +24,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -249,7 +249,11 @@ async fn open(
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
     let alerting = Alerting::open(files.clone(), config, certificate.clone(), records.clone());
     let alerting = Arc::new(alerting.await?);
+    let token_made = std::fs::metadata(files.path(TOKEN_FILE)).and_then(|it| it.modified());
+    let token_made = token_made.map(|at| at.duration_since(UNIX_EPOCH));
     let gate = Arc::new(Gate {
+        token_made: token_made.ok().and_then(Result::ok).map(|it| it.as_secs()),
+        token_used: Mutex::default(),
         store: Store::open(files.clone()).await?,
         certificate: certificate.clone(),
         token,

@@ -2,7 +2,7 @@
 
 use crate::account_parts::AccountChange;
 use crate::answer::Answer;
-use crate::auth::Gate;
+use crate::auth::{Gate, TOKEN_FILE};
 use crate::describe::Paths;
 use crate::listing::{Listed, Listing, Row};
 use crate::outside::{now, random};
@@ -16,7 +16,7 @@ use manifest::problem::Problem;
 use manifest::time::parse;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 type TheGate = Extension<Arc<Gate>>;
 
@@ -30,6 +30,7 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
         .get("/api/v1/tokens/{id}", "one token", token)
         .delete("/api/v1/tokens/{id}", "ends it for good", delete_token)
+        .or(&[Code::Immutable])
 }
 
 /// A token, without what its holder sends.
@@ -43,13 +44,13 @@ pub(crate) struct TokenView {
     role: Role,
     /// Who made it.
     created_by: String,
-    /// When it was made (RFC 3339).
+    /// When it was made (RFC 3339); of the one of the file, when that was written.
     created: String,
     /// When it ends (RFC 3339); `null`: never.
     expires: Option<String>,
     /// That time is over.
     has_ended: bool,
-    /// When it was used last (RFC 3339).
+    /// When it was used last (RFC 3339); of the one of the file `api.token` since the daemon started.
     last_use: Option<String>,
     /// What its holder sends: in the answer to its making only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,6 +87,32 @@ fn view(accounts: &Accounts, token: &Token) -> TokenView {
     }
 }
 
+/// The token of the file in the state directory, which whoever reads that has.
+fn of_file(gate: &Gate) -> TokenView {
+    let used = gate.token_used.lock();
+    let used = *used.unwrap_or_else(PoisonError::into_inner);
+    TokenView {
+        id: TOKEN_FILE.to_owned(),
+        name: TOKEN_FILE.to_owned(),
+        role: Role::Admin,
+        created_by: "the node".to_owned(),
+        created: time(gate.token_made.unwrap_or_default()),
+        expires: None,
+        has_ended: false,
+        last_use: used.map(time),
+        token: None,
+    }
+}
+
+/// Why that one is not deleted.
+fn stays() -> Problem {
+    let detail =
+        format!("token {TOKEN_FILE} is the one of the file {TOKEN_FILE} in the state directory");
+    Problem::new(Code::Immutable, detail).hint(
+        "to replace it, remove the file and restart the daemon: it makes another one; the old one ends with that",
+    )
+}
+
 fn find(accounts: &Accounts, id: &str) -> Result<TokenView, Problem> {
     let mut tokens = accounts.document().tokens.iter();
     let token = tokens.find(|token| token.id == id);
@@ -103,13 +130,17 @@ async fn tokens(Extension(gate): TheGate, listing: Listing<TokenView>) -> Listed
     let list = || {
         gate.store.whole()?;
         let accounts = gate.store.lock();
-        let tokens = accounts.document().tokens.iter();
-        Ok(tokens.map(|token| view(&accounts, token)).collect())
+        let made = accounts.document().tokens.iter();
+        let made = made.map(|token| view(&accounts, token));
+        Ok(std::iter::once(of_file(&gate)).chain(made).collect())
     };
     listing.show(list())
 }
 
 async fn token(Extension(gate): TheGate, Named(id): Named) -> Answer<TokenView> {
+    if id == TOKEN_FILE {
+        return Answer(Ok(of_file(&gate)));
+    }
     let found = gate.store.whole();
     Answer(found.and_then(|()| find(&gate.store.lock(), &id)))
 }
@@ -181,6 +212,9 @@ async fn delete_token(
     change: AccountChange,
 ) -> Answer<()> {
     let run = async {
+        if id == TOKEN_FILE {
+            return Err(stays());
+        }
         let edit = Edit::DeleteToken { id };
         gate.store.change(&edit, change.dry_run).await.map(|_| ())
     };
