@@ -2,9 +2,10 @@
 //! what the document says.
 
 mod audited;
-
+mod meta;
 mod schema;
 mod settings;
+mod sweep;
 mod trials;
 
 use crate::accept::Times;
