@@ -3,7 +3,7 @@
 use crate::trust;
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, Response, header};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -108,23 +108,44 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Problem> {
         let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
-        let answer = self.send_text(method, path, text)?;
+        let request = self.request(method, path, text)?;
+        let answer = self.runtime.block_on(self.exchange(request))?;
         serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
     }
 
-    /// Sends a document as it is, and answers with what came: of a document its bytes.
-    pub(crate) fn send_text(
+    /// Sends a document as it is, with more headers, and hands over what comes as it comes: the
+    /// head of the answer, and its body in pieces. It ends, too, where nothing comes for
+    /// [`SILENT_MAX`].
+    pub(crate) fn pass(
         &self,
-        method: Method,
-        path: &str,
-        text: String,
-    ) -> Result<Bytes, Problem> {
-        let request = self.request(method, path, text)?;
-        self.runtime.block_on(self.exchange(request))
+        (method, path): (Method, &str),
+        (headers, text): (HeaderMap, String),
+        head: impl FnOnce(&Response<Incoming>),
+        each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Problem> {
+        let mut request = self.request(method, path, text)?;
+        for name in headers.keys() {
+            request.headers_mut().remove(name);
+        }
+        // Of a name that stands several times only the first value comes with it.
+        let mut last = None;
+        for (name, value) in headers {
+            last = name.or(last);
+            let name = last.clone().unwrap_or(header::HOST);
+            request.headers_mut().append(name, value);
+        }
+        self.runtime.block_on(async {
+            let response = self.answer(request).await?;
+            head(&response);
+            if response.status() == StatusCode::NOT_MODIFIED {
+                return Ok(());
+            }
+            self.pieces(self.good(response).await?, each).await
+        })
     }
 
     /// Reads an answer that comes line by line, and hands each of them over, until it ends or
-    /// `each` has enough. It ends, too, where nothing comes for [`SILENT_MAX`].
+    /// `each` has enough.
     pub(crate) fn lines(
         &self,
         path: &str,
@@ -132,23 +153,32 @@ impl Client {
     ) -> Result<(), Problem> {
         let request = self.request(Method::GET, path, String::new())?;
         self.runtime.block_on(async {
-            let mut body = self.open(request).await?.into_body();
             let mut rest = Vec::new();
-            loop {
-                let frame = tokio::time::timeout(SILENT_MAX, body.frame()).await;
-                let frame = match frame {
-                    Ok(Some(frame)) => frame.map_err(|error| self.unreachable(&error))?,
-                    Ok(None) => return Ok(()),
-                    Err(_) => {
-                        return Err(self.unreachable(&format!("nothing for {SILENT_MAX:?}")));
-                    }
-                };
-                rest.extend_from_slice(&frame.into_data().unwrap_or_default());
-                if whole_lines(&mut rest, &mut each).is_break() {
-                    return Ok(());
-                }
-            }
+            let piece = |piece: &[u8]| {
+                rest.extend_from_slice(piece);
+                whole_lines(&mut rest, &mut each)
+            };
+            self.pieces(self.open(request).await?, piece).await
         })
+    }
+
+    /// Hands a body over as it comes.
+    async fn pieces(
+        &self,
+        response: Response<Incoming>,
+        mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Problem> {
+        let mut body = response.into_body();
+        loop {
+            let frame = match tokio::time::timeout(SILENT_MAX, body.frame()).await {
+                Ok(Some(frame)) => frame.map_err(|error| self.unreachable(&error))?,
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(self.unreachable(&format!("nothing for {SILENT_MAX:?}"))),
+            };
+            if each(&frame.into_data().unwrap_or_default()).is_break() {
+                return Ok(());
+            }
+        }
     }
 
     fn request(
@@ -183,9 +213,14 @@ impl Client {
         Ok(body.map_err(|error| self.unreachable(&error))?.to_bytes())
     }
 
-    /// Sends a request: the answer, whose body may still be coming.
+    /// Sends a request: the answer, where it is no problem, whose body may still be coming.
     async fn open(&self, request: Request<String>) -> Result<Response<Incoming>, Problem> {
-        let response = match &self.address {
+        self.good(self.answer(request).await?).await
+    }
+
+    /// Sends a request: the answer, whatever it is.
+    async fn answer(&self, request: Request<String>) -> Result<Response<Incoming>, Problem> {
+        Ok(match &self.address {
             Address::Unix(path) => {
                 let stream = self.in_time(UnixStream::connect(path)).await?;
                 self.talk(stream, request).await?
@@ -199,7 +234,11 @@ impl Client {
                 let stream = self.encrypt(at, stream).await?;
                 self.talk(stream, request).await?
             }
-        };
+        })
+    }
+
+    /// An answer that is no problem.
+    async fn good(&self, response: Response<Incoming>) -> Result<Response<Incoming>, Problem> {
         if response.status().is_success() {
             return Ok(response);
         }

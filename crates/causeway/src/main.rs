@@ -33,6 +33,8 @@ mod secret_file;
 mod serve;
 mod storage_args;
 mod trust;
+#[cfg(test)]
+mod verbs_test;
 
 use cli::Command;
 use manifest::code::Exit;

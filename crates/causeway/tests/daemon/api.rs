@@ -1,7 +1,11 @@
 //! `causeway api`: any path, for scripts.
 
-use crate::place::{Place, text_of};
+use crate::place::{CAUSEWAY, Place, text_of};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 #[test]
 fn any_path_of_the_api_is_asked_from_a_shell() {
@@ -31,4 +35,53 @@ fn any_path_of_the_api_is_asked_from_a_shell() {
     place.run(2, "api POST luns none.json");
     daemon.stop();
     place.run(7, "api GET status");
+}
+
+#[test]
+fn events_are_printed_as_they_come_and_headers_go_both_ways() {
+    let place = Place::new("api-stream");
+    let daemon = place.start();
+    let command = |words: &[&str]| {
+        let mut command = Command::new(CAUSEWAY);
+        command.args(words).env("CAUSEWAY_API", place.api());
+        command
+    };
+    let said = |words: &[&str]| text_of(&command(words).output().unwrap(), 0, "api");
+    let shown = said(&["api", "GET", "luns", "-i"]);
+    assert!(shown.starts_with("HTTP/1.1 200 OK\n"), "{shown}");
+    let tag = shown.lines().find_map(|line| line.strip_prefix("etag: "));
+    let known = format!("If-None-Match: {}", tag.unwrap());
+    let shown = said(&["api", "GET", "luns", "-i", "-H", &known]);
+    assert!(shown.starts_with("HTTP/1.1 304 "), "{shown}");
+    let mut child = command(&["api", "GET", "events"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (came, lines) = mpsc::channel();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            let is_it = line.contains("streamed");
+            came.send(line).unwrap();
+            if is_it {
+                // Whoever reads goes away: the command ends with the next line.
+                return;
+            }
+        }
+    });
+    place.write("lun.json", "{ \"name\": \"streamed\", \"size\": \"1M\" }");
+    // The first line is there before anything is asked for.
+    let first = lines.recv_timeout(Duration::from_secs(20));
+    place.run(0, "api POST luns lun.json");
+    reader.join().unwrap();
+    let rest: Vec<String> = lines.iter().collect();
+    assert!(first.is_ok(), "nothing came at once: {rest:?}");
+    assert!(
+        rest.iter().any(|line| line.contains("streamed")),
+        "{rest:?}"
+    );
+    place.run(0, "lun rm streamed --yes");
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+    daemon.stop();
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
+pub(crate) const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
 
 /// A directory with a configuration, gone at the end.
 pub(crate) struct Place {
