@@ -89,6 +89,7 @@ fn entry(path: &str, asked: Value) -> Entry {
         from: None,
         method: "PATCH".to_owned(),
         path: path.to_owned(),
+        objects: Vec::new(),
         object: Some(Object::new("host", "esx01")),
         before: json!({ "chap": { "user": "a", "secret": "correct horse" } }),
         after: json!({ "chap": { "user": "b", "secret": "correct horse" } }),

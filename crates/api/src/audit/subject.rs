@@ -84,7 +84,12 @@ impl Target {
             let renamed = path.strip_suffix("/rename").unwrap_or(path);
             return match Self::of(&Method::PATCH, renamed, document, who) {
                 Self::One(subject) => Self::Renamed(subject, text("to")),
-                other => other,
+                other @ (Self::Renamed(..)
+                | Self::Objects
+                | Self::User(_)
+                | Self::Token(_)
+                | Self::Other(..)
+                | Self::Nothing) => other,
             };
         }
         let numbered = || Some(below).filter(|number| !number.is_empty());
@@ -120,7 +125,7 @@ impl Target {
         let id = |of: &Value| match &of["id"] {
             Value::String(id) => Some(id.clone()),
             Value::Number(id) => Some(id.to_string()),
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
         match self {
             Self::Renamed(subject, to) => Self::One(Subject {
@@ -137,7 +142,12 @@ impl Target {
             Self::Other(kind @ "lab bed", target) => {
                 Self::Other(kind, id(answer).unwrap_or_else(|| target.clone()))
             }
-            other => other.clone(),
+            other @ (Self::One(_)
+            | Self::Objects
+            | Self::User(_)
+            | Self::Token(_)
+            | Self::Other(..)
+            | Self::Nothing) => other.clone(),
         }
     }
 

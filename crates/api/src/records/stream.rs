@@ -293,7 +293,7 @@ impl Viewer {
                     if let Some(newest) = page.last() {
                         self.asked.last = Some(newest.id);
                         self.phase = Phase::Replay(count + page.len() as u64);
-                        let missed = if is_cut { missed(1) } else { String::new() };
+                        let missed = missed_where(is_cut);
                         return Some(page.iter().map(frame_of).fold(missed, |all, it| all + &it));
                     }
                 }
@@ -380,6 +380,11 @@ impl Viewer {
         let head = format!("event: {name}\ndata: ");
         Some([head.as_bytes(), &document, b"\n\n"].concat().into())
     }
+}
+
+/// That some were not sent, where that is so.
+fn missed_where(is_cut: bool) -> String {
+    if is_cut { missed(1) } else { String::new() }
 }
 
 /// That so many events were not sent, at least.
