@@ -89,6 +89,7 @@ impl Target {
                 | Self::User(_)
                 | Self::Token(_)
                 | Self::Other(..)
+                | Self::Settings
                 | Self::Nothing) => other,
             };
         }
@@ -147,6 +148,7 @@ impl Target {
             | Self::User(_)
             | Self::Token(_)
             | Self::Other(..)
+            | Self::Settings
             | Self::Nothing) => other.clone(),
         }
     }
