@@ -103,7 +103,7 @@ impl Events {
                     let is_cut = last > 0 && log::is_cut(file, last)?;
                     Ok(log::between(file, last, oldest)? + u64::from(is_cut))
                 });
-                // Where nobody can tell, some are missing.
+                // Where nobody knows, some are missing.
                 count.await.unwrap_or(1)
             }
             _ => 0,

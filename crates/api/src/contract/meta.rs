@@ -7,8 +7,11 @@ fn what_an_operation_needs_is_named_and_there() {
     let document = Contract::new("meta-names").document;
     let schemes = &document["components"]["securitySchemes"];
     for (method, path, operation) in methods_of(&document) {
-        let ways = operation["security"].as_array().unwrap();
-        for name in ways.iter().flat_map(|way| way.as_object().unwrap().keys()) {
+        let proofs = operation["security"].as_array().unwrap();
+        for name in proofs
+            .iter()
+            .flat_map(|proof| proof.as_object().unwrap().keys())
+        {
             assert!(schemes[name].is_object(), "{method} {path}: {name}");
         }
         let parameters = operation["parameters"].as_array().unwrap();

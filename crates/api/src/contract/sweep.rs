@@ -51,9 +51,9 @@ impl Asked<'_> {
 
     /// Whether it works without any proof, and the least role.
     fn security(&self) -> (bool, Option<&str>) {
-        let ways = self.operation["security"].as_array().unwrap();
-        let role = ways.iter().find_map(|way| way["token"][0].as_str());
-        (ways.contains(&json!({})), role)
+        let proofs = self.operation["security"].as_array().unwrap();
+        let role = proofs.iter().find_map(|proof| proof["token"][0].as_str());
+        (proofs.contains(&json!({})), role)
     }
 }
 

@@ -247,16 +247,16 @@ impl Operation {
 }
 
 /// How somebody proves who they are, where that is needed, with the role that they need. Nothing at
-/// all is one of the ways for what is free over loopback addresses.
+/// all is one of the proofs for what is free over loopback addresses.
 fn security(need: Need) -> Value {
     let roles = match need {
         Need::Nothing => return json!([{}]),
         Need::Anybody => Vec::new(),
         Need::Role { least, .. } => vec![least.to_string()],
     };
-    let mut ways = vec![json!({ "token": roles }), json!({ "session": roles })];
+    let mut proofs = vec![json!({ "token": roles }), json!({ "session": roles })];
     if matches!(need, Need::Role { free: true, .. }) {
-        ways.push(json!({}));
+        proofs.push(json!({}));
     }
-    ways.into()
+    proofs.into()
 }

@@ -47,11 +47,11 @@ fn events_are_printed_as_they_come_and_headers_go_both_ways() {
         command
     };
     let said = |words: &[&str]| text_of(&command(words).output().unwrap(), 0, "api");
-    let shown = said(&["api", "GET", "luns", "-i"]);
+    let shown = said(&["api", "GET", "openapi.json", "-i"]);
     assert!(shown.starts_with("HTTP/1.1 200 OK\n"), "{shown}");
     let tag = shown.lines().find_map(|line| line.strip_prefix("etag: "));
     let known = format!("If-None-Match: {}", tag.unwrap());
-    let shown = said(&["api", "GET", "luns", "-i", "-H", &known]);
+    let shown = said(&["api", "GET", "openapi.json", "-i", "-H", &known]);
     assert!(shown.starts_with("HTTP/1.1 304 "), "{shown}");
     let mut child = command(&["api", "GET", "events"])
         .stdout(Stdio::piped())
@@ -59,7 +59,7 @@ fn events_are_printed_as_they_come_and_headers_go_both_ways() {
         .unwrap();
     let (came, lines) = mpsc::channel();
     let out = BufReader::new(child.stdout.take().unwrap());
-    let reader = std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         for line in out.lines().map_while(Result::ok) {
             let is_it = line.contains("streamed");
             came.send(line).unwrap();
@@ -73,7 +73,7 @@ fn events_are_printed_as_they_come_and_headers_go_both_ways() {
     // The first line is there before anything is asked for.
     let first = lines.recv_timeout(Duration::from_secs(20));
     place.run(0, "api POST luns lun.json");
-    reader.join().unwrap();
+    reader.unwrap().join().unwrap();
     let rest: Vec<String> = lines.iter().collect();
     assert!(first.is_ok(), "nothing came at once: {rest:?}");
     assert!(
