@@ -5,8 +5,8 @@
 //! has gone away, and is answered after it is there (or [`PATIENCE`] later, where the log's disk
 //! does not answer, which the daemon's log says). What only reports what would be done is none: the
 //! handler says that ([`Note::dry`]), and nothing that a client writes stands for it.
-//! Nothing secret gets in: of what was asked for those members are kept that the document of the API
-//! knows and that are none ([`Known`]), of a request that was not understood nothing at all, and
+//! Nothing secret gets in: of what was asked for those members are kept that the document of the
+//! API knows and that are none ([`Known`]), of a request that was not understood nothing at all, and
 //! [`events::without_secrets`] removes by name what is left.
 
 mod entry;

@@ -28,7 +28,8 @@ impl Note {
         self.lock().is_dry |= is_dry;
     }
 
-    /// What was there, and is there.
+    /// What was there just before the change and is just after it, without secrets; said last, it
+    /// stands.
     pub(crate) fn seen(&self, before: Value, after: Value) {
         self.lock().seen = Some([before, after]);
     }

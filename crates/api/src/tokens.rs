@@ -50,7 +50,7 @@ pub(crate) struct TokenView {
     expires: Option<String>,
     /// That time is over.
     has_ended: bool,
-    /// When it was used last (RFC 3339); of the one of the file `api.token` since the daemon started.
+    /// When it was used last (RFC 3339); of that of the file `api.token` since the daemon started.
     last_use: Option<String>,
     /// What its holder sends: in the answer to its making only.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -127,7 +127,7 @@ impl Events {
             .await
     }
 
-    /// Whether events right after `last` may be gone: neither it nor an older one is known any more.
+    /// Whether events right after `last` may be gone: neither it nor an older one is known.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -121,7 +121,7 @@ impl Target {
         }
     }
 
-    /// What it is after a change that was answered so: with the name, or the number, that it has now.
+    /// What it is after a change that was answered so, with the name or number that it has now.
     pub(super) fn after(&self, answer: &Value) -> Self {
         let id = |of: &Value| match &of["id"] {
             Value::String(id) => Some(id.clone()),

@@ -45,7 +45,7 @@ pub(super) async fn check(State(takes): State<Takes>, request: Request, next: Ne
         let detail = "If-Match, and what this changes has no tag".to_owned();
         return refused(
             detail,
-            "leave If-Match out: what it names would not be looked at",
+            "leave If-Match out: what it names would not be checked",
         );
     }
     if takes.body {

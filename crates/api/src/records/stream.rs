@@ -177,7 +177,7 @@ pub(crate) async fn events_stream(
     if !asked.follow
         && let Err(failed) = records.events().is_cut(u64::MAX >> 1).await
     {
-        // Who waits for its end is not told that there was nothing.
+        // Who waits for its end does not get an empty one instead.
         return Streamed(crate::answer::problem_response(&unreadable(failed)));
     }
     let Some(place) = streams.0.take(peer.source()) else {

@@ -38,7 +38,7 @@ fn any_path_of_the_api_is_asked_from_a_shell() {
 }
 
 #[test]
-fn events_are_printed_as_they_come_and_headers_go_both_ways() {
+fn events_are_printed_as_they_come_and_headers_go_in_each_direction() {
     let place = Place::new("api-stream");
     let daemon = place.start();
     let command = |words: &[&str]| {
