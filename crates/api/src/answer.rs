@@ -2,6 +2,7 @@
 
 use crate::describe::{Operation, Reply, Schemas};
 use crate::fields::unread;
+use crate::plain_answer::{BODY_BYTES_MAX, document, problem_response};
 use axum::body::{Body, to_bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,9 +12,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-
-/// The largest request body, in bytes: several times a set of 10,000 LUNs with grants.
-pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// An answer that is a document or a problem.
 pub(super) struct Answer<T>(pub(super) Result<T, Problem>);
@@ -92,25 +90,6 @@ impl Reply for Text {
         let content = json!({ "text/plain": { "schema": { "type": "string" } } });
         operation.answers(200, "It is so.", content);
     }
-}
-
-/// A problem as its HTTP answer.
-pub(super) fn problem_response(problem: &Problem) -> Response {
-    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = document(status, "application/problem+json", problem);
-    if status == StatusCode::UNAUTHORIZED {
-        let bearer = header::HeaderValue::from_static("Bearer");
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, bearer);
-    }
-    response
-}
-
-fn document(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response {
-    let mut text = serde_json::to_vec_pretty(value).expect("documents are made of plain data");
-    text.push(b'\n');
-    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// The body as a `T`.

@@ -6,8 +6,8 @@
 //! does not answer, which the daemon's log says). What only reports what would be done is none: the
 //! handler says that ([`Note::dry`]), and nothing that a client writes stands for it.
 //! Nothing secret gets in: of what was asked for those members are kept that the document of the
-//! API knows and that are none ([`Known`]), of a request that was not understood nothing at all, and
-//! [`events::without_secrets`] removes by name what is left.
+//! API knows and that are none ([`Known`]), of a request that was not understood nothing at all,
+//! and [`events::without_secrets`] removes by name what is left.
 
 mod entry;
 mod known;
@@ -52,13 +52,21 @@ pub(crate) struct Audit {
     records: Records,
     gate: Arc<Gate>,
     handle: Handle,
+    /// The document of the API.
+    document: &'static Value,
     /// Refused logins of the last minute.
     refused: Arc<Mutex<Few>>,
 }
 
 impl Audit {
-    pub(crate) fn new(records: Records, gate: Arc<Gate>, handle: Handle) -> Self {
+    pub(crate) fn new(
+        document: &'static Value,
+        records: Records,
+        gate: Arc<Gate>,
+        handle: Handle,
+    ) -> Self {
         Self {
+            document,
             records,
             gate,
             handle,
@@ -76,7 +84,7 @@ pub(crate) async fn check(State(audit): State<Audit>, request: Request, next: Ne
     let done = tokio::spawn(async move { audit.carry_out(request, next).await });
     done.await.unwrap_or_else(|_| {
         let detail = "the request was cut off by a fault inside the daemon";
-        crate::answer::problem_response(&Problem::new(Code::Internal, detail))
+        crate::plain_answer::problem_response(&Problem::new(Code::Internal, detail))
     })
 }
 
@@ -94,7 +102,7 @@ pub(crate) async fn check_refused(
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let turned_away = response.extensions_mut().remove::<TurnedAway>();
     if let Some(TurnedAway(caller, problem)) = turned_away {
-        let mut entry = head(&asked, &caller);
+        let mut entry = head(audit.document, &asked, &caller);
         entry.status = problem.status;
         entry.code = Some(problem.code.to_string());
         let target = Target::of(
@@ -110,7 +118,7 @@ pub(crate) async fn check_refused(
 }
 
 /// Who asks for what, from where.
-fn head(request: &Parts, caller: &Caller) -> Entry {
+fn head(document: &Value, request: &Parts, caller: &Caller) -> Entry {
     let peer = request.extensions.get::<ConnectInfo<Peer>>();
     let from = peer.and_then(|ConnectInfo(peer)| match &peer.from {
         PeerAddress::Network { peer, .. } => Some(peer.ip().to_canonical().to_string()),
@@ -123,7 +131,7 @@ fn head(request: &Parts, caller: &Caller) -> Entry {
         via: via(caller.principal.via).to_owned(),
         from,
         method: request.method.to_string(),
-        path: known(request).path(&request.uri),
+        path: known(document, request).path(&request.uri),
         object: None,
         before: Value::Null,
         after: Value::Null,
@@ -136,10 +144,10 @@ fn head(request: &Parts, caller: &Caller) -> Entry {
 }
 
 /// What the document of the API knows of a request.
-fn known(request: &Parts) -> Known<'static> {
+fn known<'a>(document: &'a Value, request: &Parts) -> Known<'a> {
     let path = request.extensions.get::<MatchedPath>();
     let path = path.map_or("", MatchedPath::as_str);
-    Known::of(&crate::routes::DOCUMENT, request.method.as_str(), path)
+    Known::of(document, request.method.as_str(), path)
 }
 
 fn via(via: Via) -> &'static str {
@@ -173,9 +181,9 @@ impl Audit {
             &document,
             &caller.principal.name,
         );
-        let mut entry = head(&parts, &caller);
+        let mut entry = head(self.document, &parts, &caller);
         let before = target.see(&self.handle, &self.gate).await;
-        let asked = known(&parts).asked(document);
+        let asked = known(self.document, &parts).asked(document);
         let is_login = parts.uri.path() == "/api/v1/login";
         let response = next
             .run(Request::from_parts(parts, Body::from(bytes)))

@@ -5,12 +5,12 @@
 //! ```
 
 use crate::access::{Need, need, reads};
-use crate::answer::problem_response;
 use crate::body;
 use crate::describe::PROBES;
 use crate::origin;
 use crate::outside::now;
 use crate::peer::{Peer, PeerAddress};
+use crate::plain_answer::problem_response;
 use crate::store::Store;
 use crate::tls::Certificate;
 use accounts::{Principal, Role, Via};

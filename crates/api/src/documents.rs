@@ -1,7 +1,8 @@
 //! A small API of documents for programs beside the daemon: the same server, the same errors, other
 //! paths.
 
-use crate::answer::{Answer, problem_response};
+use crate::answer::Answer;
+use crate::plain_answer::problem_response;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::Request;

@@ -1,7 +1,7 @@
 //! `Idempotency-Key` of POST requests: what stands around [`Repeated`].
 
-use crate::answer::{BODY_BYTES_MAX, problem_response};
 use crate::edit::APPLIED;
+use crate::plain_answer::{BODY_BYTES_MAX, problem_response};
 use crate::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict, is_secret};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};

@@ -47,27 +47,23 @@ mod generations;
 mod headers;
 mod idempotency;
 mod jobs;
-mod journal_events;
 mod lab;
 mod listen;
 mod listing;
 mod login;
 mod login_sessions;
-pub mod nics;
 mod noted;
 mod nowhere;
 mod objects;
-mod observed;
 mod only;
 mod origin;
 mod outside;
-mod pairs;
 mod parameters;
 mod parts;
 mod peer;
 mod places;
+mod plain_answer;
 mod plain_change;
-mod readings;
 mod records;
 #[cfg(test)]
 mod reference;
@@ -79,7 +75,6 @@ mod shared_answers;
 mod stall;
 mod store;
 mod tls;
-mod together;
 mod tokens;
 mod users;
 mod x509;
@@ -111,7 +106,6 @@ mod attack_test;
 mod edit_test;
 #[cfg(test)]
 mod login_test;
-mod slow_readings;
 #[cfg(test)]
 mod test;
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Lists as handlers answer them: which rows there are to ask for, and the answer's headers.
 
-use crate::answer::{Answer, TAG, problem_response, tagged};
+use crate::answer::{Answer, TAG, tagged};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
 use crate::parameters::decode;
 use crate::parts::Refused;
+use crate::plain_answer::problem_response;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};

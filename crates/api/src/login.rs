@@ -1,12 +1,13 @@
 //! `login`, `logout`, `me`.
 
 use crate::account_parts::SecretBody;
-use crate::answer::{Answer, problem_response};
+use crate::answer::Answer;
 use crate::auth::{COOKIE, Caller, Gate};
 use crate::describe::{Operation, Paths, Reply, Schemas};
 use crate::noted::Note;
 use crate::outside::{now, random};
 use crate::peer::Peer;
+use crate::plain_answer::problem_response;
 use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
 use axum::extract::{ConnectInfo, Extension};
 use axum::http::{HeaderMap, HeaderValue, header};

@@ -1,6 +1,6 @@
 //! Requests for what is not there.
 
-use crate::answer::problem_response;
+use crate::plain_answer::problem_response;
 use axum::extract::Request;
 use axum::response::Response;
 use manifest::code::Code;

@@ -1,8 +1,9 @@
 //! The parts of requests, as handlers take them, and what each adds to the description.
 
-use crate::answer::{Switches, problem_response, read};
+use crate::answer::{Switches, read};
 use crate::describe::{Operation, Parameter, Part, Schemas};
 use crate::noted::Note;
+use crate::plain_answer::problem_response;
 use accounts::Principal;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header;

@@ -12,7 +12,6 @@ use crate::etag;
 use crate::fields::Body;
 use crate::idempotency::{self, Keys};
 use crate::listing::{Listed, Listing};
-use crate::nics;
 use crate::nowhere::{not_so, nowhere};
 use crate::only::{Only, Whole};
 use crate::parts::{Change, DryRun, Named, Wanted};
@@ -25,6 +24,7 @@ use axum::routing::any;
 use controller::Handle;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
+use manifest::facts::NodeNic;
 use manifest::facts::{PoolFacts, RefusalFacts, SessionFacts};
 use manifest::journal::{JournalOutcome, JournalRequest};
 use manifest::objects::ObjectSet;
@@ -32,6 +32,8 @@ use manifest::plan::{Edit, export_only};
 use manifest::problem::Problem;
 use manifest::tag::Tagged;
 use manifest::view::{Health, StatusView};
+use metrics::{MachineFigures, NicFigures};
+use observed::Nics;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use trial_runner::{Beds, Bench};
@@ -50,7 +52,12 @@ pub(crate) fn router(
 ) -> Router {
     let watched = records.clone();
     let shared = SharedAnswers::new(move || watched.moment());
-    let audit = Audit::new(records.clone(), Arc::clone(&gate), handle.clone());
+    let audit = Audit::new(
+        &DOCUMENT,
+        records.clone(),
+        Arc::clone(&gate),
+        handle.clone(),
+    );
     paths()
         .into_router()
         .route("/api/{*path}", any(nowhere))
@@ -183,6 +190,21 @@ async fn ready(State(handle): State<Handle>) -> Text {
     Text { kind: PLAIN, text }
 }
 
+/// What metrics report of them, with certificates.
+fn machine_figures(known: &[NodeNic], certificates: Vec<(String, u64)>) -> MachineFigures {
+    let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
+    let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
+        bits_per_second: speed(&nic.name),
+        name: nic.name,
+        bytes_in: nic.bytes_in,
+        bytes_out: nic.bytes_out,
+    });
+    MachineFigures {
+        nics: nics.collect(),
+        certificates,
+    }
+}
+
 async fn prometheus(
     State(handle): State<Handle>,
     Extension(alerting): Extension<Arc<Alerting>>,
@@ -191,7 +213,7 @@ async fn prometheus(
     let (figures, ends) = (alerting.figures(), alerting.ends());
     let text = ask!(handle, |controller| {
         let sample = controller.sample().await;
-        let of_machine = nics::figures(&sample.nics, ends);
+        let of_machine = machine_figures(&sample.nics, ends);
         metrics::text(&sample, &figures, &of_machine)
     });
     Text { kind, text }

@@ -6,10 +6,7 @@
 //! node that does not answer in its second is asked again in the next one; the history has a gap.
 
 use crate::forecasts;
-use crate::nics::Nics;
-use crate::observed::Observed;
 use crate::outside::now;
-use crate::readings::Readings;
 use crate::records::Records;
 use controller::{Handle, Moment};
 use history::SLOW_EVERY;
@@ -18,6 +15,7 @@ use manifest::code::Code;
 use manifest::facts::PoolFacts;
 use manifest::problem::Problem;
 use manifest::pulse::Asked;
+use observed::{Nics, Observed, Readings};
 use std::io;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};

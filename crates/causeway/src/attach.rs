@@ -1,7 +1,6 @@
 //! `causeway attach`: a volume for the programs of this machine, through an NBD socket.
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
-use crate::log::{Log, Lost};
 use crate::open::{Opened, open};
 use crate::output::Output;
 use crate::serve::Signals;
@@ -14,6 +13,7 @@ use manifest::config::LogFormat;
 use manifest::problem::Problem;
 use nbd::{Export, Server};
 use rustix::thread::{CpuSet, sched_getaffinity};
+use service::{Log, Lost};
 use service::{NotifyState, notify};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

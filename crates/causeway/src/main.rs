@@ -20,7 +20,6 @@ mod commands;
 mod complete;
 mod completion;
 mod disk_watch;
-mod log;
 mod man;
 mod open;
 mod output;

@@ -1,7 +1,6 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
 use crate::disk_watch;
-use crate::log::{Log, Lost};
 use crate::output::Output;
 use crate::secret_file;
 use controller::{Controller, Handle};
@@ -16,6 +15,7 @@ use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use node::Node;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use service::{Log, Lost};
 use service::{NotifyState, begin_anew, notify};
 use std::path::Path;
 use std::rc::Rc;

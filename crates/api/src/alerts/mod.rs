@@ -7,7 +7,6 @@
 //! version is left alone, and nothing is stored. What cannot be sent is sent later, and holds up
 //! nothing.
 
-mod facts;
 mod figures;
 mod keep;
 #[cfg(test)]

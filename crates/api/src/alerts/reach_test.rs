@@ -1,7 +1,6 @@
 //! Each rule against what the node reports, through the same door as in the daemon: no rule is
 //! there that nothing could ever make fire.
 
-use super::facts::{facts, of_unserved};
 use alerts::{Ending, Facts, Finding, Moment, Object, RULES, Settings, Severity, Verdict, Watch};
 use controller::test_support::{FakeEngine, config, lab, session};
 use controller::{Controller, How, Sample};
@@ -13,6 +12,7 @@ use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use manifest::plan::Edit;
 use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState};
 use manifest::served::Unserved;
+use observed::{facts, of_unserved};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! What goes on by itself: asking the rules, sending, storing.
 
-use super::facts::{facts, of_ended, of_unserved};
 use super::keep::{Alerting, FILE, Kept, LEARNED_FILE, moment};
 use alerts::{Alert, Change, Failure, Message};
 use controller::Handle;
 use events::{Code as EventCode, Happened, Object};
+use observed::{facts, of_ended, of_unserved};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

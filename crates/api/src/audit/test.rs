@@ -241,6 +241,128 @@ fn strangers_cannot_fill_the_log_with_refused_logins() {
     assert_eq!(few.take(at(66)), Some(0));
 }
 
+/// Changes of objects, and what they are about.
+fn of_objects() -> Vec<(Method, &'static str, Value, &'static str)> {
+    let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+    vec![
+        (
+            post.clone(),
+            "/api/v1/luns",
+            json!({ "name": "a" }),
+            "lun a",
+        ),
+        (
+            patch.clone(),
+            "/api/v1/luns/a%20b",
+            json!({ "name": "x" }),
+            "lun a b",
+        ),
+        (post.clone(), "/api/v1/luns/a/scrub", json!({}), "lun a"),
+        (
+            post.clone(),
+            "/api/v1/grants",
+            json!({ "host": "h", "target": "t", "lun": "l" }),
+            "grant h:t:l",
+        ),
+        (
+            delete.clone(),
+            "/api/v1/grants/h:t:l",
+            json!(null),
+            "grant h:t:l",
+        ),
+        (
+            delete.clone(),
+            "/api/v1/sessions/4",
+            json!(null),
+            "session 4",
+        ),
+        (post.clone(), "/api/v1/pools/p/journal", json!({}), "pool p"),
+        (post.clone(), "/api/v1/apply", json!({ "name": "a" }), ""),
+        (
+            post.clone(),
+            "/api/v1/login",
+            json!({ "user": "a" }),
+            "user a",
+        ),
+        (post.clone(), "/api/v1/logout", json!(null), "user eve"),
+        (
+            post.clone(),
+            "/api/v1/luns/rename",
+            json!(null),
+            "lun rename",
+        ),
+        (
+            post.clone(),
+            "/api/v1/luns/rename/rename",
+            json!({ "to": "b" }),
+            "lun rename",
+        ),
+        (
+            post.clone(),
+            "/api/v1/luns/scrub/purge",
+            json!(null),
+            "lun scrub",
+        ),
+    ]
+}
+
+/// Changes of anything else.
+fn of_the_rest() -> Vec<(Method, &'static str, Value, &'static str)> {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    vec![
+        (post.clone(), "/api/v1/jobs/7/cancel", json!(null), "job 7"),
+        (
+            delete.clone(),
+            "/api/v1/disks/S%201",
+            json!(null),
+            "disk S 1",
+        ),
+        (
+            post.clone(),
+            "/api/v1/alerts/7/acknowledge",
+            json!({}),
+            "alert 7",
+        ),
+        (
+            put.clone(),
+            "/api/v1/alerts/rules/r",
+            json!({}),
+            "alert rule r",
+        ),
+        (post.clone(), "/api/v1/alerts/silences", json!({}), ""),
+        (
+            delete.clone(),
+            "/api/v1/alerts/silences/4",
+            json!({}),
+            "silence 4",
+        ),
+        (
+            post.clone(),
+            "/api/v1/alerts/receivers",
+            json!({ "name": "a" }),
+            "receiver a",
+        ),
+        (
+            post.clone(),
+            "/api/v1/alerts/receivers/a/test",
+            json!({}),
+            "receiver a",
+        ),
+        (
+            post.clone(),
+            "/api/v1/bench/runs",
+            json!({ "url": "iscsi://u:p@h" }),
+            "bench run url",
+        ),
+        (
+            post.clone(),
+            "/api/v1/bench/runs/3/cancel",
+            json!({}),
+            "bench run 3",
+        ),
+    ]
+}
+
 #[test]
 fn what_a_path_is_about_is_known() {
     let of = |method: Method, path: &str, body: Value| {
@@ -249,92 +371,7 @@ fn what_a_path_is_about_is_known() {
             .map(|it| format!("{} {}", it.kind, it.name))
             .unwrap_or_default()
     };
-    let post = Method::POST;
-    for (method, path, body, wanted) in [
-        (&post, "/api/v1/luns", json!({ "name": "a" }), "lun a"),
-        (
-            &Method::PATCH,
-            "/api/v1/luns/a%20b",
-            json!({ "name": "x" }),
-            "lun a b",
-        ),
-        (&post, "/api/v1/luns/a/scrub", json!({}), "lun a"),
-        (
-            &post,
-            "/api/v1/grants",
-            json!({ "host": "h", "target": "t", "lun": "l" }),
-            "grant h:t:l",
-        ),
-        (
-            &Method::DELETE,
-            "/api/v1/grants/h:t:l",
-            json!(null),
-            "grant h:t:l",
-        ),
-        (
-            &Method::DELETE,
-            "/api/v1/sessions/4",
-            json!(null),
-            "session 4",
-        ),
-        (&post, "/api/v1/pools/p/journal", json!({}), "pool p"),
-        (&post, "/api/v1/apply", json!({ "name": "a" }), ""),
-        (&post, "/api/v1/login", json!({ "user": "a" }), "user a"),
-        (&post, "/api/v1/logout", json!(null), "user eve"),
-        (&post, "/api/v1/luns/rename", json!(null), "lun rename"),
-        (
-            &post,
-            "/api/v1/luns/rename/rename",
-            json!({ "to": "b" }),
-            "lun rename",
-        ),
-        (&post, "/api/v1/luns/scrub/purge", json!(null), "lun scrub"),
-        (&post, "/api/v1/jobs/7/cancel", json!(null), "job 7"),
-        (
-            &Method::DELETE,
-            "/api/v1/disks/S%201",
-            json!(null),
-            "disk S 1",
-        ),
-        (&post, "/api/v1/alerts/7/acknowledge", json!({}), "alert 7"),
-        (
-            &Method::PUT,
-            "/api/v1/alerts/rules/r",
-            json!({}),
-            "alert rule r",
-        ),
-        (&post, "/api/v1/alerts/silences", json!({}), ""),
-        (
-            &Method::DELETE,
-            "/api/v1/alerts/silences/4",
-            json!({}),
-            "silence 4",
-        ),
-        (
-            &post,
-            "/api/v1/alerts/receivers",
-            json!({ "name": "a" }),
-            "receiver a",
-        ),
-        (
-            &post,
-            "/api/v1/alerts/receivers/a/test",
-            json!({}),
-            "receiver a",
-        ),
-        (
-            &post,
-            "/api/v1/bench/runs",
-            json!({ "url": "iscsi://u:p@h" }),
-            "bench run url",
-        ),
-        (
-            &post,
-            "/api/v1/bench/runs/3/cancel",
-            json!({}),
-            "bench run 3",
-        ),
-    ] {
+    for (method, path, body, wanted) in [of_objects(), of_the_rest()].concat() {
         assert_eq!(of(method.clone(), path, body), wanted, "{method} {path}");
     }
 }

@@ -1,12 +1,13 @@
 //! `bench`: what may be asked, runs, their results, two beside each other.
 
 use crate::account_parts::SecretBody;
-use crate::answer::{Answer, PLAIN, Switches, problem_response};
+use crate::answer::{Answer, PLAIN, Switches};
 use crate::describe::{Operation, Parameter, Part, Paths, Reply, Schemas};
 use crate::listing::{Listed, Listing, Row};
 use crate::noted::Note;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::{DryRun, Named, Refused};
+use crate::plain_answer::problem_response;
 use accounts::{Principal, Role};
 use axum::extract::{Extension, FromRequestParts};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};

@@ -186,7 +186,9 @@ fn misspelt(body: &Value) -> [Value; 2] {
         Value::Array(items) => {
             [0, 1].map(|at| items.iter().map(|it| misspelt(it)[at].clone()).collect())
         }
-        other => [other.clone(), other.clone()],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            [body.clone(), body.clone()]
+        }
     }
 }
 

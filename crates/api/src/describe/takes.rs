@@ -2,7 +2,7 @@
 //! whoever wrote it believes that it does something.
 
 use super::Operation;
-use crate::answer::{BODY_BYTES_MAX, problem_response};
+use crate::plain_answer::{BODY_BYTES_MAX, problem_response};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header;

@@ -3,10 +3,10 @@
 //! **Contract.** Frames are numbered. Who has the frame before takes the change, anybody else the
 //! whole: what is passed over by a slow reader is never missed.
 
-use crate::pairs::Older;
 use axum::body::Bytes;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::facts::CoreFacts;
+use observed::Older;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -1,11 +1,12 @@
 //! `GET /events/log` and `GET /audit`: what was recorded, page by page, the newest first
 //! where nobody asks for the oldest.
 
-use crate::answer::{Answer, PLAIN, problem_response};
+use crate::answer::{Answer, PLAIN};
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
 use crate::outside::now;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::Refused;
+use crate::plain_answer::problem_response;
 use crate::records::Records;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, FromRequestParts};

@@ -178,12 +178,12 @@ pub(crate) async fn events_stream(
         && let Err(failed) = records.events().is_cut(u64::MAX >> 1).await
     {
         // Who waits for its end does not get an empty one instead.
-        return Streamed(crate::answer::problem_response(&unreadable(failed)));
+        return Streamed(crate::plain_answer::problem_response(&unreadable(failed)));
     }
     let Some(place) = streams.0.take(peer.source()) else {
         let detail = "all places for streams are taken";
         let problem = Problem::new(Code::StreamsTaken, detail);
-        return Streamed(crate::answer::problem_response(&problem));
+        return Streamed(crate::plain_answer::problem_response(&problem));
     };
     let viewer = Viewer::new(records, gate, place, asked);
     let stream = futures_util::stream::unfold(viewer, |mut viewer| async move {

@@ -1,6 +1,6 @@
 //! What the rules are asked about, from what the node reports: pure, but that it gives way.
 
-use crate::observed::LOGOUT;
+use crate::changes::LOGOUT;
 use alerts::{
     Done, EndedSeen, Facts, Finding, HostSeen, LunSeen, Object, Path, PortalSeen, Severity,
     TargetSeen,
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const AT_ONCE: usize = 64;
 
 /// The facts; what is known beside is not in them.
-pub(super) async fn facts(
+pub async fn facts(
     sample: Sample,
     portals: &[PortalFacts],
     disks: Vec<DiskAlert>,
@@ -151,7 +151,8 @@ fn of_disk(alert: DiskAlert) -> Finding {
 }
 
 /// Those with a target; discoveries end all the time.
-pub(super) fn of_ended(ended: &[EndedSession]) -> Vec<EndedSeen> {
+#[must_use]
+pub fn of_ended(ended: &[EndedSession]) -> Vec<EndedSeen> {
     let with_target = ended.iter().filter(|it| it.target.is_some());
     let seen = with_target.map(|it| EndedSeen {
         host: it.host.clone(),
@@ -160,7 +161,9 @@ pub(super) fn of_ended(ended: &[EndedSession]) -> Vec<EndedSeen> {
     seen.collect()
 }
 
-pub(super) fn of_unserved(unserved: Unserved) -> Finding {
+/// What the node found that hosts cannot use, as a finding.
+#[must_use]
+pub fn of_unserved(unserved: Unserved) -> Finding {
     Finding {
         object: Object::new(unserved.kind, &unserved.name),
         severity: Severity::Critical,

@@ -1,25 +1,26 @@
 //! The bytes of the machine's network interfaces, as the kernel counts them.
 
-use manifest::facts::NodeNic;
-use metrics::{MachineFigures, NicFigures};
-
 /// An interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Nic {
-    pub(crate) name: String,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+pub struct Nic {
+    /// As the kernel calls it.
+    pub name: String,
+    /// Bytes that came.
+    pub bytes_in: u64,
+    /// Bytes that went.
+    pub bytes_out: u64,
 }
 
 /// More are not recorded: a machine with thousands has them for its containers.
 const NICS_MAX: usize = 64;
 
 /// All but the loopback interface.
-pub(crate) struct Nics(pub(crate) Vec<Nic>);
+pub struct Nics(pub Vec<Nic>);
 
 impl Nics {
     /// As they are now; none where the kernel does not say.
-    pub(crate) fn read() -> Self {
+    #[must_use]
+    pub fn read() -> Self {
         Self::parse(&std::fs::read_to_string("/proc/net/dev").unwrap_or_default())
     }
 
@@ -36,21 +37,6 @@ impl Nics {
         };
         let all = text.lines().filter_map(nic).filter(|nic| nic.name != "lo");
         Self(all.take(NICS_MAX).collect())
-    }
-}
-
-/// What metrics report of them, with certificates.
-pub(crate) fn figures(known: &[NodeNic], certificates: Vec<(String, u64)>) -> MachineFigures {
-    let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
-    let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
-        bits_per_second: speed(&nic.name),
-        name: nic.name,
-        bytes_in: nic.bytes_in,
-        bytes_out: nic.bytes_out,
-    });
-    MachineFigures {
-        nics: nics.collect(),
-        certificates,
     }
 }
 

@@ -29,14 +29,14 @@ struct Open {
 
 /// The sessions that were reported as open. Discoveries are none: hosts make them all the time.
 #[derive(Default)]
-pub(crate) struct Observed {
+pub struct Observed {
     open: BTreeMap<u64, Open>,
     journals: JournalEvents,
 }
 
 impl Observed {
     /// What happened until `now`; `before`: the moment before, none at the start.
-    pub(crate) fn take(&mut self, before: Option<&Moment>, now: &Moment) -> Vec<Happened> {
+    pub fn take(&mut self, before: Option<&Moment>, now: &Moment) -> Vec<Happened> {
         let mut happened = Vec::new();
         let since = before.map_or(now.generation, |before| before.generation);
         // Several may have been made in one second.

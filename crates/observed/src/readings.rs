@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// What hosts and targets did since the start: their sessions come and go.
 #[derive(Default)]
-pub(crate) struct Readings {
+pub struct Readings {
     groups: BTreeMap<(Kind, String), Group>,
 }
 
@@ -51,7 +51,7 @@ macro_rules! known {
 impl Readings {
     /// Gives `push` what is to be recorded of a moment, one object after the other; `before`: the
     /// one before it.
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         before: Option<&Moment>,
         now: &Moment,

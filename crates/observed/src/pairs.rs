@@ -7,7 +7,7 @@ use std::slice::Iter;
 use std::sync::Arc;
 
 /// A LUN of a moment.
-pub(crate) trait Lun {
+pub trait Lun {
     /// Its name.
     fn name(&self) -> &str;
 
@@ -37,15 +37,17 @@ impl Lun for LunPulse {
 }
 
 /// The LUNs of the older moment, which are gone through once.
-pub(crate) struct Older<'a, T>(Peekable<Iter<'a, T>>);
+pub struct Older<'a, T>(Peekable<Iter<'a, T>>);
 
 impl<'a, T: Lun> Older<'a, T> {
-    pub(crate) fn new(luns: &'a [T]) -> Self {
+    /// Of these, in the order of their names.
+    #[must_use]
+    pub fn new(luns: &'a [T]) -> Self {
         Self(luns.iter().peekable())
     }
 
     /// `lun` as it was, if it was there; `gone` is given those before it that are no more.
-    pub(crate) fn of(&mut self, lun: &T, mut gone: impl FnMut(&'a T)) -> Option<&'a T> {
+    pub fn of(&mut self, lun: &T, mut gone: impl FnMut(&'a T)) -> Option<&'a T> {
         if let Some(same) = self.0.next_if(|older| older.has_name_of(lun)) {
             return Some(same);
         }
@@ -56,7 +58,7 @@ impl<'a, T: Lun> Older<'a, T> {
     }
 
     /// Those that are no more and come after all that are.
-    pub(crate) fn rest(self) -> impl Iterator<Item = &'a T> {
+    pub fn rest(self) -> impl Iterator<Item = &'a T> {
         self.0
     }
 }

@@ -14,14 +14,14 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuild
 const LINES_MAX: usize = 1 << 14;
 
 /// The log; what waits is written when it is dropped, for at most about a second.
-pub(crate) struct Log {
+pub struct Log {
     lost: Lost,
     _writer: WorkerGuard,
 }
 
 impl Log {
     /// Begins the log of this process.
-    pub(crate) fn start(format: LogFormat) -> Self {
+    pub fn start(format: LogFormat) -> Self {
         let (queue, log) = Self::new(std::io::stderr(), LINES_MAX);
         let lines = tracing_subscriber::fmt()
             .with_writer(queue)
@@ -51,14 +51,14 @@ impl Log {
     }
 
     /// What of it is lost.
-    pub(crate) fn lost(&self) -> Lost {
+    pub fn lost(&self) -> Lost {
         self.lost.clone()
     }
 }
 
 /// Lines of the log that nobody will read.
 #[derive(Clone)]
-pub(crate) struct Lost {
+pub struct Lost {
     counter: ErrorCounter,
     /// How many the log has a warning of.
     logged: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ pub(crate) struct Lost {
 
 impl Lost {
     /// How many since the start, in words; nothing where there are none.
-    pub(crate) fn notice(&self) -> Option<String> {
+    pub fn notice(&self) -> Option<String> {
         let lost = self.counter.dropped_lines();
         (lost > 0).then(|| {
             format!("{lost} lines of the log are lost: standard error takes them too slowly, or not at all")
@@ -75,7 +75,7 @@ impl Lost {
 
     /// Logs how many are lost when there are new ones. To be called now and then: this may be lost
     /// as well, and is then logged again.
-    pub(crate) fn report(&self) {
+    pub fn report(&self) {
         let lost = self.counter.dropped_lines();
         if self.logged.swap(lost, Ordering::Relaxed) < lost {
             let notice = self.notice().unwrap_or_default();
