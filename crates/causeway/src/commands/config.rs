@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::output::{Output, table};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{ConfigOutcome, ConfigView, RestartView, SettingChange, SettingView};
@@ -51,7 +51,7 @@ pub(crate) enum ConfigVerb {
     /// Show what the daemon's file says by now and is not in force, and what a restart would end
     Diff,
     /// Change settings of the daemon; the file stays as it is, and a later change of it counts
-    #[command(arg_required_else_help = true)]
+    #[command(group = ArgGroup::new("what").args(["name", "portals", "scrub_every"]).required(true).multiple(true))]
     Set {
         /// The node's name
         #[arg(long, value_name = "NAME")]
