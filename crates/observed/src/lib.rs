@@ -6,8 +6,8 @@
 //!   samples of the node --> facts     what rules for alerts are asked about
 //! ```
 //!
-//! **Contract.** No clock, file or thread, but that [`Nics::read`] reads counters of the kernel, and
-//! that [`facts`] gives way in between: it is asked for on a core that serves.
+//! **Contract.** No clock, file or thread, but that [`Nics::read`] reads counters of the kernel.
+//! [`facts`] gives way in between: it is asked for on a core that serves.
 
 mod changes;
 mod facts;

@@ -153,24 +153,9 @@ mod test {
         (node, controller)
     }
 
-    #[test]
-    fn status_reports_a_disk_that_hangs_until_it_answers_again() {
-        let world = World::new(3, WorldConfig::default());
-        let machine = world.node("a");
+    /// A write to the LUN, whose disk answers no more.
+    fn writes_to_a_disk_that_hangs(world: &World, machine: &env::sim::Node, node: &Node) {
         let core = machine.core(0);
-        let (node, controller) = serving(&world, &machine);
-        let status = || -> StatusView {
-            let controller = Rc::clone(&controller);
-            let asked = async move { controller.status().await };
-            world.block_on(&machine, LIMIT, asked).unwrap()
-        };
-        let reported = |status: &StatusView| {
-            let problems = status.problems.iter();
-            problems
-                .filter(|it| it.contains("has answered nothing"))
-                .cloned()
-                .collect::<Vec<_>>()
-        };
         let unit = node
             .0
             .units
@@ -183,7 +168,7 @@ mod test {
         let (opening, there) = (volume, Rc::clone(&core));
         let lane = world
             .block_on(
-                &machine,
+                machine,
                 LIMIT,
                 async move { opening.open(&there).await.ok() },
             )
@@ -198,12 +183,36 @@ mod test {
         core.spawn(Box::pin(async move {
             drop(lane.submit(Io::new(write, Origin::default())).await);
         }));
+    }
+
+    #[test]
+    fn status_reports_a_disk_that_hangs_until_it_answers_again() {
+        let world = World::new(3, WorldConfig::default());
+        let machine = world.node("a");
+        let (node, controller) = serving(&world, &machine);
+        let status = || -> StatusView {
+            let controller = Rc::clone(&controller);
+            let asked = async move { controller.status().await };
+            world.block_on(&machine, LIMIT, asked).unwrap()
+        };
+        let reported = |status: &StatusView| {
+            let problems = status.problems.iter();
+            problems
+                .filter(|it| it.contains("has answered nothing"))
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        writes_to_a_disk_that_hangs(&world, &machine, &node);
         // As alerts and metrics have it, and as events have it.
         let stalled = || {
             let controller = Rc::clone(&controller);
+            let of_figures = Asked {
+                figures: true,
+                ..Asked::default()
+            };
             let asked = async move {
                 let sample = controller.sample().await;
-                let moment = controller.moment(Asked::default(), None).await;
+                let moment = controller.moment(of_figures, None).await;
                 (sample.luns["l"].stalled, moment.luns[0].stalled)
             };
             world.block_on(&machine, LIMIT, asked).unwrap()
