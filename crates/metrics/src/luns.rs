@@ -45,9 +45,9 @@ pub(super) const OF_LUN: [(Family<1>, Value); 5] = [
         Family::gauge(
             "causeway_lun_stalled_seconds",
             ["lun"],
-            "For so long the LUN's storage has answered nothing, with operations under way; 0 where it answers",
+            "For so long the LUN's storage has answered nothing, with operations under way; absent where it answers",
         ),
-        |it| Some(it.stalled.map_or(0, |it| it.seconds)),
+        |it| it.stalled.map(|it| it.seconds),
     ),
 ];
 

@@ -96,7 +96,7 @@ fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_serie
         (own.len(), paths.len())
     };
     // Nobody is granted the idle one; the other has a host and two portals.
-    assert_eq!((of_lun("idle"), of_lun("busy")), ((41, 0), (119, 4)));
+    assert_eq!((of_lun("idle"), of_lun("busy")), ((40, 0), (118, 4)));
     daemon.stop();
 }
 

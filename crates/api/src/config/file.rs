@@ -76,7 +76,10 @@ fn bytes(file: &Path) -> Result<Vec<u8>, std::io::Error> {
 fn bytes_of_own(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
     match bytes(file) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(why) if why.kind() == ErrorKind::NotFound => Ok(None),
+        // A state directory that is none is named where it is checked.
+        Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(why) => Err(unreadable(file, &why)),
     }
 }
