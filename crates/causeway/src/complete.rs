@@ -273,7 +273,7 @@ mod test {
         ("alert rule set", &[&["bounds", "clear", "hold"]]),
         ("alert silence", &[&["hours", "note", "object", "until"]]),
         ("alert unsilence", &[&["silence"]]),
-        ("api", &[&["path"]]),
+        ("api", &[&["headers", "path"]]),
         ("apply", &[&["only"]]),
         ("attach", &[PATHS, &["export", "volume"]]),
         ("audit export", &[&["since"]]),
