@@ -289,7 +289,8 @@ describe('a new node and who uses it', { skip }, () => {
     await row.getByText('never used').waitFor({ state: 'detached' });
     await button('Revoke prometheus').click();
     await confirm('prometheus', 'Revoke');
-    await text('No program has a token.').waitFor();
+    await row.waitFor({ state: 'detached' });
+    await page().getByRole('row', { name: /^api\.token/ }).getByText('ends with its file').waitFor();
     assert.equal(await asked('status', { authorization: `Bearer ${token}` }), 401);
   });
 
