@@ -3,7 +3,7 @@
 use manifest::code::Code;
 use manifest::config::{Config, ConfigPatch, Listen, NewPool};
 use manifest::problem::{FieldFault, Problem};
-use rustix::fs::{Access, OFlags, access, statvfs};
+use rustix::fs::{Access, OFlags, StatVfsMountFlags, access, statvfs};
 use std::fs::{Metadata, OpenOptions, metadata, read_dir};
 use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpListener};
@@ -175,10 +175,14 @@ fn may_make(path: &Path) -> Result<(), String> {
 fn may_write(dir: &Path) -> Result<(), String> {
     access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(|why| {
         let shown = dir.display();
-        let next = if why == rustix::io::Errno::ROFS {
-            format!("below a unit of systemd that takes `systemctl edit causeway`: ReadWritePaths={shown} in [Service], then systemctl restart causeway")
-        } else {
-            format!("give it to the daemon's user: chown causeway: {shown}")
+        // A unit of systemd shows most directories as if their file system were read-only.
+        let is_read_only = statvfs(dir).is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY));
+        let unit = format!("below a unit of systemd it takes `systemctl edit causeway`: ReadWritePaths={shown} in [Service], then systemctl restart causeway");
+        let chown = format!("give it to the daemon's user: chown causeway: {shown}");
+        let next = match (is_read_only, why == rustix::io::Errno::ACCESS) {
+            (true, true) => format!("{chown}; {unit}"),
+            (true, false) => unit,
+            (false, _) => chown,
         };
         format!("the daemon may not write into {shown}: {why}; {next}")
     })
