@@ -1,0 +1,173 @@
+//! What nodes say to each other about a LUN.
+
+use crate::moment::Moment;
+use crate::record::{Epoch, Revision, RoleRecord};
+
+/// A message between two nodes. On one connection they arrive in the order in which they were
+/// sent, or the connection ends.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Message {
+    /// The first one of a connection, of both sides.
+    Hello {
+        /// Nothing of an older epoch is accepted.
+        promised: Epoch,
+        /// The last record that the sender knows.
+        known: (Revision, RoleRecord),
+    },
+    /// I am here; of the sender's own clock.
+    Beacon {
+        /// When it was sent.
+        sent: Moment,
+    },
+    /// A beacon came.
+    Answer {
+        /// What the beacon said.
+        sent: Moment,
+    },
+    /// I own the LUN, and this is my log.
+    Lead {
+        /// By this record.
+        known: (Revision, RoleRecord),
+        /// The epochs that each ring of the log knows.
+        rings: Vec<RingSummary>,
+    },
+    /// Not you: a later epoch was promised.
+    Refuse {
+        /// That one.
+        promised: Epoch,
+    },
+    /// My log has nothing any more that yours lacks.
+    Follow {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// The next number of each ring.
+        next: Vec<u64>,
+    },
+    /// A change of a ring, with its data beside it.
+    Append {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// Which ring.
+        ring: u8,
+        /// Its number.
+        number: u64,
+        /// The epoch in which it got that number.
+        of: Epoch,
+        /// Everything below is committed.
+        commit: u64,
+    },
+    /// Everything below is committed.
+    Commit {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// Which ring.
+        ring: u8,
+        /// The first number that is not.
+        commit: u64,
+    },
+    /// Everything below is stable here.
+    Ack {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// Which ring.
+        ring: u8,
+        /// The first number that is not.
+        stable: u64,
+    },
+    /// May I read from my copy?
+    Ask {
+        /// When it was sent, by the sender's clock.
+        sent: Moment,
+    },
+    /// Yes, for a while from then on.
+    Grant {
+        /// What the question said.
+        sent: Moment,
+    },
+}
+
+/// What a ring of a log has, by epochs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RingSummary {
+    /// The first number of each epoch that it has something of, in order.
+    pub epochs: Vec<(Epoch, u64)>,
+    /// The number that comes next.
+    pub next: u64,
+}
+
+impl RingSummary {
+    /// Where the numbers of an epoch end; `None`: there are none.
+    fn end_of(&self, epoch: Epoch) -> Option<u64> {
+        let at = self.epochs.iter().position(|(it, _)| *it == epoch)?;
+        let after = self.epochs.get(at + 1);
+        Some(after.map_or(self.next, |(_, first)| *first))
+    }
+
+    /// The first number from which on the two logs may differ: up to the end of the last epoch that
+    /// both have, a number names the same change in both.
+    #[must_use]
+    pub fn common_with(&self, other: &Self) -> u64 {
+        let mut ours = self.epochs.iter().rev();
+        let ends = ours.find_map(|(epoch, _)| Some((self.end_of(*epoch)?, other.end_of(*epoch)?)));
+        ends.map_or(0, |(ours, theirs)| ours.min(theirs))
+    }
+
+    /// Forgets what has this number or a later one.
+    pub fn cut_at(&mut self, number: u64) {
+        self.epochs.retain(|(_, first)| *first < number);
+        self.next = self.next.min(number);
+    }
+
+    /// A change more, of this epoch.
+    pub fn push(&mut self, epoch: Epoch) {
+        if self.epochs.last().is_none_or(|(last, _)| *last != epoch) {
+            self.epochs.push((epoch, self.next));
+        }
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn ring(epochs: &[(u64, u64)], next: u64) -> RingSummary {
+        RingSummary {
+            epochs: epochs.iter().map(|(it, at)| (Epoch(*it), *at)).collect(),
+            next,
+        }
+    }
+
+    #[test]
+    fn two_logs_are_alike_up_to_the_end_of_the_last_epoch_that_both_have() {
+        let owner = ring(&[(1, 0), (4, 8)], 12);
+        for (other, common) in [
+            (ring(&[], 0), 0),
+            (ring(&[(1, 0)], 5), 5),
+            (ring(&[(1, 0)], 8), 8),
+            (ring(&[(1, 0)], 10), 8),
+            (ring(&[(1, 0), (3, 6)], 9), 6),
+            (ring(&[(1, 0), (4, 8)], 10), 10),
+            (ring(&[(1, 0), (4, 8)], 14), 12),
+            (ring(&[(2, 0)], 3), 0),
+        ] {
+            assert_eq!(other.common_with(&owner), common, "{other:?}");
+            assert_eq!(owner.common_with(&other), common, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_as_if_it_had_never_come() {
+        let mut log = RingSummary::default();
+        for epoch in [1, 1, 2, 2, 5] {
+            log.push(Epoch(epoch));
+        }
+        assert_eq!(log, ring(&[(1, 0), (2, 2), (5, 4)], 5));
+        log.cut_at(3);
+        assert_eq!(log, ring(&[(1, 0), (2, 2)], 3));
+        log.cut_at(2);
+        assert_eq!(log, ring(&[(1, 0)], 2));
+        log.cut_at(7);
+        assert_eq!(log, ring(&[(1, 0)], 2), "nothing is there");
+    }
+}

@@ -1,0 +1,104 @@
+//! Who owns a LUN, and which nodes have all of it: the role record, which the arbiter holds.
+
+/// A node, by its slot in the cluster: 0 to 63.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeSlot(pub u8);
+
+/// Some nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct NodeSet(u64);
+
+impl NodeSet {
+    /// These nodes.
+    #[must_use]
+    pub fn of(nodes: impl IntoIterator<Item = NodeSlot>) -> Self {
+        nodes.into_iter().fold(Self(0), Self::with)
+    }
+
+    /// Whether `node` is among them.
+    #[must_use]
+    pub const fn has(self, node: NodeSlot) -> bool {
+        self.0 >> node.0 & 1 == 1
+    }
+
+    /// They and `node`.
+    #[must_use]
+    pub const fn with(self, node: NodeSlot) -> Self {
+        Self(self.0 | 1 << node.0)
+    }
+
+    /// They without `node`.
+    #[must_use]
+    pub const fn without(self, node: NodeSlot) -> Self {
+        Self(self.0 & !(1 << node.0))
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Each of them, the lowest slot first.
+    pub fn iter(self) -> impl Iterator<Item = NodeSlot> {
+        (0..64).map(NodeSlot).filter(move |&node| self.has(node))
+    }
+}
+
+/// The time of one owner: it rises with each new owner, and with each start of the same one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Epoch(pub u64);
+
+/// Which of the versions of a record the arbiter holds (etcd: `mod_revision`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Revision(pub u64);
+
+/// Made at random with a copy: one that was made anew is another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CopyId(pub u128);
+
+/// Who owns a LUN, and who has all of it. It changes by compare-and-swap only.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RoleRecord {
+    /// The owner's epoch: changes of an older one are not accepted any more.
+    pub epoch: Epoch,
+    /// It rises with each change of the record within an epoch.
+    pub step: u32,
+    /// The node that orders the changes of the LUN.
+    pub owner: NodeSlot,
+    /// The nodes whose copies have everything that was acknowledged.
+    pub in_sync: NodeSet,
+    /// All copies, in the order of slots.
+    pub copies: Vec<(NodeSlot, CopyId)>,
+}
+
+impl RoleRecord {
+    /// The copy of a node.
+    #[must_use]
+    pub fn copy_of(&self, node: NodeSlot) -> Option<CopyId> {
+        let copy = self.copies.iter().find(|(at, _)| *at == node);
+        copy.map(|(_, id)| *id)
+    }
+
+    /// The record in which `owner` begins an epoch, with these nodes in sync.
+    #[must_use]
+    pub fn claimed_by(&self, owner: NodeSlot, epoch: Epoch, in_sync: NodeSet) -> Self {
+        Self {
+            epoch,
+            step: 0,
+            owner,
+            in_sync,
+            copies: self.copies.clone(),
+        }
+    }
+
+    /// The record of the same owner and epoch with these nodes in sync.
+    #[must_use]
+    pub fn with_in_sync(&self, in_sync: NodeSet) -> Self {
+        Self {
+            step: self.step + 1,
+            in_sync,
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What people see of a copy.
+
+/// What a copy does now.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum State {
+    /// It started, and does not know the record yet.
+    Joining,
+    /// It has everything that was acknowledged, and follows the owner.
+    Replica,
+    /// It lacks something, and is being brought up from the owner's log.
+    CatchingUp,
+    /// It stopped accepting the old epoch, and does not know yet whether its claim was written.
+    Candidate,
+    /// It owns the LUN, and what its log held before is not all committed: no reads yet.
+    Opening,
+    /// It orders all changes, and others have them too.
+    Owner,
+    /// It orders all changes, and nobody else is in sync.
+    Solo,
+    /// It owns the LUN, and does not know yet whether a silent member was removed.
+    Removing,
+    /// It owns the LUN, and not all promises of the others hold: reads and answers wait.
+    Holding,
+    /// It is no copy of the LUN.
+    NoMember,
+}
