@@ -1,0 +1,211 @@
+//! The arbiter: what is asked of it, and what its answers mean.
+
+use super::lead::Leading;
+use super::{Act, Arbitration, LunCopy, Role};
+use crate::message::Message;
+use crate::moment::Moment;
+use crate::record::{Epoch, NodeSet, Revision, RoleRecord};
+
+/// What the arbiter was asked and has not answered.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Question {
+    /// The record that is to be written; without one it is only read.
+    pub to: Option<RoleRecord>,
+    /// When it was asked; `None`: it answered that nobody knows, and is asked again later.
+    pub asked: Moment,
+    /// No answer is awaited.
+    pub is_over: bool,
+}
+
+impl LunCopy {
+    /// Asks for the record.
+    pub(super) fn ask(&mut self, now: Moment) {
+        self.question = Some(Question {
+            to: None,
+            asked: now,
+            is_over: false,
+        });
+        self.acts.push(Act::Read);
+    }
+
+    pub(super) fn swap(&mut self, to: RoleRecord, now: Moment) {
+        self.acts.push(Act::Swap(self.kept.known.0, to.clone()));
+        self.question = Some(Question {
+            to: Some(to),
+            asked: now,
+            is_over: false,
+        });
+    }
+
+    /// Asks again what nobody knows: a swap that was not seen to be done is done again, so that the
+    /// first one can come true no more without being seen.
+    pub(super) fn ask_again(&mut self, now: Moment) {
+        let Some(question) = &self.question else {
+            return;
+        };
+        if question.is_over && now >= question.asked.after(self.spans.retry) {
+            match question.to.clone() {
+                Some(to) => self.swap(to, now),
+                None => self.ask(now),
+            }
+        }
+    }
+
+    /// The arbiter has answered, or did not in time.
+    pub fn arbitrated(&mut self, answer: Arbitration, now: Moment) {
+        let Some(question) = self.question.take() else {
+            return;
+        };
+        match (answer, question.to) {
+            (Arbitration::Unknown, to) => {
+                self.question = Some(Question {
+                    to,
+                    asked: now,
+                    is_over: true,
+                });
+            }
+            (Arbitration::Swapped(revision), Some(to)) => self.written((revision, to), now),
+            // The answer to the swap was lost, and it had been done.
+            (Arbitration::Is(revision, is), Some(to)) if is == to => {
+                self.written((revision, to), now);
+            }
+            (Arbitration::Is(revision, is), _) => self.read((revision, is), now),
+            (Arbitration::Swapped(_), None) => {}
+        }
+        self.proceed(now);
+    }
+
+    /// This node's own swap was done.
+    fn written(&mut self, known: (Revision, RoleRecord), now: Moment) {
+        if known.0 < self.kept.known.0 {
+            return self.take_place(now);
+        }
+        self.kept.known = known;
+        self.keep();
+        match &mut self.role {
+            Role::Candidate => self.open(now),
+            Role::Leading(leading) => {
+                leading.changed();
+                self.commit_more();
+            }
+            Role::Joining | Role::Member { .. } | Role::NoMember => {}
+        }
+    }
+
+    /// The record as the arbiter has it, which this node did not write just now.
+    fn read(&mut self, known: (Revision, RoleRecord), now: Moment) {
+        let is_news = known.0 > self.kept.known.0;
+        let was_claiming = matches!(self.role, Role::Candidate | Role::Joining);
+        if is_news {
+            self.learn(known, now);
+        }
+        if is_news || was_claiming {
+            self.take_place(now);
+        }
+    }
+
+    /// A record that another node or the arbiter knows. An owner that is none any more steps down.
+    pub(super) fn learn(&mut self, known: (Revision, RoleRecord), now: Moment) {
+        if known.0 <= self.kept.known.0 {
+            return;
+        }
+        if let Some(question) = &mut self.question {
+            if question.to.as_ref() == Some(&known.1) {
+                self.question = None;
+                return self.written(known, now);
+            }
+            // It was to be put in the place of a record that is none any more.
+            question.to = None;
+        }
+        let is_led = matches!(self.role, Role::Leading(_));
+        let is_mine = known.1.owner == self.me && known.1.epoch == self.record().epoch;
+        self.kept.known = known;
+        self.keep();
+        if is_led && !is_mine {
+            self.acts.push(Act::Drop);
+            self.role = Role::Member { follows: None };
+        }
+    }
+
+    /// What the record makes of this node, where it does nothing for it yet.
+    fn take_place(&mut self, now: Moment) {
+        let record = self.record();
+        if record.copy_of(self.me).is_none() {
+            self.role = Role::NoMember;
+        } else if record.owner == self.me {
+            if !matches!(self.role, Role::Leading(_)) {
+                let in_sync = record.in_sync;
+                self.claim(in_sync, now);
+            }
+        } else if !matches!(self.role, Role::Member { .. }) {
+            self.role = Role::Member { follows: None };
+        }
+    }
+
+    /// Begins an epoch of this node's own: first it stops accepting older ones, then it swaps.
+    pub(super) fn claim(&mut self, in_sync: NodeSet, now: Moment) {
+        let epoch = Epoch(self.kept.promised.max(self.record().epoch).0 + 1);
+        self.kept.promised = epoch;
+        self.keep();
+        // They know what was promised before: they have to hear it anew.
+        let connected = self.pairs.iter().filter(|(_, it)| it.is_connected);
+        let connected: Vec<_> = connected.map(|(node, _)| *node).collect();
+        for node in connected {
+            self.acts.push(Act::Disconnect(node));
+            self.disconnected(node);
+        }
+        self.role = Role::Candidate;
+        let to = self.record().claimed_by(self.me, epoch, in_sync);
+        self.swap(to, now);
+    }
+
+    /// The claim was written: an epoch of this node's begins.
+    fn open(&mut self, now: Moment) {
+        let record = self.record();
+        let epoch = record.epoch;
+        let until = self.rings.iter().map(|ring| ring.has.next + 1).collect();
+        self.role = Role::Leading(Leading::new(until, now));
+        self.acts.push(Act::Begin(epoch));
+        let greeted = self.pairs.iter().filter(|(_, it)| it.is_greeted);
+        let greeted: Vec<_> = greeted.map(|(node, _)| *node).collect();
+        for node in greeted {
+            self.lead(node);
+        }
+    }
+
+    /// A node promised a later epoch: it accepts nothing of this one any more.
+    pub(super) fn refused(&mut self, promised: Epoch) {
+        if matches!(self.role, Role::Leading(_)) && promised > self.kept.promised {
+            self.kept.promised = promised;
+            self.keep();
+        }
+    }
+
+    /// In sync, and the owner has been silent for long enough; or a claim of this node's was
+    /// written that nobody knew of.
+    pub(super) fn take_over_if_due(&mut self, now: Moment) {
+        let record = self.record();
+        if record.owner == self.me {
+            let in_sync = record.in_sync;
+            return self.claim(in_sync, now);
+        }
+        let patience = self.spans.patience;
+        let owner = self.pairs.get(&record.owner);
+        let is_due = record.in_sync.has(self.me)
+            && now >= self.started.after(patience)
+            && owner.is_none_or(|it| it.is_silent_for(patience, now));
+        if is_due {
+            self.claim(NodeSet::of([self.me]), now);
+        }
+    }
+
+    /// Says to a node that this one owns the LUN, with what its log has.
+    pub(super) fn lead(&mut self, node: crate::record::NodeSlot) {
+        let rings = self.rings.iter().map(|ring| ring.has.clone()).collect();
+        let lead = Message::Lead {
+            known: self.kept.known.clone(),
+            rings,
+        };
+        self.acts.push(Act::Send(node, lead));
+    }
+}

@@ -1,0 +1,234 @@
+//! The owner: what is committed, who is added to those in sync, and who is removed from them.
+
+use super::{Act, LunCopy, Role};
+use crate::message::Message;
+use crate::moment::Moment;
+use crate::record::{Epoch, NodeSet, NodeSlot};
+use std::collections::BTreeMap;
+
+/// What an owner knows of its epoch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Leading {
+    /// What its log held when the epoch began, ring by ring, is not all committed yet.
+    pub opens_at: Option<Vec<u64>>,
+    /// When the epoch began.
+    since: Moment,
+    /// Whose logs follow this one, and up to which number each ring of them is stable.
+    followers: BTreeMap<NodeSlot, Vec<u64>>,
+    /// It is waited for as if it were in sync, and becomes so once it has these numbers.
+    adding: Option<(NodeSlot, Vec<u64>)>,
+    /// It was silent for too long: it is allowed no reads, and will be removed.
+    removing: Option<NodeSlot>,
+}
+
+impl Leading {
+    pub(super) fn new(opens_at: Vec<u64>, now: Moment) -> Self {
+        Self {
+            opens_at: Some(opens_at),
+            since: now,
+            followers: BTreeMap::new(),
+            adding: None,
+            removing: None,
+        }
+    }
+
+    /// The connection with a node has ended.
+    pub(super) fn lost(&mut self, node: NodeSlot) {
+        self.followers.remove(&node);
+    }
+
+    /// A swap was done: these are in sync now.
+    pub(super) fn changed(&mut self) {
+        (self.adding, self.removing) = (None, None);
+    }
+
+    pub(super) const fn is_removing(&self) -> bool {
+        self.removing.is_some()
+    }
+
+    fn has(&self, node: NodeSlot, numbers: &[u64]) -> bool {
+        let stable = self.followers.get(&node);
+        stable.is_some_and(|it| it.iter().zip(numbers).all(|(has, wants)| has >= wants))
+    }
+}
+
+impl LunCopy {
+    /// What the owner does when time passes, or something was heard.
+    pub(super) fn tend(&mut self, now: Moment) {
+        let in_sync = self.record().in_sync;
+        if self.kept.promised > self.record().epoch {
+            return self.claim(in_sync, now);
+        }
+        if let Some(silent) = self.silent_member(now) {
+            return self.remove(silent, now);
+        }
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        leading.removing = None;
+        let lacks = |node: &NodeSlot| !leading.followers.contains_key(node);
+        if leading.adding.as_ref().is_some_and(|(node, _)| lacks(node)) {
+            leading.adding = None;
+            self.commit_more();
+        }
+        self.add(now);
+    }
+
+    /// One that is in sync, and answered nothing for so long that this node may not read any more.
+    fn silent_member(&self, now: Moment) -> Option<NodeSlot> {
+        let Role::Leading(leading) = &self.role else {
+            return None;
+        };
+        let span = self.spans.lead;
+        let is_time = now >= leading.since.after(span);
+        let is_silent = |node: &NodeSlot| !self.pairs[node].answered_within(span, now);
+        self.others_in_sync()
+            .iter()
+            .find(|node| is_time && is_silent(node))
+    }
+
+    fn remove(&mut self, node: NodeSlot, now: Moment) {
+        let may_read_until = self.pairs[&node].granted.after(self.spans.grant);
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        leading.removing = Some(node);
+        if leading.adding.as_ref().is_some_and(|(it, _)| *it == node) {
+            leading.adding = None;
+        }
+        if now >= may_read_until {
+            let left = self.record().in_sync.without(node);
+            self.swap(self.record().with_in_sync(left), now);
+        }
+    }
+
+    /// Who follows and has everything that is committed is waited for; and once it has everything
+    /// that was committed before that, it is in sync.
+    fn add(&mut self, now: Moment) {
+        let in_sync = self.record().in_sync;
+        let commits: Vec<u64> = self.rings.iter().map(|ring| ring.commit).collect();
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        if leading.opens_at.is_some() {
+            return;
+        }
+        if leading.adding.is_none() {
+            let followers = leading.followers.keys().copied();
+            let mut behind = followers.filter(|node| !in_sync.has(*node));
+            let next = behind.find(|node| leading.has(*node, &commits));
+            leading.adding = next.map(|node| (node, commits));
+        }
+        if let Some((node, numbers)) = &leading.adding
+            && leading.has(*node, numbers)
+        {
+            let more = in_sync.with(*node);
+            self.swap(self.record().with_in_sync(more), now);
+        }
+    }
+
+    /// A node's log follows this one, up to these numbers.
+    pub(super) fn followed_by(&mut self, node: NodeSlot, epoch: Epoch, next: Vec<u64>) {
+        let is_current = self.record().epoch == epoch;
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        if is_current && next.len() == self.rings.len() {
+            leading.followers.insert(node, vec![0; next.len()]);
+            for (ring, from) in (0..).zip(next) {
+                self.acts.push(Act::Stream {
+                    to: node,
+                    ring,
+                    from,
+                });
+            }
+        }
+    }
+
+    /// A follower has everything below `stable`, durably.
+    pub(super) fn acknowledged(&mut self, node: NodeSlot, (epoch, ring, stable): (Epoch, u8, u64)) {
+        let is_current = self.record().epoch == epoch;
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let follower = leading.followers.get_mut(&node);
+        let follower = follower.and_then(|it| it.get_mut(usize::from(ring)));
+        if let Some(has) = follower.filter(|_| is_current) {
+            *has = stable.max(*has);
+            self.commit_more();
+        }
+    }
+
+    /// Who has to have a change before it is committed: those in sync, and the one that is added.
+    fn waited_for(&self, leading: &Leading) -> NodeSet {
+        let others = self.others_in_sync();
+        let adding = leading.adding.as_ref();
+        adding.map_or(others, |(node, _)| others.with(*node))
+    }
+
+    /// What everybody who is waited for has is committed.
+    pub(super) fn commit_more(&mut self) {
+        let Role::Leading(leading) = &self.role else {
+            return;
+        };
+        let waited_for = self.waited_for(leading);
+        let commits: Vec<u64> = (self.rings.iter().enumerate())
+            .map(|(ring, own)| {
+                let has = |node| leading.followers.get(&node).map_or(0, |it| it[ring]);
+                let least = waited_for.iter().map(has).min();
+                own.stable.min(least.unwrap_or(u64::MAX)).max(own.commit)
+            })
+            .collect();
+        for (at, commit) in commits.into_iter().enumerate() {
+            if commit > self.rings[at].commit {
+                self.rings[at].commit = commit;
+                let ring = u8::try_from(at).expect("rings are few");
+                self.acts.push(Act::Committed { ring, commit });
+                self.say_commit(ring, commit);
+            }
+        }
+        self.open_if_committed();
+    }
+
+    fn say_commit(&mut self, ring: u8, commit: u64) {
+        let epoch = self.record().epoch;
+        if let Role::Leading(leading) = &self.role {
+            let said = leading.followers.keys().map(|node| {
+                let commit = Message::Commit {
+                    epoch,
+                    ring,
+                    commit,
+                };
+                Act::Send(*node, commit)
+            });
+            self.acts.extend(said);
+        }
+    }
+
+    /// All that the log held when the epoch began is committed: there may be reads from now on.
+    fn open_if_committed(&mut self) {
+        let commits: Vec<u64> = self.rings.iter().map(|ring| ring.commit).collect();
+        if let Role::Leading(leading) = &mut self.role {
+            let is_open = |at: &Vec<u64>| at.iter().zip(&commits).all(|(at, is)| is >= at);
+            if leading.opens_at.as_ref().is_some_and(is_open) {
+                leading.opens_at = None;
+            }
+        }
+    }
+
+    /// A replica asks whether it may read from its copy.
+    pub(super) fn grant(&mut self, node: NodeSlot, sent: Moment, now: Moment) {
+        let in_sync = self.record().in_sync.has(node);
+        let Role::Leading(leading) = &self.role else {
+            return;
+        };
+        let is_well = leading.opens_at.is_none()
+            && leading.removing != Some(node)
+            && leading.followers.contains_key(&node);
+        if in_sync && is_well && self.question.is_none() && self.holds_within(self.spans.ask, now) {
+            let pair = self.pairs.get_mut(&node).expect("it said something");
+            pair.granted = now;
+            self.acts.push(Act::Send(node, Message::Grant { sent }));
+        }
+    }
+}

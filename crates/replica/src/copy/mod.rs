@@ -1,0 +1,326 @@
+//! The machine: what it hears, and what it has done then.
+
+mod claim;
+mod follow;
+mod lead;
+mod pair;
+mod read;
+
+use crate::message::{Message, RingSummary};
+use crate::moment::{Moment, Spans};
+use crate::record::{Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
+use claim::Question;
+use lead::Leading;
+use pair::Pair;
+use std::collections::BTreeMap;
+
+/// What a node keeps of a copy, besides its data.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Durable {
+    /// The last role record that it knows.
+    pub known: (Revision, RoleRecord),
+    /// It accepts nothing of an older epoch.
+    pub promised: Epoch,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Act {
+    /// Store this, durably, before anything that comes after it is done.
+    Keep(Durable),
+    /// Say something to a node.
+    Send(NodeSlot, Message),
+    /// End the connection with a node: what was said on it holds no more.
+    Disconnect(NodeSlot),
+    /// Ask the arbiter for the record. What was asked before needs no answer any more.
+    Read,
+    /// Have the arbiter put this record in the place of that version. What was asked before needs
+    /// no answer any more.
+    Swap(Revision, RoleRecord),
+    /// Give up what a ring has from this number on: it was never acknowledged.
+    GiveUp {
+        /// Which ring.
+        ring: u8,
+        /// The first number of it.
+        from: u64,
+    },
+    /// Put the beginning of an epoch into each ring's log, as a change.
+    Begin(Epoch),
+    /// Send a node what a ring has from this number on, and from now on whatever is put into it.
+    Stream {
+        /// To whom.
+        to: NodeSlot,
+        /// Which ring.
+        ring: u8,
+        /// The first number.
+        from: u64,
+    },
+    /// Everything below is committed: readers may see it, and who waits for it is answered.
+    Committed {
+        /// Which ring.
+        ring: u8,
+        /// The first number that is not.
+        commit: u64,
+    },
+    /// Nothing that waits will be known to be committed: who waits loses its connection.
+    Drop,
+}
+
+/// How the arbiter answered.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Arbitration {
+    /// To a question, or to a swap that came too late: this is the record.
+    Is(Revision, RoleRecord),
+    /// The swap was done.
+    Swapped(Revision),
+    /// No answer came: whether a swap was done, now or later, nobody knows.
+    Unknown,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Role {
+    Joining,
+    /// Not the owner. Changes are accepted of the epoch that it follows.
+    Member {
+        follows: Option<Epoch>,
+    },
+    Candidate,
+    Leading(Leading),
+    NoMember,
+}
+
+/// A ring of the log, as this machine knows it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Ring {
+    has: RingSummary,
+    /// The first number that is not stable here.
+    stable: u64,
+    /// The first number that is not known to be committed.
+    commit: u64,
+}
+
+/// The copy of a LUN on this node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LunCopy {
+    me: NodeSlot,
+    spans: Spans,
+    kept: Durable,
+    role: Role,
+    started: Moment,
+    pairs: BTreeMap<NodeSlot, Pair>,
+    rings: Vec<Ring>,
+    question: Option<Question>,
+    /// When this node asked last whether it may read, and was allowed to.
+    may_read_from: Option<Moment>,
+    acts: Vec<Act>,
+}
+
+impl LunCopy {
+    /// A copy on the node `me` whose process has just started, with what it kept and what its log
+    /// holds, all of it stable.
+    #[must_use]
+    pub fn start(
+        me: NodeSlot,
+        spans: Spans,
+        kept: Durable,
+        rings: Vec<RingSummary>,
+        now: Moment,
+    ) -> Self {
+        let others = kept.known.1.copies.iter().map(|(node, _)| *node);
+        let pairs = others.filter(|node| *node != me).map(|node| {
+            let pair = Pair {
+                granted: now,
+                ..Pair::default()
+            };
+            (node, pair)
+        });
+        let rings = rings.into_iter().map(|has| Ring {
+            stable: has.next,
+            commit: 0,
+            has,
+        });
+        let mut copy = Self {
+            me,
+            spans,
+            pairs: pairs.collect(),
+            kept,
+            role: Role::Joining,
+            started: now,
+            rings: rings.collect(),
+            question: None,
+            may_read_from: None,
+            acts: Vec::new(),
+        };
+        copy.ask(now);
+        copy
+    }
+
+    /// What is to be done now.
+    pub fn acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
+    }
+
+    /// There is a connection with a node, a new one.
+    pub fn connected(&mut self, node: NodeSlot) {
+        let Some(pair) = self.pairs.get_mut(&node) else {
+            return;
+        };
+        (pair.is_connected, pair.is_greeted) = (true, false);
+        self.loses(node);
+        let hello = Message::Hello {
+            promised: self.kept.promised,
+            known: self.kept.known.clone(),
+        };
+        self.acts.push(Act::Send(node, hello));
+    }
+
+    /// The connection with a node has ended.
+    pub fn disconnected(&mut self, node: NodeSlot) {
+        if let Some(pair) = self.pairs.get_mut(&node) {
+            (pair.is_connected, pair.is_greeted) = (false, false);
+            self.loses(node);
+        }
+    }
+
+    /// What was streamed on the old connection may not have come.
+    fn loses(&mut self, node: NodeSlot) {
+        match &mut self.role {
+            Role::Leading(leading) => leading.lost(node),
+            Role::Member { follows } if node == self.kept.known.1.owner => *follows = None,
+            Role::Member { .. } | Role::Joining | Role::Candidate | Role::NoMember => {}
+        }
+    }
+
+    /// A node said something.
+    pub fn heard(&mut self, node: NodeSlot, message: Message, now: Moment) {
+        if !self.pairs.get(&node).is_some_and(|it| it.is_connected) {
+            return;
+        }
+        match message {
+            Message::Hello { promised, known } => self.greeted(node, promised, known, now),
+            Message::Beacon { sent } => self.beacon(node, sent, now),
+            Message::Answer { sent } => {
+                let pair = self.pairs.get_mut(&node).expect("it was there");
+                pair.answered = pair.answered.max(Some(sent));
+            }
+            Message::Lead { known, rings } => self.follow(node, known, &rings, now),
+            Message::Refuse { promised } => self.refused(promised),
+            Message::Follow { epoch, next } => self.followed_by(node, epoch, next),
+            Message::Append { .. } => {}
+            Message::Commit {
+                epoch,
+                ring,
+                commit,
+            } => self.commit_is(epoch, ring, commit),
+            Message::Ack {
+                epoch,
+                ring,
+                stable,
+            } => self.acknowledged(node, (epoch, ring, stable)),
+            Message::Ask { sent } => self.grant(node, sent, now),
+            Message::Grant { sent } => self.granted(sent),
+        }
+        self.proceed(now);
+    }
+
+    fn greeted(
+        &mut self,
+        node: NodeSlot,
+        promised: Epoch,
+        known: (Revision, RoleRecord),
+        now: Moment,
+    ) {
+        let pair = self.pairs.get_mut(&node).expect("it was there");
+        pair.is_greeted = true;
+        self.learn(known, now);
+        if matches!(self.role, Role::Leading(_)) {
+            if promised > self.kept.promised {
+                self.refused(promised);
+            } else {
+                self.lead(node);
+            }
+        }
+    }
+
+    fn beacon(&mut self, node: NodeSlot, sent: Moment, now: Moment) {
+        let pair = self.pairs.get_mut(&node).expect("it was there");
+        pair.heard = Some(now);
+        self.acts.push(Act::Send(node, Message::Answer { sent }));
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Moment) {
+        for (node, pair) in &mut self.pairs {
+            let is_due = pair
+                .sent
+                .is_none_or(|sent| now >= sent.after(self.spans.beacon));
+            if pair.is_greeted && is_due {
+                pair.sent = Some(now);
+                let beacon = Message::Beacon { sent: now };
+                self.acts.push(Act::Send(*node, beacon));
+            }
+        }
+        self.ask_again(now);
+        self.proceed(now);
+    }
+
+    /// The log took a change of this epoch, as the next number of a ring.
+    pub fn appended(&mut self, ring: u8, epoch: Epoch) {
+        self.rings[usize::from(ring)].has.push(epoch);
+    }
+
+    /// Everything below `stable` is stable in a ring of the log here.
+    pub fn stable(&mut self, ring: u8, stable: u64, now: Moment) {
+        let of = &mut self.rings[usize::from(ring)];
+        of.stable = of.stable.max(stable.min(of.has.next));
+        let stable = of.stable;
+        match &self.role {
+            Role::Member {
+                follows: Some(epoch),
+            } => {
+                let ack = Message::Ack {
+                    epoch: *epoch,
+                    ring,
+                    stable,
+                };
+                self.acts.push(Act::Send(self.kept.known.1.owner, ack));
+            }
+            Role::Leading(_) => self.commit_more(),
+            Role::Member { .. } | Role::Joining | Role::Candidate | Role::NoMember => {}
+        }
+        self.proceed(now);
+    }
+
+    /// What follows from all that is known now.
+    fn proceed(&mut self, now: Moment) {
+        if self.question.is_some() {
+            return;
+        }
+        match &self.role {
+            Role::Leading(_) => self.tend(now),
+            Role::Member { .. } => self.take_over_if_due(now),
+            Role::Joining | Role::Candidate | Role::NoMember => {}
+        }
+    }
+
+    fn keep(&mut self) {
+        self.acts.push(Act::Keep(self.kept.clone()));
+    }
+
+    fn record(&self) -> &RoleRecord {
+        &self.kept.known.1
+    }
+
+    fn others_in_sync(&self) -> NodeSet {
+        self.record().in_sync.without(self.me)
+    }
+
+    /// All others that are in sync answered a beacon that was sent within the last `span`.
+    fn holds_within(&self, span: u64, now: Moment) -> bool {
+        let mut others = self.others_in_sync().iter();
+        others.all(|node| {
+            let pair = self.pairs.get(&node);
+            pair.is_some_and(|it| it.answered_within(span, now))
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Who may read from a copy, and what it says of itself.
+
+use super::{Act, LunCopy, Role};
+use crate::message::Message;
+use crate::moment::Moment;
+use crate::state::State;
+
+impl LunCopy {
+    /// Whether what is committed here is what a reader may see now.
+    #[must_use]
+    pub fn may_read(&self, now: Moment) -> bool {
+        match &self.role {
+            Role::Leading(leading) => {
+                leading.opens_at.is_none() && self.holds_within(self.spans.lead, now)
+            }
+            Role::Member { follows: Some(_) } => {
+                let is_allowed = self
+                    .may_read_from
+                    .is_some_and(|sent| now < sent.after(self.spans.grant));
+                is_allowed && self.is_clean()
+            }
+            Role::Member { follows: None } | Role::Joining | Role::Candidate | Role::NoMember => {
+                false
+            }
+        }
+    }
+
+    /// The log has nothing beyond what is known to be committed.
+    fn is_clean(&self) -> bool {
+        let mut rings = self.rings.iter();
+        rings.all(|ring| ring.commit == ring.has.next)
+    }
+
+    /// Whether changes of hosts may be put into the log: they are acknowledged when they are
+    /// committed.
+    #[must_use]
+    pub const fn may_write(&self) -> bool {
+        matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none())
+    }
+
+    /// A replica wants to read: asks the owner.
+    pub fn ask_to_read(&mut self, now: Moment) {
+        if matches!(self.role, Role::Member { follows: Some(_) }) {
+            let owner = self.record().owner;
+            self.acts.push(Act::Send(owner, Message::Ask { sent: now }));
+        }
+    }
+
+    /// The owner allowed what was asked then.
+    pub(super) fn granted(&mut self, sent: Moment) {
+        if matches!(self.role, Role::Member { follows: Some(_) }) {
+            self.may_read_from = self.may_read_from.max(Some(sent));
+        }
+    }
+
+    /// What this copy does now.
+    #[must_use]
+    pub fn state(&self, now: Moment) -> State {
+        match &self.role {
+            Role::Joining => State::Joining,
+            Role::NoMember => State::NoMember,
+            Role::Candidate => State::Candidate,
+            Role::Member { .. } if self.record().in_sync.has(self.me) => State::Replica,
+            Role::Member { .. } => State::CatchingUp,
+            Role::Leading(leading) if leading.is_removing() => State::Removing,
+            Role::Leading(leading) if leading.opens_at.is_some() => State::Opening,
+            Role::Leading(_) if self.others_in_sync().count() == 0 => State::Solo,
+            Role::Leading(_) if self.holds_within(self.spans.lead, now) => State::Owner,
+            Role::Leading(_) => State::Holding,
+        }
+    }
+}
