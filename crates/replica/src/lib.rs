@@ -24,6 +24,8 @@
 
 mod copy;
 mod message;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
 mod moment;
 mod record;
 mod state;

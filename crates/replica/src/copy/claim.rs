@@ -145,12 +145,17 @@ impl LunCopy {
     /// Begins an epoch of this node's own: first it stops accepting older ones, then it swaps.
     pub(super) fn claim(&mut self, in_sync: NodeSet, now: Moment) {
         let epoch = Epoch(self.kept.promised.max(self.record().epoch).0 + 1);
-        self.kept.promised = epoch;
-        self.keep();
+        if holds!(self, PromiseBeforeSwap) {
+            self.kept.promised = epoch;
+            self.keep();
+        }
         // They know what was promised before: they have to hear it anew.
         let connected = self.pairs.iter().filter(|(_, it)| it.is_connected);
         let connected: Vec<_> = connected.map(|(node, _)| *node).collect();
         for node in connected {
+            if !holds!(self, PromisesAreHeardAnew) {
+                continue;
+            }
             self.acts.push(Act::Disconnect(node));
             self.disconnected(node);
         }
@@ -192,8 +197,8 @@ impl LunCopy {
         let patience = self.spans.patience;
         let owner = self.pairs.get(&record.owner);
         let is_due = record.in_sync.has(self.me)
-            && now >= self.started.after(patience)
-            && owner.is_none_or(|it| it.is_silent_for(patience, now));
+            && (now >= self.started.after(patience) || !holds!(self, PatienceAfterStart))
+            && (owner.is_none_or(|it| it.is_silent_for(patience, now)) || !holds!(self, Patience));
         if is_due {
             self.claim(NodeSet::of([self.me]), now);
         }

@@ -17,8 +17,10 @@ pub(super) struct Leading {
     followers: BTreeMap<NodeSlot, Vec<u64>>,
     /// It is waited for as if it were in sync, and becomes so once it has these numbers.
     adding: Option<(NodeSlot, Vec<u64>)>,
-    /// It was silent for too long: it is allowed no reads, and will be removed.
+    /// It was silent for too long, or is not well: it is allowed no reads, and will be removed.
     removing: Option<NodeSlot>,
+    /// Nobody shall wait for them.
+    unwell: NodeSet,
 }
 
 impl Leading {
@@ -29,17 +31,24 @@ impl Leading {
             followers: BTreeMap::new(),
             adding: None,
             removing: None,
+            unwell: NodeSet::default(),
         }
     }
 
     /// The connection with a node has ended.
     pub(super) fn lost(&mut self, node: NodeSlot) {
         self.followers.remove(&node);
+        self.unwell = self.unwell.without(node);
     }
 
     /// A swap was done: these are in sync now.
     pub(super) fn changed(&mut self) {
         (self.adding, self.removing) = (None, None);
+    }
+
+    #[cfg(any(test, feature = "model"))]
+    pub(super) fn age(&mut self, by: u64) {
+        self.since.0 = self.since.0.saturating_sub(by);
     }
 
     pub(super) const fn is_removing(&self) -> bool {
@@ -84,17 +93,37 @@ impl LunCopy {
         let is_silent = |node: &NodeSlot| !self.pairs[node].answered_within(span, now);
         self.others_in_sync()
             .iter()
-            .find(|node| is_time && is_silent(node))
+            .find(|node| is_time && is_silent(node) || leading.unwell.has(*node))
+    }
+
+    /// A member holds the others up, or says that it cannot go on: nobody shall wait for it until
+    /// it has connected anew.
+    pub fn remove_unwell(&mut self, node: NodeSlot, now: Moment) {
+        if let Role::Leading(leading) = &mut self.role {
+            leading.unwell = leading.unwell.with(node);
+        }
+        self.proceed(now);
     }
 
     fn remove(&mut self, node: NodeSlot, now: Moment) {
-        let may_read_until = self.pairs[&node].granted.after(self.spans.grant);
+        let grant = if holds!(self, RemovalWaitsForReads) {
+            self.spans.grant
+        } else {
+            0
+        };
+        let may_read_until = self.pairs[&node].granted.after(grant);
+        let asks = holds!(self, RemovalAsksTheArbiter);
         let Role::Leading(leading) = &mut self.role else {
             return;
         };
         leading.removing = Some(node);
         if leading.adding.as_ref().is_some_and(|(it, _)| *it == node) {
             leading.adding = None;
+        }
+        if !asks {
+            let left = self.record().in_sync.without(node);
+            self.kept.known.1 = self.record().with_in_sync(left);
+            return self.commit_more();
         }
         if now >= may_read_until {
             let left = self.record().in_sync.without(node);
@@ -115,7 +144,8 @@ impl LunCopy {
         }
         if leading.adding.is_none() {
             let followers = leading.followers.keys().copied();
-            let mut behind = followers.filter(|node| !in_sync.has(*node));
+            let mut behind =
+                followers.filter(|node| !in_sync.has(*node) && !leading.unwell.has(*node));
             let next = behind.find(|node| leading.has(*node, &commits));
             leading.adding = next.map(|node| (node, commits));
         }
@@ -163,6 +193,7 @@ impl LunCopy {
     fn waited_for(&self, leading: &Leading) -> NodeSet {
         let others = self.others_in_sync();
         let adding = leading.adding.as_ref();
+        let adding = adding.filter(|_| holds!(self, WhoIsAddedIsWaitedFor));
         adding.map_or(others, |(node, _)| others.with(*node))
     }
 
@@ -171,7 +202,10 @@ impl LunCopy {
         let Role::Leading(leading) = &self.role else {
             return;
         };
-        let waited_for = self.waited_for(leading);
+        let mut waited_for = self.waited_for(leading);
+        if !holds!(self, AllInSyncHaveIt) {
+            waited_for = NodeSet::default();
+        }
         let commits: Vec<u64> = (self.rings.iter().enumerate())
             .map(|(ring, own)| {
                 let has = |node| leading.followers.get(&node).map_or(0, |it| it[ring]);

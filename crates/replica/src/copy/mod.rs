@@ -1,5 +1,16 @@
 //! The machine: what it hears, and what it has done then.
 
+/// Whether a rule holds: the model breaks one at a time.
+macro_rules! holds {
+    ($copy:expr, $rule:ident) => {{
+        #[cfg(any(test, feature = "model"))]
+        let holds = !$copy.is_broken(crate::model::Rule::$rule);
+        #[cfg(not(any(test, feature = "model")))]
+        let holds = true;
+        holds
+    }};
+}
+
 mod claim;
 mod follow;
 mod lead;
@@ -99,10 +110,18 @@ struct Ring {
     commit: u64,
 }
 
+/// A rule that the model breaks, to see that it is needed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Rules {
+    #[cfg(any(test, feature = "model"))]
+    broken: Option<crate::model::Rule>,
+}
+
 /// The copy of a LUN on this node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LunCopy {
     me: NodeSlot,
+    rules: Rules,
     spans: Spans,
     kept: Durable,
     role: Role,
@@ -141,6 +160,7 @@ impl LunCopy {
         });
         let mut copy = Self {
             me,
+            rules: Rules::default(),
             spans,
             pairs: pairs.collect(),
             kept,
@@ -153,6 +173,20 @@ impl LunCopy {
         };
         copy.ask(now);
         copy
+    }
+
+    /// Breaks a rule.
+    #[cfg(any(test, feature = "model"))]
+    pub fn breaks(&mut self, rule: Option<crate::model::Rule>) {
+        self.rules.broken = rule;
+        if rule == Some(crate::model::Rule::PatienceIsLonger) {
+            self.spans.patience = self.spans.lead - 1;
+        }
+    }
+
+    #[cfg(any(test, feature = "model"))]
+    fn is_broken(&self, rule: crate::model::Rule) -> bool {
+        self.rules.broken == Some(rule)
     }
 
     /// What is to be done now.
@@ -322,5 +356,31 @@ impl LunCopy {
             let pair = self.pairs.get(&node);
             pair.is_some_and(|it| it.answered_within(span, now))
         })
+    }
+}
+
+#[cfg(any(test, feature = "model"))]
+impl LunCopy {
+    /// All moments become so much earlier, and `0` at the earliest: the model's present stands
+    /// still, and everything else grows old.
+    pub fn age(&mut self, by: u64) {
+        let age = |moment: &mut Moment| moment.0 = moment.0.saturating_sub(by);
+        age(&mut self.started);
+        if let Some(question) = &mut self.question {
+            age(&mut question.asked);
+        }
+        self.may_read_from.iter_mut().for_each(age);
+        for pair in self.pairs.values_mut() {
+            pair.age(by);
+        }
+        if let Role::Leading(leading) = &mut self.role {
+            leading.age(by);
+        }
+    }
+
+    /// The first number of a ring that is not committed.
+    #[must_use]
+    pub fn committed(&self, ring: u8) -> u64 {
+        self.rings[usize::from(ring)].commit
     }
 }

@@ -30,4 +30,13 @@ impl Pair {
     pub(super) fn is_silent_for(&self, span: u64, now: Moment) -> bool {
         self.heard.is_none_or(|at| now >= at.after(span))
     }
+
+    #[cfg(any(test, feature = "model"))]
+    pub(super) fn age(&mut self, by: u64) {
+        let moments = [&mut self.sent, &mut self.answered, &mut self.heard];
+        let moments = moments.into_iter().flatten().chain([&mut self.granted]);
+        for moment in moments {
+            moment.0 = moment.0.saturating_sub(by);
+        }
+    }
 }

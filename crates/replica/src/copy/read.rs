@@ -11,13 +11,15 @@ impl LunCopy {
     pub fn may_read(&self, now: Moment) -> bool {
         match &self.role {
             Role::Leading(leading) => {
-                leading.opens_at.is_none() && self.holds_within(self.spans.lead, now)
+                let is_open = leading.opens_at.is_none() || !holds!(self, NoReadsWhileOpening);
+                let holds = self.holds_within(self.spans.lead, now);
+                is_open && (holds || !holds!(self, OwnerReadsByPromise))
             }
             Role::Member { follows: Some(_) } => {
                 let is_allowed = self
                     .may_read_from
                     .is_some_and(|sent| now < sent.after(self.spans.grant));
-                is_allowed && self.is_clean()
+                is_allowed && (self.is_clean() || !holds!(self, ReplicaShowsCommitted))
             }
             Role::Member { follows: None } | Role::Joining | Role::Candidate | Role::NoMember => {
                 false

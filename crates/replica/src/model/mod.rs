@@ -1,0 +1,58 @@
+//! The machine in a world that loses, delays and crashes: every order of events within bounds.
+//!
+//! One block of one LUN, on two nodes or three. Each write has a value of its own; reads are
+//! instantaneous. The arbiter answers late, does what it was asked after nobody waits for it any
+//! more, or loses answers. Time passes whenever it likes: a node that does not notice is a paused
+//! one.
+
+mod linear;
+
+/// A rule of the machine that the model can break, to see that it is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Rule {
+    /// A change is acknowledged when all in sync have it.
+    AllInSyncHaveIt,
+    /// Readers see what is committed, not what is stable here.
+    ReadersSeeCommitted,
+    /// The owner reads only while the others' promises hold.
+    OwnerReadsByPromise,
+    /// A member waits before it takes over.
+    Patience,
+    /// A member waits after its own start.
+    PatienceAfterStart,
+    /// Who is removed is removed by a swap.
+    RemovalAsksTheArbiter,
+    /// A removal waits until no granted read is left.
+    RemovalWaitsForReads,
+    /// A replica reads only if its log has nothing that may not be committed.
+    ReplicaShowsCommitted,
+    /// An owner reads only after all that its log held is committed.
+    NoReadsWhileOpening,
+    /// Who claims stops accepting older epochs first.
+    PromiseBeforeSwap,
+    /// Who claims ends connections, so that the others hear what it promised.
+    PromisesAreHeardAnew,
+    /// Who is added to those in sync is waited for before.
+    WhoIsAddedIsWaitedFor,
+    /// A member's patience is longer than the owner's right to read.
+    PatienceIsLonger,
+}
+
+impl Rule {
+    /// Each is needed but [`Rule::PromiseBeforeSwap`], and why not says its test.
+    pub const ALL: [Self; 13] = [
+        Self::AllInSyncHaveIt,
+        Self::ReadersSeeCommitted,
+        Self::OwnerReadsByPromise,
+        Self::Patience,
+        Self::PatienceAfterStart,
+        Self::RemovalAsksTheArbiter,
+        Self::RemovalWaitsForReads,
+        Self::ReplicaShowsCommitted,
+        Self::NoReadsWhileOpening,
+        Self::PromiseBeforeSwap,
+        Self::PromisesAreHeardAnew,
+        Self::WhoIsAddedIsWaitedFor,
+        Self::PatienceIsLonger,
+    ];
+}
