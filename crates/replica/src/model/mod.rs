@@ -6,6 +6,9 @@
 //! one.
 
 mod linear;
+mod world;
+
+pub use world::{Bounds, World};
 
 /// A rule of the machine that the model can break, to see that it is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,0 +1,726 @@
+//! Nodes with logs, connections, the arbiter, hosts; and whatever may happen to them next.
+
+use super::Rule;
+use super::linear::Register;
+use crate::copy::{Act, Arbitration, Durable, LunCopy};
+use crate::message::{Message, RingSummary};
+use crate::moment::{Moment, Spans};
+use crate::record::{CopyId, Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
+use crate::state::State;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The present: it stands still, and all moments grow older.
+const NOW: Moment = Moment(8);
+
+/// Spans that are as short as they can be for the machine's sake, in steps of time.
+const SPANS: Spans = Spans {
+    beacon: 1,
+    lead: 2,
+    patience: 3,
+    grant: 1,
+    ask: 1,
+    retry: 1,
+};
+
+/// How often what may happen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bounds {
+    /// Nodes, all of them with a copy.
+    pub nodes: u8,
+    /// Writes of hosts.
+    pub writes: u8,
+    /// Reads of hosts.
+    pub reads: u8,
+    /// Crashes of nodes.
+    pub crashes: u8,
+    /// Connections that end for no reason of the nodes'.
+    pub cuts: u8,
+    /// Answers of the arbiter that are lost.
+    pub lost: u8,
+    /// Questions of replicas whether they may read.
+    pub asks: u8,
+    /// Members that the owner wants to be rid of.
+    pub unwell: u8,
+    /// Claims end at this epoch.
+    pub epochs: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Entry {
+    epoch: Epoch,
+    /// `None`: an epoch began.
+    value: Option<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Node {
+    copy: Option<LunCopy>,
+    disk: Durable,
+    log: Vec<Entry>,
+    stable: usize,
+    /// Where its log's changes go as they come.
+    streams: BTreeSet<NodeSlot>,
+    /// Numbers of changes that hosts wait for.
+    waiting: Vec<usize>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Link {
+    is_up: bool,
+    /// From the lower slot to the higher one, and back.
+    queues: [VecDeque<(Message, Option<Entry>)>; 2],
+    /// Who does not know yet that it ended.
+    unaware: [bool; 2],
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Request {
+    from: NodeSlot,
+    /// Nobody waits for it any more.
+    is_forgotten: bool,
+    swap: Option<(Revision, RoleRecord)>,
+    answer: Option<Arbitration>,
+}
+
+/// What may happen next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    Deliver(NodeSlot, NodeSlot),
+    Aware(NodeSlot, NodeSlot),
+    Cut(NodeSlot, NodeSlot),
+    Mend(NodeSlot, NodeSlot),
+    Arbitrate(usize),
+    Answer(usize),
+    LoseAnswer(usize),
+    TimePasses,
+    Tick(NodeSlot),
+    Stable(NodeSlot),
+    Write(NodeSlot),
+    Read(NodeSlot),
+    Ask(NodeSlot),
+    Unwell(NodeSlot, NodeSlot),
+    Crash(NodeSlot, bool),
+    Start(NodeSlot),
+}
+
+impl Event {
+    /// Nothing that has to happen.
+    pub(super) const fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Cut(..) | Self::Crash(..) | Self::LoseAnswer(_) | Self::Unwell(..)
+        )
+    }
+}
+
+/// Nodes, what is on its way between them, the arbiter's record, and what hosts have seen.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct World {
+    left: Bounds,
+    broken: Option<Rule>,
+    nodes: Vec<Node>,
+    links: BTreeMap<(NodeSlot, NodeSlot), Link>,
+    revision: Revision,
+    record: RoleRecord,
+    requests: Vec<Request>,
+    register: Register,
+    /// Numbers that were acknowledged, with what they are.
+    acknowledged: BTreeMap<usize, Entry>,
+    next_value: u8,
+    wrong: Option<&'static str>,
+}
+
+impl World {
+    /// All nodes up and in sync, none of them the owner's process yet, nothing written.
+    #[must_use]
+    pub fn new(bounds: Bounds, broken: Option<Rule>) -> Self {
+        let slots: Vec<NodeSlot> = (0..bounds.nodes).map(NodeSlot).collect();
+        let record = RoleRecord {
+            epoch: Epoch(1),
+            step: 0,
+            owner: NodeSlot(0),
+            in_sync: NodeSet::of(slots.iter().copied()),
+            copies: slots.iter().map(|it| (*it, CopyId(it.0.into()))).collect(),
+        };
+        let node = Node {
+            copy: None,
+            disk: Durable {
+                known: (Revision(1), record.clone()),
+                promised: Epoch(1),
+            },
+            log: Vec::new(),
+            stable: 0,
+            streams: BTreeSet::new(),
+            waiting: Vec::new(),
+        };
+        let pairs = slots
+            .iter()
+            .flat_map(|a| slots.iter().map(move |b| (*a, *b)));
+        let mut world = Self {
+            left: bounds,
+            broken,
+            nodes: vec![node; bounds.nodes.into()],
+            links: pairs
+                .filter(|(a, b)| a < b)
+                .map(|pair| (pair, Link::default()))
+                .collect(),
+            revision: Revision(1),
+            record,
+            requests: Vec::new(),
+            register: Register::new(),
+            acknowledged: BTreeMap::new(),
+            next_value: 1,
+            wrong: None,
+        };
+        for slot in slots {
+            world.start(slot);
+        }
+        world
+    }
+
+    /// As [`World::new`], and run without a fault until the first node owns the LUN and all others
+    /// follow it.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    #[must_use]
+    pub fn settled(bounds: Bounds, broken: Option<Rule>) -> Self {
+        let mut world = Self::new(bounds, None);
+        for _ in 0..1000 {
+            let owner = world.at(NodeSlot(0)).copy.as_ref();
+            let is_settled = owner.is_some_and(|it| it.state(NOW) == State::Owner)
+                && world
+                    .links
+                    .values()
+                    .all(|it| it.queues.iter().all(VecDeque::is_empty))
+                && world.nodes.iter().all(|it| it.stable == it.log.len());
+            if is_settled {
+                world.left = bounds;
+                world.broken = broken;
+                for node in &mut world.nodes {
+                    node.copy.iter_mut().for_each(|it| it.breaks(broken));
+                }
+                return world;
+            }
+            let events = world.events();
+            let is_first = |event: &&Event| {
+                matches!(
+                    event,
+                    Event::Deliver(..)
+                        | Event::Mend(..)
+                        | Event::Arbitrate(_)
+                        | Event::Answer(_)
+                        | Event::Stable(_)
+                )
+            };
+            if let Some(event) = events.iter().find(is_first) {
+                world.happens(event);
+            } else {
+                world.happens(&Event::TimePasses);
+                for slot in world.slots() {
+                    world.happens(&Event::Tick(slot));
+                }
+            }
+        }
+        panic!("it does not settle: {world:#?}");
+    }
+
+    /// What is wrong, if anything.
+    #[must_use]
+    pub const fn wrong(&self) -> Option<&'static str> {
+        self.wrong
+    }
+
+    /// What each node that is up does.
+    pub fn states(&self) -> impl Iterator<Item = State> {
+        let copies = self.nodes.iter().filter_map(|it| it.copy.as_ref());
+        copies.map(|copy| copy.state(NOW))
+    }
+
+    /// How far the record has come.
+    #[must_use]
+    pub const fn record(&self) -> &RoleRecord {
+        &self.record
+    }
+
+    fn slots(&self) -> impl Iterator<Item = NodeSlot> + use<> {
+        (0..u8::try_from(self.nodes.len()).expect("few")).map(NodeSlot)
+    }
+
+    fn node(&mut self, slot: NodeSlot) -> &mut Node {
+        &mut self.nodes[usize::from(slot.0)]
+    }
+
+    fn at(&self, slot: NodeSlot) -> &Node {
+        &self.nodes[usize::from(slot.0)]
+    }
+
+    /// Everything that may happen now.
+    #[must_use]
+    pub(super) fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.wrong.is_some() {
+            return events;
+        }
+        self.events_of_links(&mut events);
+        for (at, request) in self.requests.iter().enumerate() {
+            if request.answer.is_none() {
+                events.push(Event::Arbitrate(at));
+            } else if !request.is_forgotten {
+                events.push(Event::Answer(at));
+            }
+            if !request.is_forgotten && self.left.lost > 0 {
+                events.push(Event::LoseAnswer(at));
+            }
+        }
+        for slot in self.slots() {
+            self.events_of_node(slot, &mut events);
+        }
+        events.push(Event::TimePasses);
+        events
+    }
+
+    fn events_of_links(&self, events: &mut Vec<Event>) {
+        for (&(a, b), link) in &self.links {
+            for (direction, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+                if !link.queues[direction].is_empty() {
+                    events.push(Event::Deliver(from, to));
+                }
+                if link.unaware[direction] {
+                    events.push(Event::Aware(from, to));
+                }
+            }
+            let both = self.at(a).copy.is_some() && self.at(b).copy.is_some();
+            if link.is_up && self.left.cuts > 0 {
+                events.push(Event::Cut(a, b));
+            } else if !link.is_up && both {
+                events.push(Event::Mend(a, b));
+            }
+        }
+    }
+
+    fn events_of_node(&self, slot: NodeSlot, events: &mut Vec<Event>) {
+        let node = self.at(slot);
+        let Some(copy) = &node.copy else {
+            events.push(Event::Start(slot));
+            return;
+        };
+        events.push(Event::Tick(slot));
+        if node.stable < node.log.len() {
+            events.push(Event::Stable(slot));
+        }
+        if self.left.writes > 0 && copy.may_write() {
+            events.push(Event::Write(slot));
+        }
+        if self.left.reads > 0 && copy.may_read(NOW) {
+            events.push(Event::Read(slot));
+        }
+        let wants_to_read = self.left.reads > 0 && self.left.asks > 0;
+        if wants_to_read && copy.state(NOW) == State::Replica && !copy.may_read(NOW) {
+            events.push(Event::Ask(slot));
+        }
+        if self.left.unwell > 0 && copy.may_write() {
+            let others = self.record.in_sync.iter().filter(|it| *it != slot);
+            events.extend(others.map(|it| Event::Unwell(slot, it)));
+        }
+        if self.left.crashes > 0 {
+            events.push(Event::Crash(slot, false));
+            if node.stable < node.log.len() {
+                events.push(Event::Crash(slot, true));
+            }
+        }
+    }
+
+    /// Changes the world by one event, which must be among those that are possible, and checks what
+    /// has to hold.
+    pub(super) fn happens(&mut self, event: &Event) {
+        match *event {
+            Event::Deliver(from, to) => self.deliver(from, to),
+            Event::Aware(slot, other) => {
+                let (key, direction) = Self::direction(slot, other);
+                self.links.get_mut(&key).expect("a pair").unaware[direction] = false;
+                self.hands(slot, |copy| copy.disconnected(other));
+            }
+            Event::Cut(a, b) => {
+                self.left.cuts -= 1;
+                self.ends(a, b);
+            }
+            Event::Mend(a, b) => self.mend(a, b),
+            Event::Arbitrate(at) => self.arbitrate(at),
+            Event::Answer(at) => {
+                let request = self.requests.remove(at);
+                let answer = request.answer.expect("it has one");
+                self.hands(request.from, |copy| copy.arbitrated(answer, NOW));
+            }
+            Event::LoseAnswer(at) => {
+                self.left.lost -= 1;
+                self.requests[at].is_forgotten = true;
+                let from = self.requests[at].from;
+                self.forget();
+                self.hands(from, |copy| copy.arbitrated(Arbitration::Unknown, NOW));
+            }
+            Event::TimePasses => self.time_passes(),
+            Event::Tick(slot) => self.hands(slot, |copy| copy.tick(NOW)),
+            Event::Stable(slot) => {
+                let node = self.node(slot);
+                node.stable = node.log.len();
+                let stable = node.stable as u64;
+                self.hands(slot, |copy| copy.stable(0, stable, NOW));
+            }
+            Event::Write(slot) => self.write(slot),
+            Event::Read(slot) => self.read(slot),
+            Event::Ask(slot) => {
+                self.left.asks -= 1;
+                self.hands(slot, |copy| copy.ask_to_read(NOW));
+            }
+            Event::Unwell(slot, other) => {
+                self.left.unwell -= 1;
+                self.hands(slot, |copy| copy.remove_unwell(other, NOW));
+            }
+            Event::Crash(slot, keeps) => self.crash(slot, keeps),
+            Event::Start(slot) => self.start(slot),
+        }
+        self.check();
+    }
+
+    fn direction(from: NodeSlot, to: NodeSlot) -> ((NodeSlot, NodeSlot), usize) {
+        if from < to {
+            ((from, to), 0)
+        } else {
+            ((to, from), 1)
+        }
+    }
+
+    /// The connection ends: what was on its direction is lost, and each side hears of it later.
+    fn ends(&mut self, a: NodeSlot, b: NodeSlot) {
+        let (key, _) = Self::direction(a, b);
+        let up = [key.0, key.1].map(|it| self.at(it).copy.is_some());
+        let link = self.links.get_mut(&key).expect("a pair");
+        link.queues = Default::default();
+        if link.is_up {
+            link.unaware = up;
+        }
+        link.is_up = false;
+    }
+
+    fn mend(&mut self, a: NodeSlot, b: NodeSlot) {
+        let link = self.links.get_mut(&(a, b)).expect("a pair");
+        link.is_up = true;
+        let unaware = std::mem::take(&mut link.unaware);
+        for (side, (slot, other)) in [(a, b), (b, a)].into_iter().enumerate() {
+            if unaware[side] {
+                self.hands(slot, |copy| copy.disconnected(other));
+            }
+            self.node(slot).streams.remove(&other);
+        }
+        for (slot, other) in [(a, b), (b, a)] {
+            // The first of them may have ended it again.
+            if self.links[&(a, b)].is_up {
+                self.hands(slot, |copy| copy.connected(other));
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: NodeSlot, to: NodeSlot) {
+        let (key, direction) = Self::direction(from, to);
+        let link = self.links.get_mut(&key).expect("a pair");
+        let (message, entry) = link.queues[direction].pop_front().expect("there is one");
+        if let (
+            Message::Append {
+                epoch,
+                ring,
+                number,
+                of,
+                ..
+            },
+            Some(entry),
+        ) = (&message, entry)
+        {
+            let node = self.node(to);
+            if let Some(copy) = &mut node.copy
+                && copy.accepts(from, (*epoch, *ring, *number))
+            {
+                node.log.push(entry);
+                copy.appended(*ring, *of);
+            }
+        }
+        self.hands(to, |copy| copy.heard(from, message, NOW));
+    }
+
+    fn arbitrate(&mut self, at: usize) {
+        let (revision, record) = (self.revision, self.record.clone());
+        let answer = match &self.requests[at].swap {
+            Some((expected, to)) if *expected == revision => {
+                let is_epoch_of_its_own = to.epoch > record.epoch
+                    || (to.epoch == record.epoch && to.owner == record.owner);
+                if !is_epoch_of_its_own {
+                    self.wrong = Some("I1: an epoch has two owners, or is an old one");
+                }
+                self.record = to.clone();
+                self.revision = Revision(revision.0 + 1);
+                Arbitration::Swapped(self.revision)
+            }
+            Some(_) | None => Arbitration::Is(revision, record),
+        };
+        self.requests[at].answer = Some(answer);
+        self.forget();
+    }
+
+    /// Who asked is gone, and it was answered or will never be: it makes no difference.
+    fn forget(&mut self) {
+        let revision = self.revision;
+        self.requests.retain(|it| {
+            let may_come = it.answer.is_none()
+                && it
+                    .swap
+                    .as_ref()
+                    .is_some_and(|(expected, _)| *expected == revision);
+            !it.is_forgotten || may_come
+        });
+    }
+
+    fn time_passes(&mut self) {
+        let age = |moment: &mut Moment| moment.0 = moment.0.saturating_sub(1);
+        for node in &mut self.nodes {
+            if let Some(copy) = &mut node.copy {
+                copy.age(1);
+            }
+        }
+        for (message, _) in self
+            .links
+            .values_mut()
+            .flat_map(|it| &mut it.queues)
+            .flatten()
+        {
+            match message {
+                Message::Beacon { sent }
+                | Message::Answer { sent }
+                | Message::Ask { sent }
+                | Message::Grant { sent } => age(sent),
+                Message::Hello { .. }
+                | Message::Lead { .. }
+                | Message::Refuse { .. }
+                | Message::Follow { .. }
+                | Message::Append { .. }
+                | Message::Commit { .. }
+                | Message::Ack { .. } => {}
+            }
+        }
+    }
+
+    fn write(&mut self, slot: NodeSlot) {
+        self.left.writes -= 1;
+        let value = self.next_value;
+        self.next_value += 1;
+        self.register.begins(value);
+        let number = self.at(slot).log.len();
+        self.node(slot).waiting.push(number);
+        let epoch = self.at(slot).disk.known.1.epoch;
+        self.append(
+            slot,
+            Entry {
+                epoch,
+                value: Some(value),
+            },
+        );
+    }
+
+    fn append(&mut self, slot: NodeSlot, entry: Entry) {
+        let node = self.node(slot);
+        node.log.push(entry);
+        let number = node.log.len() - 1;
+        if let Some(copy) = &mut node.copy {
+            copy.appended(0, entry.epoch);
+        }
+        for to in self.at(slot).streams.clone() {
+            self.stream(slot, to, number);
+        }
+    }
+
+    fn stream(&mut self, from: NodeSlot, to: NodeSlot, number: usize) {
+        let node = self.at(from);
+        let entry = node.log[number];
+        let append = Message::Append {
+            epoch: node.disk.known.1.epoch,
+            ring: 0,
+            number: number as u64,
+            of: entry.epoch,
+            commit: 0,
+        };
+        self.send(from, to, append, Some(entry));
+    }
+
+    fn read(&mut self, slot: NodeSlot) {
+        self.left.reads -= 1;
+        let node = self.at(slot);
+        let copy = node.copy.as_ref().expect("it is up");
+        let mut seen = usize::try_from(copy.committed(0)).expect("few");
+        if self.broken == Some(Rule::ReadersSeeCommitted) {
+            seen = node.log.len();
+        }
+        let mut values = node.log[..seen].iter().filter_map(|it| it.value);
+        if !self.register.reads(values.next_back().unwrap_or(0)) {
+            self.wrong = Some("a read saw what no order explains");
+        }
+    }
+
+    fn crash(&mut self, slot: NodeSlot, keeps: bool) {
+        self.left.crashes -= 1;
+        let node = self.node(slot);
+        node.copy = None;
+        node.waiting.clear();
+        node.streams.clear();
+        if !keeps {
+            node.log.truncate(node.stable);
+        }
+        node.stable = node.log.len();
+        for other in self.slots().filter(|it| *it != slot) {
+            self.ends(slot, other);
+        }
+        for request in &mut self.requests {
+            request.is_forgotten |= request.from == slot;
+        }
+        self.forget();
+    }
+
+    fn start(&mut self, slot: NodeSlot) {
+        let broken = self.broken;
+        let node = self.node(slot);
+        let mut ring = RingSummary::default();
+        node.log.iter().for_each(|it| ring.push(it.epoch));
+        let mut copy = LunCopy::start(slot, SPANS, node.disk.clone(), vec![ring], NOW);
+        copy.breaks(broken);
+        node.copy = Some(copy);
+        self.hands(slot, |_| {});
+    }
+
+    /// Something is handed to a machine, and what it wants then is done.
+    fn hands(&mut self, slot: NodeSlot, what: impl FnOnce(&mut LunCopy)) {
+        let Some(copy) = &mut self.node(slot).copy else {
+            return;
+        };
+        what(copy);
+        loop {
+            let acts = self.node(slot).copy.as_mut().map(LunCopy::acts);
+            let acts = acts.unwrap_or_default();
+            if acts.is_empty() {
+                return;
+            }
+            acts.into_iter().for_each(|act| self.does(slot, act));
+        }
+    }
+
+    fn does(&mut self, slot: NodeSlot, act: Act) {
+        match act {
+            Act::Keep(durable) => self.node(slot).disk = durable,
+            Act::Send(to, message) => self.send(slot, to, message, None),
+            Act::Disconnect(other) => {
+                self.ends(slot, other);
+                let (key, direction) = Self::direction(slot, other);
+                self.links.get_mut(&key).expect("a pair").unaware[direction] = false;
+                self.node(slot).streams.remove(&other);
+            }
+            Act::Read => self.asks(slot, None),
+            Act::Swap(expected, to) => self.asks(slot, Some((expected, to))),
+            Act::GiveUp { from, .. } => {
+                let from = usize::try_from(from).expect("few");
+                let node = self.node(slot);
+                node.log.truncate(from);
+                node.stable = node.stable.min(from);
+                node.waiting.retain(|it| *it < from);
+            }
+            Act::Begin(epoch) => self.append(slot, Entry { epoch, value: None }),
+            Act::Stream { to, from, .. } => {
+                self.node(slot).streams.insert(to);
+                let from = usize::try_from(from).expect("few");
+                for number in from..self.at(slot).log.len() {
+                    self.stream(slot, to, number);
+                }
+            }
+            Act::Committed { commit, .. } => self.committed(slot, commit),
+            Act::Drop => {
+                let node = self.node(slot);
+                node.waiting.clear();
+                node.streams.clear();
+            }
+        }
+    }
+
+    fn committed(&mut self, slot: NodeSlot, commit: u64) {
+        let commit = usize::try_from(commit).expect("few");
+        let node = self.node(slot);
+        let done: Vec<usize> = node
+            .waiting
+            .iter()
+            .copied()
+            .filter(|it| *it < commit)
+            .collect();
+        node.waiting.retain(|it| *it >= commit);
+        for number in done {
+            let entry = self.at(slot).log[number];
+            self.acknowledged.insert(number, entry);
+            if entry.value.is_some_and(|value| !self.register.ends(value)) {
+                self.wrong = Some("a write was answered that no order explains");
+            }
+        }
+    }
+
+    fn asks(&mut self, from: NodeSlot, swap: Option<(Revision, RoleRecord)>) {
+        for request in self.requests.iter_mut().filter(|it| it.from == from) {
+            request.is_forgotten = true;
+        }
+        self.forget();
+        self.requests.push(Request {
+            from,
+            is_forgotten: false,
+            swap,
+            answer: None,
+        });
+    }
+
+    fn send(&mut self, from: NodeSlot, to: NodeSlot, message: Message, entry: Option<Entry>) {
+        let (key, direction) = Self::direction(from, to);
+        let link = self.links.get_mut(&key).expect("a pair");
+        let is_again = matches!(
+            message,
+            Message::Beacon { .. }
+                | Message::Answer { .. }
+                | Message::Ask { .. }
+                | Message::Grant { .. }
+        );
+        let same = |it: &&(Message, Option<Entry>)| {
+            std::mem::discriminant(&it.0) == std::mem::discriminant(&message)
+        };
+        // One of them on its direction is enough: the next one is as if it had been sent later.
+        if link.is_up && !(is_again && link.queues[direction].iter().find(same).is_some()) {
+            link.queues[direction].push_back((message, entry));
+        }
+    }
+
+    /// What has to hold at any time.
+    fn check(&mut self) {
+        for slot in self.record.in_sync.iter() {
+            let node = self.at(slot);
+            let has = |(number, entry): (&usize, &Entry)| {
+                *number < node.stable && node.log.get(*number) == Some(entry)
+            };
+            if !self.acknowledged.iter().all(has) {
+                self.wrong = Some("I3: a node that is in sync lacks what was acknowledged");
+            }
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            for other in &self.nodes[at + 1..] {
+                let mut both = node.log.iter().zip(&other.log);
+                if both.any(|(a, b)| a.epoch == b.epoch && a.value != b.value) {
+                    self.wrong = Some("I7: a number of an epoch names two changes");
+                }
+            }
+        }
+    }
+
+    /// Whether the world has gone further than the bounds allow.
+    pub(super) fn is_beyond(&self) -> bool {
+        let epochs = self.nodes.iter().map(|it| it.disk.promised.0);
+        epochs.max().unwrap_or(0) > self.left.epochs
+    }
+}
