@@ -84,9 +84,10 @@ fuzz: ## fuzz every parser for SECONDS (default 60) each
 sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 	cargo run --release --locked -p proof --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-soak: ## a hundred thousand seeds of the simulator, a million of its journals, a long kill loop, hostile connections
+soak: ## a hundred thousand seeds of the simulator, a million of its journals, 20,000,000 worlds of the model, a long kill loop, hostile connections
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
+	cargo run --release --locked -p replica --features model --example model -- 4000000 20000
 	cargo build --release --locked -p causeway --bin causeway
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 	CAUSEWAY_BIN=$(CURDIR)/target/release/causeway CAUSEWAY_HOSTILE_SECONDS=60 \

@@ -5,9 +5,13 @@
 //! more, or loses answers. Time passes whenever it likes: a node that does not notice is a paused
 //! one.
 
+mod explore;
 mod linear;
+#[cfg(test)]
+mod test;
 mod world;
 
+pub use explore::{Explored, explore, walk};
 pub use world::{Bounds, World};
 
 /// A rule of the machine that the model can break, to see that it is needed.

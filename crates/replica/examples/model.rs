@@ -1,0 +1,101 @@
+//! Goes through the model for a long time, and says what it saw.
+//!
+//! `cargo run --release -p replica --features model --example model -- [WORLDS] [WALKS]`: so many
+//! worlds in order of each bound, and so many walks at random.
+
+use replica::model::{Bounds, Explored, explore, walk};
+
+/// Two nodes, and nothing goes wrong.
+const QUIET: Bounds = Bounds {
+    nodes: 2,
+    writes: 2,
+    reads: 2,
+    crashes: 0,
+    cuts: 0,
+    lost: 0,
+    asks: 0,
+    unwell: 0,
+    epochs: 3,
+};
+
+/// Much goes wrong, often.
+const ROUGH: Bounds = Bounds {
+    writes: 6,
+    reads: 10,
+    crashes: 5,
+    cuts: 6,
+    lost: 4,
+    asks: 6,
+    unwell: 2,
+    epochs: 14,
+    ..QUIET
+};
+
+fn say(name: &str, explored: Explored) -> usize {
+    let Explored { worlds, states, .. } = &explored;
+    let whole = if explored.is_complete {
+        ", which are all"
+    } else {
+        ""
+    };
+    let epochs = explored.epochs;
+    println!("{name}: {worlds} worlds{whole}, epochs to {epochs}, {states:?}");
+    if let Some((wrong, events)) = explored.wrong {
+        println!("error: {wrong}, after\n  {}", events.join("\n  "));
+        std::process::exit(1);
+    }
+    explored.worlds
+}
+
+fn main() {
+    let numbers = std::env::args().skip(1).map(|it| it.parse());
+    let Ok(numbers) = numbers.collect::<Result<Vec<usize>, _>>() else {
+        eprintln!("usage: model [WORLDS] [WALKS]");
+        std::process::exit(2);
+    };
+    let worlds = numbers.first().copied().unwrap_or(1_000_000);
+    let walks = numbers.get(1).copied().unwrap_or(10_000) as u64;
+    let mut all = 0;
+    for (name, bounds) in [
+        ("nothing fails", QUIET),
+        (
+            "a crash",
+            Bounds {
+                crashes: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "a cut, an answer lost",
+            Bounds {
+                cuts: 1,
+                lost: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "a crash, a cut",
+            Bounds {
+                crashes: 1,
+                cuts: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "reads of a replica",
+            Bounds {
+                asks: 2,
+                unwell: 1,
+                ..QUIET
+            },
+        ),
+        ("three nodes", Bounds { nodes: 3, ..QUIET }),
+    ] {
+        all += say(name, explore(bounds, None, worlds));
+    }
+    for (name, nodes) in [("walks of two nodes", 2), ("walks of three nodes", 3)] {
+        let bounds = Bounds { nodes, ..ROUGH };
+        all += say(name, walk(bounds, None, (walks, 1000)));
+    }
+    println!("{all} worlds in all, and nothing wrong");
+}
