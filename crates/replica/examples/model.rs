@@ -7,15 +7,9 @@ use replica::model::{Bounds, Explored, explore, walk};
 
 /// Two nodes, and nothing goes wrong.
 const QUIET: Bounds = Bounds {
-    nodes: 2,
     writes: 2,
     reads: 2,
-    crashes: 0,
-    cuts: 0,
-    lost: 0,
-    asks: 0,
-    unwell: 0,
-    epochs: 3,
+    ..Bounds::QUIET
 };
 
 /// Much goes wrong, often.

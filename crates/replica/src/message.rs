@@ -53,8 +53,6 @@ pub enum Message {
         number: u64,
         /// The epoch in which it got that number.
         of: Epoch,
-        /// Everything below is committed.
-        commit: u64,
     },
     /// Everything below is committed.
     Commit {

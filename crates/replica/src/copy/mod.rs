@@ -240,6 +240,7 @@ impl LunCopy {
             Message::Lead { known, rings } => self.follow(node, known, &rings, now),
             Message::Refuse { promised } => self.refused(promised),
             Message::Follow { epoch, next } => self.followed_by(node, epoch, next),
+            // It is in the log already, where [`LunCopy::accepts`] said so.
             Message::Append { .. } => {}
             Message::Commit {
                 epoch,

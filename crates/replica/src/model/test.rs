@@ -7,18 +7,7 @@ use std::collections::BTreeSet;
 const A: NodeSlot = NodeSlot(0);
 const B: NodeSlot = NodeSlot(1);
 
-/// Two nodes, one write, one read, and nothing goes wrong.
-const QUIET: Bounds = Bounds {
-    nodes: 2,
-    writes: 1,
-    reads: 1,
-    crashes: 0,
-    cuts: 0,
-    lost: 0,
-    asks: 0,
-    unwell: 0,
-    epochs: 3,
-};
+const QUIET: Bounds = Bounds::QUIET;
 
 const ROUGH: Bounds = Bounds {
     writes: 3,

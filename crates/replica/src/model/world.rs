@@ -45,6 +45,21 @@ pub struct Bounds {
     pub epochs: u64,
 }
 
+impl Bounds {
+    /// Two nodes, one write, one read, and nothing goes wrong.
+    pub const QUIET: Self = Self {
+        nodes: 2,
+        writes: 1,
+        reads: 1,
+        crashes: 0,
+        cuts: 0,
+        lost: 0,
+        asks: 0,
+        unwell: 0,
+        epochs: 3,
+    };
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Entry {
     epoch: Epoch,
@@ -431,7 +446,6 @@ impl World {
                 ring,
                 number,
                 of,
-                ..
             },
             Some(entry),
         ) = (&message, entry)
@@ -545,7 +559,6 @@ impl World {
             ring: 0,
             number: number as u64,
             of: entry.epoch,
-            commit: 0,
         };
         self.send(from, to, append, Some(entry));
     }
