@@ -153,18 +153,27 @@ fn restart(context: &Context<'_>) -> Result<(), Problem> {
         } else {
             "restarts"
         };
-        let sessions = counted(begun.sessions, "session");
+        let ends = ended(begun.sessions);
         let all = listed(&begun.waiting, ["in force", "from then on"]);
-        format!("the daemon {word} and ends {sessions}; hosts log in again\n{all}")
+        format!("the daemon {word}; {ends}\n{all}")
     });
     Ok(())
 }
 
 fn restart_ends(sessions: u64) -> String {
-    let sessions = counted(sessions, "session");
-    format!(
-        "a restart brings it into force and ends {sessions}; hosts log in again: causeway config restart\n"
-    )
+    let ends = ended(sessions);
+    format!("a restart brings it into force: causeway config restart; {ends}\n")
+}
+
+/// What a restart means for hosts.
+fn ended(sessions: u64) -> String {
+    match sessions {
+        0 => "no host is logged in".to_owned(),
+        some => format!(
+            "it ends {}, and hosts log in again",
+            counted(some, "session")
+        ),
+    }
 }
 
 /// What changes, a line each.
