@@ -19,6 +19,7 @@ pub fn check(root: &Path) -> io::Result<Vec<Complaint>> {
     let mut complaints = lengths(root)?;
     complaints.extend(reasons(root)?);
     complaints.extend(map(root)?);
+    complaints.extend(navigation(root)?);
     for document in documents(root)? {
         let text = fs::read_to_string(&document)?;
         let name = document.strip_prefix(root).unwrap_or(&document);
@@ -73,6 +74,33 @@ fn map(root: &Path) -> io::Result<Vec<Complaint>> {
     Ok(missing
         .map(|(name, _)| format!("ARCHITECTURE.md does not name crates/{name}"))
         .collect())
+}
+
+/// `mkdocs.yml` leads to every document in `docs`.
+fn navigation(root: &Path) -> io::Result<Vec<Complaint>> {
+    let (folder, path) = (root.join("docs"), root.join("mkdocs.yml"));
+    if !folder.exists() || !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path)?;
+    let known: BTreeSet<&str> = text.split_whitespace().collect();
+    let documents = files(&folder, &|path| has_extension(path, "md"))?;
+    let names = documents.iter().filter_map(|path| {
+        let name = path.strip_prefix(&folder).ok()?;
+        name.to_str()
+    });
+    Ok(without_place(names, &known))
+}
+
+/// Of `names`, documents below `docs`, those that are none of the words of the navigation.
+fn without_place<'a>(
+    names: impl Iterator<Item = &'a str>,
+    known: &BTreeSet<&str>,
+) -> Vec<Complaint> {
+    names
+        .filter(|name| !known.contains(name))
+        .map(|name| format!("docs/{name} is not in the navigation of mkdocs.yml"))
+        .collect()
 }
 
 /// All documents: those at the top, in `docs` and in `crates`.
@@ -289,6 +317,16 @@ mod test {
     fn only_links_to_files_count() {
         let text = "a [b](c.md#d) [e](https://f/g) [h](#i) and [j](k/l.rs)\n```\n[m](n)\n```\n";
         assert_eq!(targets(text), ["c.md", "k/l.rs"]);
+    }
+
+    #[test]
+    fn a_document_without_a_place_in_the_navigation_is_named() {
+        let known = BTreeSet::from(["nav:", "-", "A:", "a/b.md", "index.md"]);
+        let complaints = without_place(["a/b.md", "b.md", "index.md"].into_iter(), &known);
+        assert_eq!(
+            complaints,
+            ["docs/b.md is not in the navigation of mkdocs.yml"]
+        );
     }
 
     #[test]
