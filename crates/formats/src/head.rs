@@ -3,6 +3,7 @@
 
 use crate::{Damage, Reader};
 use crc_fast::{CrcAlgorithm, Digest};
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 /// Where what the checksum covers begins.
@@ -71,6 +72,19 @@ pub fn seal(block: &mut [u8]) {
 /// # Errors
 /// What is wrong with its magic, checksum or version.
 pub fn open<'a>(block: &'a [u8], magic: &[u8; 8], version: u16) -> Result<Reader<'a>, Damage> {
+    open_one_of(block, magic, version..=version).map(|(_, fields)| fields)
+}
+
+/// As [`open`], of a format of which several versions are read: which one it is, and what stands
+/// after the head.
+///
+/// # Errors
+/// What is wrong with its magic, checksum or version.
+pub fn open_one_of<'a>(
+    block: &'a [u8],
+    magic: &[u8; 8],
+    versions: RangeInclusive<u16>,
+) -> Result<(u16, Reader<'a>), Damage> {
     let mut fields = Reader::new(block);
     let head = (fields.bytes::<8>(), fields.u32(), fields.u16());
     let (Some(found), Some(crc), Some(its_version)) = head else {
@@ -82,13 +96,13 @@ pub fn open<'a>(block: &'a [u8], magic: &[u8; 8], version: u16) -> Result<Reader
     if crc != crc32c(block.get(COVERED_FROM..).unwrap_or_default()) {
         return Err(Damage::Checksum);
     }
-    if its_version != version {
+    if !versions.contains(&its_version) {
         return Err(Damage::Version {
             found: its_version.into(),
-            read: version.into(),
+            read: (*versions.end()).into(),
         });
     }
-    Ok(fields)
+    Ok((its_version, fields))
 }
 
 #[cfg(test)]

@@ -13,4 +13,4 @@ mod head;
 pub use copies::CopiesState;
 pub use damage::Damage;
 pub use fields::{Reader, Writer};
-pub use head::{JOINED_BYTES, crc32c, crc32c_of, crc32c_with_block, open, seal};
+pub use head::{JOINED_BYTES, crc32c, crc32c_of, crc32c_with_block, open, open_one_of, seal};

@@ -9,8 +9,8 @@
 //! says whose blocks are lost; and it says which batches were stable when it was made, so that a
 //! torn end, which nobody was answered, is not taken for damage, nor damage for a torn end.
 
-use crate::layout::{BLOCK, BatchPosition, JournalId, VERSION};
-use formats::{Damage, Reader, Writer, open, seal};
+use crate::layout::{BLOCK, BatchPosition, JournalId, VERSION, VERSION_OF_COPIES, VERSIONS};
+use formats::{Damage, Reader, Writer, open_one_of, seal};
 use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -38,7 +38,7 @@ pub struct VolumeId(pub u64);
 
 /// The place of a change among the changes of a volume in one shard: they are numbered without a
 /// gap.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Sequence(pub u64);
 
 /// What was done to the blocks.
@@ -63,10 +63,24 @@ pub enum Kind {
     /// They were changed, and nothing more has to be known: what the log has of them elsewhere
     /// holds.
     Touched,
+    /// No change: what comes after it was ordered by the owner of this epoch, whose number the
+    /// range begins with. What the log has of the volume from before with this number or a higher
+    /// one, and was never committed, is void.
+    Epoch,
+}
+
+/// When a change that is stable is committed: hosts read it from then on, and it may be destaged.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Commit {
+    /// With its batch: nobody else has to have it.
+    #[default]
+    AtOnce,
+    /// When all copies of the volume that are in sync have it.
+    Later,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Write,
         Self::Zeroes,
         Self::Deallocate,
@@ -76,6 +90,7 @@ impl Kind {
         Self::Gone,
         Self::Cut,
         Self::Touched,
+        Self::Epoch,
     ];
 
     const fn code(self) -> u8 {
@@ -89,6 +104,7 @@ impl Kind {
             Self::Gone => 7,
             Self::Cut => 8,
             Self::Touched => 9,
+            Self::Epoch => 10,
         }
     }
 
@@ -110,6 +126,8 @@ pub struct Change {
     pub block_size: BlockSize,
     /// Whether blocks were written, zeroed or given back, or only noted.
     pub kind: Kind,
+    /// When it is committed.
+    pub commit: Commit,
 }
 
 impl Change {
@@ -144,22 +162,35 @@ impl Change {
             } else {
                 12
             })
-            .u16(0);
+            .u8((self.commit == Commit::Later).into())
+            .u8(0);
     }
 
-    fn read(fields: &mut Reader<'_>) -> Option<Self> {
+    /// A batch of version 1 can hold it.
+    fn is_of_one_copy(&self) -> bool {
+        self.commit == Commit::AtOnce && self.kind != Kind::Epoch
+    }
+
+    fn read(fields: &mut Reader<'_>, version: u16) -> Option<Self> {
         let (volume, sequence) = (VolumeId(fields.u64()?), Sequence(fields.u64()?));
         let (start, blocks) = (Lba(fields.u64()?), BlockCount(fields.u32()?.into()));
         let (kind, shift) = (Kind::of_code(fields.u8()?)?, fields.u8()?);
-        fields.u16()?;
+        let (later, _) = (fields.u8()?, fields.u8()?);
+        let commit = match (version, later) {
+            (VERSION, _) | (_, 0) => Commit::AtOnce,
+            (_, 1) => Commit::Later,
+            _ => return None,
+        };
         let range = LbaRange::new(start, blocks)?;
-        Some(Self {
+        let found = Self {
             volume,
             sequence,
             range,
             block_size: BlockSize::from_bytes(1_u64.checked_shl(shift.into())?)?,
             kind,
-        })
+            commit,
+        };
+        (version != VERSION || found.is_of_one_copy()).then_some(found)
     }
 }
 
@@ -189,6 +220,9 @@ pub struct Header {
     pub epoch: u64,
     /// This batch and all before it were stable when this header was made.
     pub stable: u64,
+    /// This batch and all before it were committed when this header was made; no more than are
+    /// stable.
+    pub committed: u64,
     /// Blocks of the batch, with this header.
     pub blocks: u32,
     /// What it holds.
@@ -207,7 +241,7 @@ impl Header {
     /// it.
     pub(crate) fn over(
         place: BatchPosition,
-        (epoch, stable): (u64, u64),
+        (epoch, stable, committed): (u64, u64, u64),
         changes: &[(Change, Buf)],
         crcs: &[u32],
         before: Vec<Change>,
@@ -226,9 +260,22 @@ impl Header {
             place,
             epoch,
             stable,
+            committed,
             blocks: u32::try_from(at.div_ceil(BLOCK)).expect("a batch is short"),
             records,
             before,
+        }
+    }
+
+    /// The version that can say all of it. A journal without volumes of several copies stays one
+    /// that the program before can read.
+    fn version(&self) -> u16 {
+        let records = self.records.iter().map(|it| &it.change);
+        let mut changes = records.chain(&self.before);
+        if self.committed == self.stable && changes.all(Change::is_of_one_copy) {
+            VERSION
+        } else {
+            VERSION_OF_COPIES
         }
     }
 
@@ -236,11 +283,18 @@ impl Header {
     pub(crate) fn write(&self, journal: JournalId, ring: u32) -> Vec<u8> {
         let blocks = header_blocks(self.records.len(), self.before.len());
         let count = |of: usize| u16::try_from(of).expect("a batch has few records");
+        let version = self.version();
+        // Version 1 has zeroes there: what is stable is committed.
+        let committed = if version == VERSION {
+            0
+        } else {
+            self.committed
+        };
         let mut fields = Writer::with_capacity(blocks * BLOCK);
         fields
             .bytes(MAGIC)
             .u32(0)
-            .u16(VERSION)
+            .u16(version)
             .u16(count(blocks))
             .bytes(&journal.0)
             .u32(ring)
@@ -251,7 +305,8 @@ impl Header {
             .u64(self.stable)
             .u16(count(self.records.len()))
             .u16(count(self.before.len()))
-            .bytes(&[0; 20]);
+            .u64(committed)
+            .bytes(&[0; 12]);
         for record in &self.records {
             record.change.write(&mut fields);
             fields.u32(record.data_at).u32(record.crc);
@@ -274,7 +329,7 @@ impl Header {
         fields.u32()?;
         let (version, blocks) = (fields.u16()?, usize::from(fields.u16()?));
         let ours = JournalId(fields.bytes()?) == journal && fields.u32()? == ring;
-        let most = if version == VERSION {
+        let most = if VERSIONS.contains(&version) {
             header_blocks(RECORDS_MAX, RECORDS_MAX) as u64
         } else {
             BATCH_BLOCKS_MAX
@@ -289,13 +344,13 @@ impl Header {
     pub fn read(bytes: &[u8], journal: JournalId, ring: u32) -> Result<Self, Damage> {
         let own = Self::blocks_at(bytes, journal, ring).ok_or(Damage::Foreign)?;
         let bytes = bytes.get(..own * BLOCK).ok_or(Damage::Foreign)?;
-        let fields = open(bytes, MAGIC, VERSION)?;
-        let found = Self::fields(fields).filter(|it| it.holds_together(own));
+        let (version, fields) = open_one_of(bytes, MAGIC, VERSIONS)?;
+        let found = Self::fields(fields, version).filter(|it| it.holds_together(own));
         found.ok_or(Damage::Contradiction("its records are none"))
     }
 
     /// What stands after its head.
-    fn fields(mut fields: Reader<'_>) -> Option<Self> {
+    fn fields(mut fields: Reader<'_>, version: u16) -> Option<Self> {
         fields.u16()?;
         fields.bytes::<16>()?;
         fields.u32()?;
@@ -306,9 +361,13 @@ impl Header {
         };
         let (epoch, stable) = (fields.u64()?, fields.u64()?);
         let (records, before) = (fields.u16()?, fields.u16()?);
-        fields.bytes::<20>()?;
+        let committed = match (fields.u64()?, version) {
+            (_, VERSION) => stable,
+            (committed, _) => committed,
+        };
+        fields.bytes::<12>()?;
         let records = (0..records).map(|_| {
-            let change = Change::read(&mut fields)?;
+            let change = Change::read(&mut fields, version)?;
             let (data_at, crc) = (fields.u32()?, fields.u32()?);
             Some(Record {
                 change,
@@ -317,12 +376,13 @@ impl Header {
             })
         });
         let records = records.collect::<Option<Vec<Record>>>()?;
-        let before = (0..before).map(|_| Change::read(&mut fields));
+        let before = (0..before).map(|_| Change::read(&mut fields, version));
         let before = before.collect::<Option<Vec<Change>>>()?;
         Some(Self {
             place,
             epoch,
             stable,
+            committed,
             blocks,
             records,
             before,
@@ -341,6 +401,7 @@ impl Header {
             && own == header_blocks(self.records.len(), self.before.len())
             && u64::from(self.blocks) >= own as u64
             && u64::from(self.blocks) <= BATCH_BLOCKS_MAX
+            && self.committed <= self.stable
             && self.records.len() <= RECORDS_MAX
             && self.before.len() <= RECORDS_MAX
     }

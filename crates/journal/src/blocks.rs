@@ -163,7 +163,7 @@ impl BlockChecksums {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::batch::{Kind, Sequence, VolumeId};
+    use crate::batch::{Commit, Kind, Sequence, VolumeId};
     use units::{BlockCount, BlockSize, Lba, LbaRange};
 
     fn change(blocks: u64, seed: u8) -> (Change, Buf) {
@@ -176,6 +176,7 @@ mod test {
             range: LbaRange::new(Lba(0), BlockCount(blocks)).unwrap(),
             block_size: BlockSize::B512,
             kind: Kind::Write,
+            commit: Commit::AtOnce,
         };
         (change, Buf::copy_of(&bytes))
     }

@@ -8,12 +8,20 @@
 //! The format is described in `docs/formats/journal.md`.
 
 use formats::{CopiesState, Damage, Writer, open, seal};
+use std::ops::RangeInclusive;
 
 /// Bytes of a block: everything in a journal begins at a multiple of it.
 pub const BLOCK: usize = 4096;
 
-/// The version of the format that is written, and the only one that is read.
+/// The version that superblocks, checkpoints and pages of histories have. Batches and headers of
+/// histories say what they need: 1, or 2 where volumes have several copies.
 pub const VERSION: u16 = 1;
+
+/// The version of what volumes with several copies need.
+pub(crate) const VERSION_OF_COPIES: u16 = 2;
+
+/// Versions that are read.
+pub(crate) const VERSIONS: RangeInclusive<u16> = VERSION..=VERSION_OF_COPIES;
 
 /// Blocks of a ring at least: a few of the largest batches.
 pub const RING_BLOCKS_MIN: u64 = 1024;

@@ -37,8 +37,8 @@ mod table;
 mod test;
 
 pub use batch::{
-    BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
-    Sequence, VolumeId, data_at,
+    BATCH_BLOCKS_MAX, Change, Commit, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX,
+    Record, Sequence, VolumeId, data_at,
 };
 pub use blocks::block_checksum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};

@@ -14,7 +14,7 @@
 //! knows what the device holds.
 
 use crate::batch::{
-    Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Kind, RECORDS_MAX, Record, Sequence, VolumeId,
+    Change, Commit, DATA_ALIGNMENT, DATA_BYTES_MAX, Kind, RECORDS_MAX, Record, Sequence, VolumeId,
 };
 use crate::replay::Found;
 use crate::ring::{BatchWrite, CheckpointWrite, Refused, Ring};
@@ -313,6 +313,7 @@ impl Wanted {
             range: self.range,
             block_size: self.block_size,
             kind: self.kind,
+            commit: Commit::AtOnce,
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Found {
     pub records: Vec<Record>,
     /// Its changes whose data, or whose place in the log, is lost: writes.
     pub damaged: Vec<Change>,
+    /// The log says here that all batches up to this one are committed.
+    pub committed: u64,
 }
 
 /// What to do next.
@@ -384,6 +386,7 @@ impl Replay {
                 place: header.place,
                 records,
                 damaged,
+                committed: header.committed,
             },
             changes,
             end,
@@ -432,6 +435,8 @@ impl Replay {
                 place: self.next,
                 records: records.collect(),
                 damaged: damaged.into_iter().copied().collect(),
+                // Of those before it the next one speaks as well.
+                committed: after.committed.min(self.next.number - 1),
             },
             changes: after.before,
             end,

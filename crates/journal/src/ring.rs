@@ -2,15 +2,16 @@
 //! again.
 //!
 //! ```text
-//!     free    | tail .. released .. stable .. | in flight |    free
-//!             ^ in the checkpoint             ^ acknowledged      ^ head
+//!     free    | tail .. released .. committed .. stable .. | in flight |    free
+//!             ^ in the checkpoint                          ^ here       ^ head
 //! ```
 //!
 //! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all
-//! before it have succeeded: that is when its changes may be acknowledged. Room is written again
-//! only after a checkpoint that leaves it out is stable; so nothing is written twice within one
-//! flush window, and a crash finds either the old or the new beginning of the log with everything
-//! after it.
+//! before it have succeeded: that is when its changes may be acknowledged, if nobody else has to
+//! have them ([`Commit`](crate::Commit)). A batch is committed when all that it and those before it
+//! hold is; only then its room may be released. Room is written again only after a checkpoint that
+//! leaves it out is stable; so nothing is written twice within one flush window, and a crash finds
+//! either the old or the new beginning of the log with everything after it.
 //!
 //! **Failure.** After a write that failed nobody knows what the device holds: the ring takes
 //! nothing more, acknowledges nothing that was not yet, and must be opened again.
@@ -179,17 +180,17 @@ impl Ring {
         self.released
     }
 
-    /// The oldest batches that are stable and not released, as many as fit into `blocks_max`
+    /// The oldest batches that are committed and not released, as many as fit into `blocks_max`
     /// blocks, but one at least.
     #[must_use]
     pub fn oldest(&self, blocks_max: u64) -> Option<Segment> {
         let before = self.released.number - self.checkpoint.tail.number;
-        let stable = (self.stable() + 1).saturating_sub(self.released.number);
+        let committed = (self.committed() + 1).saturating_sub(self.released.number);
         let before = usize::try_from(before).expect("batches are in memory");
-        let stable = usize::try_from(stable).expect("batches are in memory");
+        let committed = usize::try_from(committed).expect("batches are in memory");
         let mut end = self.released;
         let mut ends = Vec::new();
-        for &length in self.lengths.iter().skip(before).take(stable) {
+        for &length in self.lengths.iter().skip(before).take(committed) {
             let next = end.position + u64::from(length);
             if end.number > self.released.number && next - self.released.position > blocks_max {
                 break;
@@ -277,6 +278,12 @@ impl Ring {
         oldest.map_or(self.head.number, |it| it.number) - 1
     }
 
+    /// The last batch that is committed with all before it.
+    #[must_use]
+    pub fn committed(&self) -> u64 {
+        self.stable()
+    }
+
     /// A write has failed: it takes nothing more.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
@@ -340,9 +347,9 @@ impl Ring {
             &mut self.before,
             changes.iter().map(|(change, _)| *change).collect(),
         );
-        let (epoch, stable) = (self.checkpoint.epoch, self.stable());
+        let marks = (self.checkpoint.epoch, self.stable(), self.committed());
         let checksums = DataChecksums::of(changes);
-        let header = Header::over(place, (epoch, stable), changes, &checksums.records, before);
+        let header = Header::over(place, marks, changes, &checksums.records, before);
         self.checksums
             .put(place.position + own as u64, &checksums.blocks);
         debug_assert_eq!(u64::from(header.blocks), blocks);
@@ -409,9 +416,12 @@ impl Ring {
 
     /// Everything that the batches before `number` changed is in the backing volume and stable
     /// there, or is superseded by batches that are stable here.
+    ///
+    /// # Panics
+    /// If one of them is not committed.
     pub fn release(&mut self, number: u64) {
-        let most = self.stable() + 1;
-        assert!(number <= most, "what is not stable here is not released");
+        let most = self.committed() + 1;
+        assert!(number <= most, "what is not committed is not released");
         let count = number.saturating_sub(self.checkpoint.tail.number);
         let count = usize::try_from(count).expect("batches are in memory");
         let ahead: u64 = self

@@ -158,7 +158,7 @@ impl Survey {
                     self.lost = left.collect();
                 }
             }
-            Kind::Cut | Kind::Touched => {}
+            Kind::Cut | Kind::Touched | Kind::Epoch => {}
         }
     }
 
@@ -173,7 +173,7 @@ impl Survey {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::batch::Sequence;
+    use crate::batch::{Commit, Sequence};
     use std::collections::BTreeSet;
     use units::{BlockCount, BlockSize, Lba};
 
@@ -211,13 +211,14 @@ mod test {
                 range,
                 block_size: BlockSize::B4096,
                 kind,
+                commit: Commit::AtOnce,
             };
             survey.follow(&change, sequence);
             let all = (start..start + blocks).map(|block| (volume, block));
             match kind {
                 Kind::Lost => model.extend(all),
                 Kind::Gone => model.retain(|it: &(VolumeId, u64)| it.0 != volume),
-                Kind::Cut | Kind::Touched => {}
+                Kind::Cut | Kind::Touched | Kind::Epoch => {}
                 Kind::Write
                 | Kind::Zeroes
                 | Kind::Deallocate

@@ -235,7 +235,7 @@ impl Found {
                     self.index.zero(slot, sectors, change.sequence, change.kind);
                 }
                 (Kind::WriteAround, _) => self.index.remove(slot, sectors),
-                (Kind::Cut | Kind::Touched, _) => {}
+                (Kind::Cut | Kind::Touched | Kind::Epoch, _) => {}
                 (Kind::Gone, _) => {
                     self.index.forget(slot);
                     self.history.remove(&change.volume);

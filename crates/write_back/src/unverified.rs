@@ -14,7 +14,7 @@ pub(crate) fn add(to: &mut UnverifiedBlocks, change: &Change) {
     let start = change.range.start().0 * bytes;
     let end = change.range.end().0 * bytes;
     match change.kind {
-        Kind::Cut => {}
+        Kind::Cut | Kind::Epoch => {}
         Kind::WriteAround | Kind::Touched => to.insert(start / BLOCK..end.div_ceil(BLOCK)),
         Kind::Gone => to.clear(),
         Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {
@@ -30,7 +30,7 @@ pub(crate) fn add(to: &mut UnverifiedBlocks, change: &Change) {
 #[cfg(test)]
 mod test {
     use super::*;
-    use journal::{Sequence, VolumeId};
+    use journal::{Commit, Sequence, VolumeId};
     use std::collections::BTreeSet;
     use units::{BlockCount, BlockSize, Lba, LbaRange};
 
@@ -59,6 +59,7 @@ mod test {
                     range: LbaRange::new(Lba(start), BlockCount(len)).unwrap(),
                     block_size,
                     kind,
+                    commit: Commit::AtOnce,
                 };
                 let of = if draw.below(2) == 0 {
                     &mut one
@@ -81,6 +82,7 @@ mod test {
                 range: LbaRange::new(Lba(3), BlockCount(9)).unwrap(),
                 block_size,
                 kind,
+                commit: Commit::AtOnce,
             };
             add(&mut one, &of_all(Kind::Cut));
             assert!(one.ranges().flatten().eq(found), "a cut changes nothing");

@@ -4,7 +4,7 @@ mod history;
 
 pub use history::history;
 
-use crate::batch::{Change, Kind, Sequence, VolumeId, data_at};
+use crate::batch::{Change, Commit, Kind, Sequence, VolumeId, data_at};
 use crate::layout::{BLOCK, BatchPosition, Checkpoint, JournalId, Layout, Superblock};
 use crate::replay::{Found, Replay, Step, Stop};
 use crate::ring::Ring;
@@ -177,6 +177,7 @@ impl Disk {
                 .expect("a short range"),
                 block_size: BlockSize::B512,
                 kind: kinds[usize::from(script.byte() % 4)],
+                commit: Commit::AtOnce,
             };
             let bytes = change.data_bytes().expect("a short change");
             let stamp = self.sequence.to_le_bytes();

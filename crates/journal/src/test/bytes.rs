@@ -104,6 +104,7 @@ fn change(kind: Kind, block_size: BlockSize) -> Change {
         range: LbaRange::new(Lba(0x41), BlockCount(3)).unwrap(),
         block_size,
         kind,
+        commit: Commit::AtOnce,
     }
 }
 
@@ -145,7 +146,13 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
         position: 0x61,
     };
     let checksums = DataChecksums::of(&contents);
-    let header = Header::over(place, (0x71, 0x50), &contents, &checksums.records, before);
+    let header = Header::over(
+        place,
+        (0x71, 0x50, 0x50),
+        &contents,
+        &checksums.records,
+        before,
+    );
     let mut fields: Vec<(usize, Vec<u8>)> = vec![
         (0, b"CWJBATCH".to_vec()),
         (12, ONE.to_vec()),
@@ -175,6 +182,52 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
     }
     let fields: Vec<(usize, &[u8])> = fields.iter().map(|(at, it)| (*at, &it[..])).collect();
     same(&header.write(OF.0, OF.1), &block(1, &fields));
+}
+
+#[test]
+fn a_batch_of_a_volume_with_copies_is_as_described() {
+    let later = Change {
+        commit: Commit::Later,
+        ..change(Kind::Epoch, BlockSize::B512)
+    };
+    let place = BatchPosition {
+        number: 0x51,
+        position: 0x61,
+    };
+    let contents = [(later, Buf::empty())];
+    let checksums = DataChecksums::of(&contents);
+    let marks = (0x71, 0x50, 0x4f);
+    let header = Header::over(place, marks, &contents, &checksums.records, vec![later]);
+    let record: Vec<u8> = change_by_hand(10, 9).into_iter().rev().collect();
+    let record: Vec<u8> = [&[0, 1][..], &record[2..]]
+        .concat()
+        .into_iter()
+        .rev()
+        .collect();
+    let crc = formats::crc32c(&[]).to_le_bytes();
+    let fields: Vec<(usize, &[u8])> = vec![
+        (0, b"CWJBATCH"),
+        (12, &[2, 0]),
+        (14, &ONE),
+        (16, &OF.0.0),
+        (32, &[3, 0, 0, 0, 1, 0, 0, 0]),
+        (40, &[0x51]),
+        (48, &[0x61]),
+        (56, &[0x71]),
+        (64, &[0x50]),
+        (72, &[1, 0, 1, 0]),
+        (76, &[0x4f]),
+        (96, &record),
+        (128, &[0, 16, 0, 0]),
+        (132, &crc),
+        (136, &record),
+    ];
+    same(&header.write(OF.0, OF.1), &block(1, &fields));
+    // A program for version 1 has no such record.
+    let mut of_one = header.write(OF.0, OF.1);
+    of_one[12] = 1;
+    formats::seal(&mut of_one);
+    assert!(Header::read(&of_one, OF.0, OF.1).is_err());
 }
 
 #[test]

@@ -97,26 +97,39 @@ fn the_newer_checkpoint_counts_and_a_torn_one_does_not() {
     assert_eq!(newest([&old, &other]), Ok(older), "of another ring");
 }
 
+/// The change, of a volume of several copies where `later`.
+fn of_copies(change: Change, later: bool) -> Change {
+    let commit = if later { Commit::Later } else { Commit::AtOnce };
+    Change { commit, ..change }
+}
+
 #[test]
 fn headers_say_what_was_put_into_them_and_nothing_else_is_a_header() {
     let mut world = World::new(77, 400);
     for _ in 0..300 {
+        let (committed, later) = (world.random.below(5), world.random.one_in(2));
         let contents: Vec<(Change, Buf)> = world
             .changes(20)
             .into_iter()
-            .map(|(change, data)| (change, Buf::copy_of(&data)))
+            .map(|(change, data)| (of_copies(change, later), Buf::copy_of(&data)))
             .collect();
         let before = world
             .changes(128)
             .into_iter()
-            .map(|(change, _)| change)
+            .map(|(change, _)| of_copies(change, later))
             .collect();
         let place = BatchPosition {
             number: 5,
             position: 600,
         };
         let checksums = crate::blocks::DataChecksums::of(&contents);
-        let header = Header::over(place, (2, 4), &contents, &checksums.records, before);
+        let header = Header::over(
+            place,
+            (2, 4, committed),
+            &contents,
+            &checksums.records,
+            before,
+        );
         let mut bytes = header.write(OF.0, OF.1);
         assert_eq!(Header::read(&bytes, OF.0, OF.1).as_ref(), Ok(&header));
         let foreign = Err(Damage::Foreign);

@@ -208,6 +208,7 @@ fn what_an_earlier_opening_gave_up_never_comes_back() {
             range: LbaRange::new(Lba(8), BlockCount(8)).unwrap(),
             block_size: BlockSize::B512,
             kind: Kind::Write,
+            commit: Commit::AtOnce,
         };
         vec![(change, vec![stamp; 4096])]
     };
@@ -399,6 +400,8 @@ fn all_found(segment: &Segment, bytes: &[u8]) -> Vec<Found> {
                 place,
                 records,
                 damaged,
+                // Of those that found it: what lies there is committed.
+                committed: place.number - 1,
             }
         }
         Again::Damaged { sectors } => panic!("nothing was damaged, yet {sectors:?}"),

@@ -4,11 +4,13 @@
 use super::world::{OF, Pending, Target, World};
 use crate::*;
 
-const LATER: Damage = Damage::Version { found: 2, read: 1 };
+/// Of a superblock or a checkpoint; batches have had two versions.
+const LATER: Damage = Damage::Version { found: 3, read: 1 };
+const LATER_BATCH: Damage = Damage::Version { found: 3, read: 2 };
 
 /// The same block, written by a later version of the program.
 fn later(block: &mut [u8]) {
-    block[12] = 2;
+    block[12] = 3;
     formats::seal(block);
 }
 
@@ -84,13 +86,17 @@ fn a_batch_of_a_later_version_stops_the_ring_and_is_no_torn_end() {
         let blocks = if seed % 3 == 0 { 7 } else { 1 };
         later_batch(&mut world, places[which], blocks);
         let (found, ring) = world.replay();
-        assert_eq!(ring.err(), Some(Stop::Version(LATER)), "batch {which}");
+        assert_eq!(
+            ring.err(),
+            Some(Stop::Version(LATER_BATCH)),
+            "batch {which}"
+        );
         assert!(found.len() <= which);
         for batch in &found {
             world.holds(batch);
         }
-        let reported = Stop::Version(LATER).to_string();
-        assert!(reported.contains("version 2") && reported.contains("reads version 1"));
+        let reported = Stop::Version(LATER_BATCH).to_string();
+        assert!(reported.contains("version 3") && reported.contains("reads version 2"));
     }
 }
 
@@ -99,7 +105,7 @@ fn a_batch_of_a_later_version_is_found_behind_a_torn_one() {
     let (mut world, places) = ring_of(3, 6);
     world.log[places[4] + 9] ^= 4;
     later_batch(&mut world, places[5], 1);
-    assert_eq!(world.replay().1.err(), Some(Stop::Version(LATER)));
+    assert_eq!(world.replay().1.err(), Some(Stop::Version(LATER_BATCH)));
 }
 
 #[test]

@@ -156,6 +156,7 @@ impl World {
                 range: LbaRange::new(Lba(self.random.below(1000)), BlockCount(blocks)).unwrap(),
                 block_size: BlockSize::B512,
                 kind,
+                commit: Commit::AtOnce,
             };
             let stamp = self.sequence.to_le_bytes();
             let bytes = change.data_bytes().unwrap();

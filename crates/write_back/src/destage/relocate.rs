@@ -7,7 +7,7 @@
 use super::contents::Left;
 use crate::ring::{BareChange, Blocked, Condition, Effect, Event, Machine, Ring};
 use journal::{
-    Change, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, SECTOR, Segment, Sequence, newest,
+    Change, Commit, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, SECTOR, Segment, Sequence, newest,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -204,6 +204,8 @@ fn change_of(machine: &Machine, it: &Piece) -> (Change, usize) {
         range,
         block_size: BlockSize::B512,
         kind,
+        // It was committed when it was written first.
+        commit: Commit::AtOnce,
     };
     (change, change.data_bytes().expect("cut to size"))
 }

@@ -344,7 +344,8 @@ fn bare_ops(backing: &OpenBacking, it: &BareChange) -> Vec<Op> {
         | Kind::Lost
         | Kind::Gone
         | Kind::Cut
-        | Kind::Touched => Provision::Deallocated,
+        | Kind::Touched
+        | Kind::Epoch => Provision::Deallocated,
     };
     if start >= end || start < range.start().0 || end > range.end().0 {
         return vec![zeroes(range, Zeroing::MayUnmap)];

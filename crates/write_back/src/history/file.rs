@@ -125,7 +125,7 @@ impl HistoryFile {
                 let cut = history.cut();
                 history.mark(&bytes_of(&change.sectors()), cut);
             }
-            Kind::Lost | Kind::Gone => {}
+            Kind::Lost | Kind::Gone | Kind::Epoch => {}
         }
     }
 

@@ -65,7 +65,8 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
         | Kind::Lost
         | Kind::Gone
         | Kind::Cut
-        | Kind::Touched => ExtentKind::Mapped,
+        | Kind::Touched
+        | Kind::Epoch => ExtentKind::Mapped,
     }
 }
 

@@ -288,7 +288,7 @@ impl Machine {
             // Only where the log had nothing of it; what came after it stays.
             Kind::WriteAround => {}
             Kind::Gone => self.forget(slot, effects),
-            Kind::Cut => {}
+            Kind::Cut | Kind::Epoch => {}
             Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
         }
         if self.volumes.of(slot).has_history {

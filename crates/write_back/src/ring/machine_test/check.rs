@@ -185,6 +185,7 @@ impl World {
                 place: header.place,
                 records: header.records.clone(),
                 damaged: Vec::new(),
+                committed: header.committed,
             };
             found.take(&batch, RING_BLOCKS_MIN).unwrap();
         }

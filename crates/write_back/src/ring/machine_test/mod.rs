@@ -43,9 +43,9 @@ use super::waiting::Condition;
 use super::write_arounds::WriteAroundId;
 use crate::replay;
 use journal::{
-    Again, BLOCK, BatchWrite, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying,
-    Piece, RING_BLOCKS_MIN, Replay, SECTOR, Segment, Sequence, Slot, Source, Step as ReplayStep,
-    Token, VolumeId, newest, runs,
+    Again, BLOCK, BatchWrite, Change, Checkpoint, Commit, Header, Index, JournalId, Kind, Log,
+    Lying, Piece, RING_BLOCKS_MIN, Replay, SECTOR, Segment, Sequence, Slot, Source,
+    Step as ReplayStep, Token, VolumeId, newest, runs,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;

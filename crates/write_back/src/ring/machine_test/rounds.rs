@@ -182,6 +182,7 @@ impl World {
                     range: range(&part.sectors),
                     block_size: BlockSize::B512,
                     kind: Kind::Write,
+                    commit: Commit::AtOnce,
                 };
                 if self.machine.is_on_its_way(&change) {
                     // A later round has it.
