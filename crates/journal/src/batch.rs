@@ -75,7 +75,8 @@ pub enum Commit {
     /// With its batch: nobody else has to have it.
     #[default]
     AtOnce,
-    /// When all copies of the volume that are in sync have it.
+    /// When all copies of the volume that are in sync have it: [`Log::commit`](crate::Log::commit)
+    /// says so.
     Later,
 }
 

@@ -31,10 +31,12 @@ mod log;
 mod replay;
 mod ring;
 mod segment;
+mod stable;
 mod survey;
 mod table;
 #[cfg(test)]
 mod test;
+mod uncommitted;
 
 pub use batch::{
     BATCH_BLOCKS_MAX, Change, Commit, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX,
@@ -49,8 +51,10 @@ pub use layout::{
     BLOCK, BatchPosition, Checkpoint, JournalId, Layout, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
     VERSION,
 };
-pub use log::{Log, Next, Stable, Token, Wanted, sequences};
+pub use log::{Log, Next, Wanted, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{BatchWrite, CheckpointWrite, Refused, Ring};
 pub use segment::{Again, Segment};
+pub use stable::{Ended, Stable, Token};
 pub use survey::{Damaged, RingSurvey, Survey, SurveyedVolume};
+pub use uncommitted::{Epoch, Uncommitted};

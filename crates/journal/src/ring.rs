@@ -86,6 +86,8 @@ pub struct Ring {
     /// From each batch's place to the next one's, from the checkpoint's tail on.
     lengths: VecDeque<u32>,
     in_flight: VecDeque<InFlight>,
+    /// The oldest batch that has something which is not committed though it may be stable.
+    uncommitted: Option<u64>,
     /// All batches below are in the backing volume.
     released: BatchPosition,
     /// What the newest batch changed.
@@ -129,6 +131,7 @@ impl Ring {
             head,
             lengths,
             in_flight: VecDeque::new(),
+            uncommitted: None,
             released: found.tail,
             before,
             checksums,
@@ -281,7 +284,15 @@ impl Ring {
     /// The last batch that is committed with all before it.
     #[must_use]
     pub fn committed(&self) -> u64 {
-        self.stable()
+        let stable = self.stable();
+        self.uncommitted
+            .map_or(stable, |oldest| stable.min(oldest - 1))
+    }
+
+    /// The oldest batch that holds something which is not committed, once it is stable; `None`:
+    /// what is stable is committed.
+    pub(crate) fn set_uncommitted(&mut self, oldest: Option<u64>) {
+        self.uncommitted = oldest;
     }
 
     /// A write has failed: it takes nothing more.

@@ -101,9 +101,12 @@ impl Office {
         let Some(number) = write.number else {
             return self.log.checkpoint_written(true);
         };
-        for stable in self.log.written(number, true) {
+        for stable in self.log.written(number, true).committed {
             let (token, volume, data) = self.open.pop_front().unwrap();
-            assert_eq!((stable.token, stable.change.volume), (Token(token), volume));
+            assert_eq!(
+                (stable.token, stable.change.volume),
+                (Some(Token(token)), volume)
+            );
             self.learn(stable.change, &data, stable.data_at);
             self.acknowledged += 1;
         }
@@ -203,7 +206,7 @@ fn after_a_failed_write_everyone_who_waits_hears_of_it_once() {
         let mut received = Vec::new();
         for (at, number) in (0..).zip(numbers) {
             let acknowledged = office.log.written(number, at != fails);
-            received.extend(acknowledged.into_iter().map(|it| it.token));
+            received.extend(acknowledged.committed.into_iter().filter_map(|it| it.token));
         }
         let in_time = received.len();
         let given_up = office.log.given_up();
@@ -239,7 +242,7 @@ fn at_rest_the_last_batch_is_sealed_once() {
     office.complete();
     let write = office.log.seal().expect("a batch without changes");
     assert!(office.log.seal().is_none());
-    assert_eq!(office.log.written(write.number, true), []);
+    assert_eq!(office.log.written(write.number, true), Ended::default());
     assert!(office.log.seal().is_none(), "a seal needs none");
 }
 
@@ -259,7 +262,9 @@ fn what_does_not_fit_as_a_whole_fills_the_room_that_is_left() {
     let mut batches = Vec::new();
     loop {
         match office.log.next_step().expect("they wait") {
-            Next::Write(write) => batches.push(office.log.written(write.number, true).len()),
+            Next::Write(write) => {
+                batches.push(office.log.written(write.number, true).committed.len());
+            }
             Next::Checkpoint(_) => office.log.checkpoint_written(true),
             Next::Full => break,
         }

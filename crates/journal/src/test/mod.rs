@@ -4,5 +4,6 @@ mod bytes;
 mod formats;
 mod logs;
 mod rings;
+mod uncommitted;
 mod versions;
 mod world;

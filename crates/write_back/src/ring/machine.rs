@@ -244,7 +244,7 @@ impl Machine {
     }
 
     fn batch_ended(&mut self, number: u64, result: Result<(), Failure>, effects: &mut Effects) {
-        for stable in self.log.written(number, result.is_ok()) {
+        for stable in self.log.written(number, result.is_ok()).committed {
             if stable.change.kind != Kind::WriteAround {
                 self.newest_data = self.newest_data.max(stable.batch);
             }
@@ -271,7 +271,8 @@ impl Machine {
 
     /// A change is stable: from now on it is what is read.
     fn adopt(&mut self, stable: &Stable, effects: &mut Effects) {
-        let Some(waiting) = self.take(stable.token, effects) else {
+        let Some(token) = stable.token else { return };
+        let Some(waiting) = self.take(token, effects) else {
             return;
         };
         let (slot, change) = (waiting.slot, stable.change);
@@ -294,7 +295,7 @@ impl Machine {
         if self.volumes.of(slot).has_history {
             effects.push(Effect::RecordHistory { slot, change });
         }
-        let (token, result) = (stable.token, Ok(()));
+        let result = Ok(());
         effects.push(Effect::Answer { token, result });
     }
 
