@@ -150,6 +150,12 @@ impl WriteBack {
         self.modes.log_first(true);
     }
 
+    /// Other nodes have copies of the volume: its changes are read, destaged and acknowledged when
+    /// [`WriteBack::commit`] says that those have them. For who has opened no lane yet.
+    pub fn has_copies(&self) {
+        self.modes.set_copies();
+    }
+
     /// What is destaged is offered to whoever stands above and keeps copies.
     pub fn offer_to(&self, copies: impl Copies + 'static) {
         self.modes.offer_to(Box::new(copies));

@@ -31,6 +31,8 @@
 
 mod addresses;
 mod admission;
+mod carrier;
+mod copies;
 mod cut;
 mod destage;
 mod exchange;
@@ -45,9 +47,12 @@ mod survey;
 mod unverified;
 mod verify;
 
+pub use carrier::{Carrier, RingOrder};
 pub use cut::RingHistory;
 pub use history::{HistorySurvey, bytes_for as history_bytes, survey_history};
-pub use journal::{CopiesState, Damaged, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId};
+pub use journal::{
+    CopiesState, Damaged, Epoch, RingSurvey, Sequence, Superblock, Survey, SurveyedVolume, VolumeId,
+};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;

@@ -1,5 +1,6 @@
 //! What an acknowledged write has behind it.
 
+use journal::Commit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use volume::Copies;
@@ -27,6 +28,8 @@ pub(crate) struct Modes {
     /// The log knows of what goes to the backing volume before, whatever the mode.
     logs_first: AtomicBool,
     write_around_from: AtomicUsize,
+    /// Other nodes have copies of the volume: changes are committed when they have them.
+    has_copies: AtomicBool,
     /// Counts what went to the backing volume and only a flush below makes stable.
     volatile: AtomicU64,
     /// So much of it was flushed.
@@ -41,6 +44,7 @@ impl Modes {
             mode: AtomicU8::new(mode as u8),
             logs_first: AtomicBool::new(false),
             write_around_from: AtomicUsize::new(WRITE_AROUND_FROM),
+            has_copies: AtomicBool::new(false),
             // What a killed process left there can be read, and lies in a cache perhaps: the
             // first flush covers it.
             volatile: AtomicU64::new(1),
@@ -86,6 +90,20 @@ impl Modes {
 
     pub(crate) fn set_write_around_from(&self, bytes: usize) {
         self.write_around_from.store(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`crate::WriteBack::has_copies`].
+    pub(crate) fn set_copies(&self) {
+        self.has_copies.store(true, Ordering::Release);
+    }
+
+    /// When changes are committed.
+    pub(crate) fn commit(&self) -> Commit {
+        if self.has_copies.load(Ordering::Acquire) {
+            Commit::Later
+        } else {
+            Commit::AtOnce
+        }
     }
 
     /// See [`crate::WriteBack::fills`]; the first one stays.

@@ -7,8 +7,8 @@ use crate::unverified;
 use env::file::{is_no_space, read, read_piece};
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
-    BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Sequence, Slot,
-    Step, Stop, Superblock, VolumeId, data_at,
+    BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Replay, Sequence, Slot, Stable,
+    Step, Stop, Superblock, Uncommitted, VolumeId,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -127,7 +127,7 @@ fn start(
     found: Found,
 ) -> Replayed {
     let layout = superblock.layout;
-    let mut log = Log::new(opened);
+    let mut log = Log::with_uncommitted(opened, found.uncommitted);
     for (volume, next) in &found.next {
         log.serve(*volume, *next);
     }
@@ -201,6 +201,8 @@ pub(crate) struct Found {
     slots: BTreeMap<VolumeId, Slot>,
     next: BTreeMap<VolumeId, Sequence>,
     history: BTreeMap<VolumeId, Vec<FoundChange>>,
+    /// Whoever knows the other copies says what of it is committed.
+    uncommitted: Uncommitted,
     pub(crate) replayed: Replayed,
 }
 
@@ -212,40 +214,49 @@ impl Found {
         ring_blocks: u64,
     ) -> Result<(), OpenError> {
         self.replayed.batches += 1;
-        let right = batch.records.iter().map(|it| (it.change, Some(it)));
-        let damaged = batch.damaged.iter().map(|it| (*it, None));
-        let mut all: Vec<(Change, Option<&Record>)> = right.chain(damaged).collect();
-        // As they were made: what came after a damaged one holds.
-        all.sort_by_key(|(change, _)| change.sequence);
-        for (change, record) in all {
-            let (slot, sectors) = (self.slot(change.volume)?, change.sectors());
-            self.add_unverified(&change);
-            self.history
-                .entry(change.volume)
-                .or_default()
-                .push(FoundChange::of(&change));
-            match (change.kind, record) {
-                (Kind::Write, Some(record)) => {
-                    let byte = data_at(batch.place, record, ring_blocks);
-                    let at = u32::try_from(byte / journal::SECTOR);
-                    self.index
-                        .put(slot, sectors, at.expect("a ring has 2 TiB at most"));
-                }
-                (Kind::Zeroes | Kind::Deallocate | Kind::Anchor, _) => {
-                    self.index.zero(slot, sectors, change.sequence, change.kind);
-                }
-                (Kind::WriteAround, _) => self.index.remove(slot, sectors),
-                (Kind::Cut | Kind::Touched | Kind::Epoch, _) => {}
-                (Kind::Gone, _) => {
-                    self.index.forget(slot);
-                    self.history.remove(&change.volume);
-                }
-                (Kind::Write | Kind::Lost, _) => self.index.lose(slot, sectors, change.sequence),
-            }
+        let right = batch.records.iter().map(|it| &it.change);
+        for change in right.chain(&batch.damaged) {
+            self.slot(change.volume)?;
+            self.add_unverified(change);
+        }
+        for it in self.uncommitted.found(batch, ring_blocks) {
+            self.adopt(&it);
         }
         self.replayed.damaged.extend(&batch.damaged);
         journal::sequences([batch], &mut self.next);
         Ok(())
+    }
+
+    /// A change that is committed.
+    fn adopt(&mut self, it: &Stable) {
+        let (slot, sectors) = (self.slots[&it.change.volume], it.change.sectors());
+        self.history
+            .entry(it.change.volume)
+            .or_default()
+            .push(FoundChange::of(&it.change));
+        match it.change.kind {
+            Kind::Write if !it.is_damaged => {
+                let at = u32::try_from(it.data_at / journal::SECTOR);
+                self.index
+                    .put(slot, sectors, at.expect("a ring has 2 TiB at most"));
+            }
+            Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+                self.index
+                    .zero(slot, sectors, it.change.sequence, it.change.kind);
+            }
+            Kind::WriteAround => self.index.remove(slot, sectors),
+            Kind::Cut | Kind::Touched | Kind::Epoch => {}
+            Kind::Gone => {
+                self.index.forget(slot);
+                self.history.remove(&it.change.volume);
+            }
+            Kind::Write | Kind::Lost => self.index.lose(slot, sectors, it.change.sequence),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
     }
 
     fn add_unverified(&mut self, change: &Change) {

@@ -47,7 +47,8 @@ pub(super) fn contents(ring: &Rc<Ring>, segment: &Segment, data: &Buf) -> Conten
                 for record in &records {
                     contents.take(&ring.machine(), segment, place, record);
                 }
-                for record in &damaged {
+                let is_void = |it: &&Record| ring.machine().is_void(&it.change, place.number);
+                for record in damaged.iter().filter(|it| !is_void(it)) {
                     let lost = lose(ring, segment, place, record);
                     contents.lost.push(lost);
                 }
@@ -90,6 +91,9 @@ impl Contents {
         record: &Record,
     ) {
         let change = record.change;
+        if machine.is_void(&change, place.number) {
+            return;
+        }
         let slot = machine.slot(change.volume);
         let slot = slot.expect("the log knows its volumes");
         let next = self.next.entry(slot).or_insert(Sequence(0));

@@ -72,7 +72,7 @@ pub(super) async fn relocate(
             at,
             data_at,
         } = begin(ring, &together.changes)?;
-        until_stable(ring, number).await?;
+        until(ring, Condition::IsStable { number }).await?;
         let mut relocated = Vec::new();
         // What has no data is known by its number, wherever it lies.
         for (it, data_at) in together.pieces.into_iter().zip(data_at) {
@@ -116,15 +116,15 @@ fn is_worth_it(machine: &Machine) -> bool {
     fresh >= enough || (scarce && fresh > 0)
 }
 
-/// Until the batches that are on their way are stable.
+/// Until the batches that are on their way are committed.
 async fn on_its_way_ends(ring: &Rc<Ring>) -> Result<(), Blocked> {
-    let newest = ring.machine().ring().next_number() - 1;
-    until_stable(ring, newest).await
+    let number = ring.machine().ring().next_number() - 1;
+    until(ring, Condition::IsCommitted { number }).await
 }
 
-async fn until_stable(ring: &Rc<Ring>, number: u64) -> Result<(), Blocked> {
+async fn until(ring: &Rc<Ring>, condition: Condition) -> Result<(), Blocked> {
     ring.apply(Event::AwaitRelocation(true));
-    ring.wait_until(Condition::IsStable { number }).await;
+    ring.wait_until(condition).await;
     ring.apply(Event::AwaitRelocation(false));
     if ring.machine().ring().has_failed() {
         return Err(Blocked::Log);

@@ -2,9 +2,10 @@
 
 use super::grace::Grace;
 use super::volumes::OpenFacts;
+use crate::carrier::Carrier;
 use crate::history::{FoundChange, HistoryFile};
 use crate::mode::Modes;
-use journal::{Slot, VolumeId};
+use journal::{Change, Slot, VolumeId};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ impl OpenBacking {
     pub(crate) fn facts(&self) -> OpenFacts {
         OpenFacts {
             block_size: self.shape.block_size,
+            commit: self.modes.commit(),
         }
     }
 }
@@ -40,6 +42,8 @@ pub(crate) struct Backing {
     pub(crate) history: Option<Rc<HistoryFile>>,
     /// Who reads from it now.
     pub(crate) reads: Rc<Grace>,
+    /// Who brings its changes to other nodes, where those have copies.
+    pub(crate) carrier: Option<Rc<dyn Carrier>>,
 }
 
 /// All of them, by their volumes' slots.
@@ -81,6 +85,12 @@ impl Backings {
     /// What was found in the log of the history of a volume, which is known to somebody else now.
     pub(crate) fn take_found(&mut self, id: VolumeId) -> Vec<FoundChange> {
         self.found.remove(&id).unwrap_or_default()
+    }
+
+    /// A change of a volume that nobody has opened yet: it was found in the log, and is committed.
+    pub(crate) fn add_found(&mut self, change: &Change) {
+        let found = self.found.entry(change.volume).or_default();
+        found.push(FoundChange::of(change));
     }
 
     /// All histories that are kept.

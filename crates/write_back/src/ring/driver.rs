@@ -110,7 +110,7 @@ impl Ring {
         self.backings.borrow()
     }
 
-    pub(super) fn backings_mut(&self) -> RefMut<'_, Backings> {
+    pub(crate) fn backings_mut(&self) -> RefMut<'_, Backings> {
         self.backings.borrow_mut()
     }
 
@@ -160,9 +160,17 @@ impl Ring {
             | Effect::Blocked(_) => {}
             Effect::WriteBatch(write) => self.write_batch(write),
             Effect::WriteCheckpoint(write) => self.write_checkpoint(write),
+            Effect::Stable { slot, below } => {
+                let carrier = self.backings().of(slot).carrier.clone();
+                if let Some(carrier) = carrier {
+                    carrier.stable(below);
+                }
+            }
             Effect::RecordHistory { slot, change } => {
-                if let Some(history) = &self.backings().of(slot).history {
-                    history.record(&change);
+                let history = self.backings().of(slot).history.clone();
+                match history {
+                    Some(history) => history.record(&change),
+                    None => self.backings_mut().add_found(&change),
                 }
             }
             Effect::TouchHistory { slot, sectors } => {

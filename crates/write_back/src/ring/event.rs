@@ -56,6 +56,17 @@ pub(crate) struct Note {
     pub(crate) now: Now,
 }
 
+/// A later epoch of a volume's owner begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeginEpoch {
+    pub(crate) slot: Slot,
+    pub(crate) epoch: u64,
+    /// The number that its record gets: what has this one or a higher one, and was not committed,
+    /// is void.
+    pub(crate) first: Sequence,
+    pub(crate) now: Now,
+}
+
 /// Why a log has failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
@@ -91,6 +102,11 @@ pub(crate) enum Event<'a> {
     Change(HostChange),
     /// Answered by [`Effect::Submitted`] or [`Effect::Refused`].
     Note(Note),
+    /// Answered by [`Effect::Submitted`] or [`Effect::Refused`]. Of a volume whose changes wait for
+    /// no batch.
+    BeginEpoch(BeginEpoch),
+    /// All copies of a volume that are in sync have its changes below this number.
+    Commit { slot: Slot, below: Sequence },
     /// Somebody flushes a volume. Answered by [`Effect::Waits`], [`Effect::Refused`],
     /// [`Effect::AwaitsSyncPoint`], or by nothing: the log has nothing to wait for.
     Flush(Slot),
@@ -191,7 +207,12 @@ pub(crate) enum Effect {
     /// A batch is to be written to the log.
     WriteBatch(BatchWrite),
     WriteCheckpoint(CheckpointWrite),
-    /// A change is stable: the volume's history has to know it, before it is acknowledged.
+    /// Of a volume of several copies, all changes below this number are stable here.
+    Stable {
+        slot: Slot,
+        below: Sequence,
+    },
+    /// A change is committed: the volume's history has to know it, before it is acknowledged.
     RecordHistory {
         slot: Slot,
         change: Change,

@@ -21,7 +21,8 @@
 //!
 //! **Invariants.**
 //! - A change is acknowledged after its batch, and all before it, are stable; changes are
-//!   acknowledged in the order in which they came.
+//!   acknowledged in the order in which they came. Where the volume has several copies, it is when
+//!   [`Event::Commit`] says that they have it, and in the order of the volume's changes.
 //! - What is acknowledged is found in the index from then on.
 //! - Every change that was taken is answered once: it is stable, withdrawn, or given up with a log
 //!   that has failed.
@@ -38,11 +39,14 @@ pub(crate) use reads::ReadFrom;
 
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
-use super::event::{Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, Note, Wait};
+use super::event::{
+    BeginEpoch, Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, Note, Wait,
+};
 use super::relocated::Relocated;
 use super::volumes::{OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
+use crate::carrier::RingOrder;
 use journal::{
     BatchWrite, Change, Index, Kind, Log, Lying, Next, Refused, Segment, Sequence, Slot, Source,
     Stable, Token, VolumeId, Wanted,
@@ -126,6 +130,8 @@ impl Machine {
         match event {
             Event::Change(it) => self.change(it, effects),
             Event::Note(it) => self.note(&it, effects),
+            Event::BeginEpoch(it) => self.begin_epoch(&it, effects),
+            Event::Commit { slot, below } => self.commit(slot, below, effects),
             Event::Flush(slot) => self.flush(slot, effects),
             Event::EndWriteAround(id) => {
                 self.write_arounds.end(id);
@@ -191,6 +197,39 @@ impl Machine {
         effects.extend([put, Effect::WakeWriter]);
     }
 
+    /// The volume goes on with this number in a later epoch.
+    fn begin_epoch(&mut self, it: &BeginEpoch, effects: &mut Effects) {
+        if self.log.ring().has_failed() {
+            return effects.push(Effect::Refused(self.refused_write()));
+        }
+        let volume = self.volumes.of(it.slot).id;
+        let token = self.changes.next_token();
+        let begun = self.log.begin_epoch(token, (volume, it.epoch), it.first);
+        begun.expect("what a log that has failed is asked for is refused before");
+        let token = self.changes.push(Waiting {
+            slot: it.slot,
+            sectors: 0..0,
+            fence: Fence::default(),
+            bytes: 0,
+        });
+        self.changed_at = it.now;
+        effects.extend([Effect::Submitted { token, bytes: 0 }, Effect::WakeWriter]);
+    }
+
+    /// All copies that are in sync have the volume's changes below this number.
+    fn commit(&mut self, slot: Slot, below: Sequence, effects: &mut Effects) {
+        let volume = self.volumes.of(slot).id;
+        for stable in self.log.commit(volume, below) {
+            self.adopt(&stable, effects);
+        }
+        if self.awaits_relocation {
+            effects.push(Effect::WakeOthers);
+        }
+        if self.destaging.rests() {
+            effects.push(Effect::WakeDestager);
+        }
+    }
+
     /// Has a change wait for the log, which takes it.
     fn put(&mut self, it: Record) -> Effect {
         let bytes = it.data.len();
@@ -244,11 +283,26 @@ impl Machine {
     }
 
     fn batch_ended(&mut self, number: u64, result: Result<(), Failure>, effects: &mut Effects) {
-        for stable in self.log.written(number, result.is_ok()).committed {
+        let ended = self.log.written(number, result.is_ok());
+        for stable in &ended.committed {
             if stable.change.kind != Kind::WriteAround {
                 self.newest_data = self.newest_data.max(stable.batch);
             }
-            self.adopt(&stable, effects);
+            self.adopt(stable, effects);
+        }
+        for stable in &ended.void {
+            if let Some(token) = stable.token.filter(|it| self.take(*it, effects).is_some()) {
+                let result = Err(IoError::Unavailable);
+                effects.push(Effect::Answer { token, result });
+            }
+        }
+        for (volume, below) in ended.stable {
+            self.newest_data = self.newest_data.max(self.log.ring().stable());
+            let slot = self
+                .volumes
+                .slot(volume)
+                .expect("the log knows its volumes");
+            effects.push(Effect::Stable { slot, below });
         }
         self.write_ended(result, effects);
     }
@@ -269,22 +323,26 @@ impl Machine {
         }
     }
 
-    /// A change is stable: from now on it is what is read.
+    /// A change is committed: from now on it is what is read.
     fn adopt(&mut self, stable: &Stable, effects: &mut Effects) {
-        let Some(token) = stable.token else { return };
-        let Some(waiting) = self.take(token, effects) else {
+        if let Some(token) = stable.token
+            && self.take(token, effects).is_none()
+        {
             return;
-        };
-        let (slot, change) = (waiting.slot, stable.change);
+        }
+        let change = stable.change;
+        let slot = self.volumes.slot(change.volume);
+        let slot = slot.expect("the log knows its volumes");
         match change.kind {
-            Kind::Write => {
+            Kind::Write if !stable.is_damaged => {
                 let at = stable.data_at / journal::SECTOR;
                 let at = u32::try_from(at).expect("a ring has 2 TiB at most");
-                self.index.put(slot, waiting.sectors, at);
+                self.index.put(slot, change.sectors(), at);
             }
+            Kind::Write => self.index.lose(slot, change.sectors(), change.sequence),
             Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
                 let (by, kind) = (change.sequence, change.kind);
-                self.index.zero(slot, waiting.sectors, by, kind);
+                self.index.zero(slot, change.sectors(), by, kind);
             }
             // Only where the log had nothing of it; what came after it stays.
             Kind::WriteAround => {}
@@ -292,11 +350,14 @@ impl Machine {
             Kind::Cut | Kind::Epoch => {}
             Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
         }
-        if self.volumes.of(slot).has_history {
+        let volume = self.volumes.of(slot);
+        if volume.has_history || volume.open.is_none() {
             effects.push(Effect::RecordHistory { slot, change });
         }
-        let result = Ok(());
-        effects.push(Effect::Answer { token, result });
+        if let Some(token) = stable.token {
+            let result = Ok(());
+            effects.push(Effect::Answer { token, result });
+        }
     }
 
     fn forget(&mut self, slot: Slot, effects: &mut Effects) {
@@ -402,6 +463,7 @@ impl Machine {
             // The log knows nothing of it.
             self.log.serve(id, Sequence(0));
         }
+        self.log.commits(id, facts.commit);
         let volume = self.volumes.of_mut(slot);
         if let Some(next) = history {
             assert!(!volume.has_history, "a history is opened once");
@@ -566,6 +628,18 @@ impl Machine {
         next.unwrap_or(Sequence(0))
     }
 
+    /// What is known of the order of a volume's changes.
+    pub(crate) fn order(&self, slot: Slot) -> RingOrder {
+        let volume = self.volumes.of(slot).id;
+        let (stable, committed) = self.log.known(volume);
+        RingOrder {
+            next: self.next_sequence(slot),
+            stable,
+            committed,
+            epochs: self.log.epochs(volume).collect(),
+        }
+    }
+
     /// Nothing new is begun.
     pub(crate) const fn is_closing(&self) -> bool {
         self.is_closing
@@ -641,9 +715,14 @@ impl Machine {
         self.relocated.blocks()
     }
 
-    /// A change of the same blocks is in a batch that is not stable yet.
+    /// A change of the same blocks is in a batch that is not stable yet, or is not committed.
     pub(crate) fn is_on_its_way(&self, change: &Change) -> bool {
         self.log.is_on_its_way(change)
+    }
+
+    /// What this batch has of this change was never committed, and never will be.
+    pub(crate) fn is_void(&self, change: &Change, batch: u64) -> bool {
+        self.log.is_void(change, batch)
     }
 
     /// All that is known without data.

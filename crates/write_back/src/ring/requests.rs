@@ -246,7 +246,12 @@ impl Ring {
             kind,
             now: self.core.recent(),
         };
-        match self.ask(Event::Note(note), Taken::of) {
+        self.recorded(Event::Note(note))
+    }
+
+    /// Something that gets one record, or is refused; answers when it is committed.
+    pub(crate) fn recorded(self: &Rc<Self>, event: Event<'_>) -> IoFuture {
+        match self.ask(event, Taken::of) {
             Taken::Log(waits) => self.answered(waits),
             Taken::Refused(error) => Answer::ready(Err(error)),
             Taken::Later | Taken::Parts(_) | Taken::Around(..) => {

@@ -1,6 +1,6 @@
 //! The volumes that a ring has changes of, by their places in it.
 
-use journal::{Slot, VolumeId};
+use journal::{Commit, Slot, VolumeId};
 use std::collections::BTreeMap;
 use units::{BlockSize, Now};
 use volume::IoError;
@@ -28,6 +28,8 @@ pub(crate) struct VolumeState {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFacts {
     pub(crate) block_size: BlockSize,
+    /// When its changes are committed.
+    pub(crate) commit: Commit,
 }
 
 /// Why something cannot be destaged.
@@ -162,6 +164,7 @@ mod test {
         assert_eq!(volume.admits(false).err(), gone);
         volume.open = Some(OpenFacts {
             block_size: BlockSize::B512,
+            commit: Commit::AtOnce,
         });
         assert!(volume.admits(true).is_ok());
         volume.is_held = true;

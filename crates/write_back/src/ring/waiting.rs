@@ -27,6 +27,8 @@ pub(crate) enum Condition {
     IsDrained { rounds: u64 },
     /// All batches up to this one are stable, or the log has failed.
     IsStable { number: u64 },
+    /// All batches up to this one are committed, or the log has failed.
+    IsCommitted { number: u64 },
 }
 
 impl Condition {
@@ -44,6 +46,10 @@ impl Condition {
             Self::IsStable { number } => {
                 let ring = machine.ring();
                 ring.has_failed() || ring.stable() >= number
+            }
+            Self::IsCommitted { number } => {
+                let ring = machine.ring();
+                ring.has_failed() || ring.committed() >= number
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{Machine, Record};
 use crate::addresses::{chunks, sectors};
 use crate::ring::event::{Around, Effect, Effects, HostChange};
-use journal::{DATA_BYTES_MAX, Kind, Slot};
+use journal::{Commit, DATA_BYTES_MAX, Kind, Slot};
 use std::ops::Range;
 use units::{BlockSize, Buf};
 use volume::IoError;
@@ -19,12 +19,12 @@ enum Destination {
 
 impl Machine {
     pub(super) fn change(&mut self, it: HostChange, effects: &mut Effects) {
-        let block_size = match self.volumes.of(it.slot).admits(true) {
-            Ok(facts) => facts.block_size,
+        let (block_size, commit) = match self.volumes.of(it.slot).admits(true) {
+            Ok(facts) => (facts.block_size, facts.commit),
             Err(not_now) => return effects.push(not_now.into()),
         };
         let now = it.now;
-        let taken = match self.destination(&it, block_size) {
+        let taken = match self.destination(&it, block_size, commit) {
             Ok(Destination::Log) => self.put_all(it, block_size, effects),
             Ok(Destination::Around(how)) => self.go_around(&it, block_size, how, effects),
             Err(error) => Err(error),
@@ -38,9 +38,18 @@ impl Machine {
         }
     }
 
-    /// What goes into a cache needs no room in the log: it is not refused for want of that.
-    fn destination(&self, it: &HostChange, block_size: BlockSize) -> Result<Destination, IoError> {
-        let may = || self.may_write_around(it.slot, &sectors(it.range, block_size));
+    /// What goes into a cache needs no room in the log: it is not refused for want of that. Other
+    /// copies have what they get from the log.
+    fn destination(
+        &self,
+        it: &HostChange,
+        block_size: BlockSize,
+        commit: Commit,
+    ) -> Result<Destination, IoError> {
+        let may = || {
+            commit == Commit::AtOnce
+                && self.may_write_around(it.slot, &sectors(it.range, block_size))
+        };
         if it.around.volatile && !self.log.ring().has_failed() && may() {
             let brings_back = self.may_bring_back();
             return Ok(Destination::Around(Around::Volatile { brings_back }));

@@ -28,6 +28,7 @@
 //! - When something that somebody may wait for becomes so, who waits is woken.
 
 mod check;
+mod copies;
 mod hosts;
 mod orders;
 mod rounds;
@@ -77,6 +78,7 @@ const HALVES: Places = Places {
 /// What the machine knows of each volume.
 const FACTS: OpenFacts = OpenFacts {
     block_size: BlockSize::B512,
+    commit: Commit::AtOnce,
 };
 
 /// What a sector holds at first.
@@ -420,6 +422,7 @@ impl World {
                 Effect::WakeOthers => self.hosts_try_again(),
                 Effect::RecordHistory { slot, change } => self.note_history(slot, change.sectors()),
                 Effect::TouchHistory { slot, sectors } => self.note_history(slot, sectors),
+                Effect::Stable { .. } => {}
                 Effect::ForgetHistory(_) => unreachable!("no volume goes"),
                 reply @ (Effect::Submitted { .. }
                 | Effect::Refused(_)

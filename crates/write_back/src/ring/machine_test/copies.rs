@@ -1,0 +1,235 @@
+//! A volume that other nodes have copies of: what is stable here is not read, destaged or
+//! acknowledged before it is committed.
+
+use super::super::event::BeginEpoch;
+use super::*;
+use crate::carrier::RingOrder;
+use journal::Epoch;
+
+const MIRRORED: Slot = Slot(0);
+const ALONE: Slot = Slot(1);
+
+/// A machine with two volumes, the first one of several copies.
+struct Ring {
+    machine: Machine,
+    /// All that the log was handed.
+    batches: Vec<BatchWrite>,
+}
+
+impl Ring {
+    fn new() -> Self {
+        let mut machine = World::new(SECTORS, &[], &[]).machine;
+        let open = Event::Open {
+            id: VolumeId(0),
+            facts: OpenFacts {
+                commit: Commit::Later,
+                ..FACTS
+            },
+            history: None,
+        };
+        machine.apply(open, &mut Effects::new());
+        Self {
+            machine,
+            batches: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, event: Event<'_>) -> Effects {
+        let mut effects = Effects::new();
+        self.machine.apply(event, &mut effects);
+        effects
+    }
+
+    fn write(&mut self, slot: Slot, sectors: Range<u64>, stamp: u64) -> Token {
+        let effects = self.apply(Event::Change(HostChange {
+            slot,
+            range: range(&sectors),
+            kind: Kind::Write,
+            data: data(&sectors, stamp),
+            // Where the volume has several copies all goes into the log.
+            around: MayGoAround {
+                stable: slot == MIRRORED,
+                volatile: slot == MIRRORED,
+            },
+            fence: Fence::default(),
+            is_current: true,
+            now: Now(7),
+        }));
+        let [Effect::Submitted { token, .. }, Effect::WakeWriter] = effects[..] else {
+            panic!("{effects:?} is no record")
+        };
+        token
+    }
+
+    /// All that waits goes into one batch, which is stable.
+    fn batch(&mut self) -> Effects {
+        let mut effects = self.apply(Event::WriteNext(&|_, _| true));
+        let Some(Effect::WriteBatch(write)) = effects.pop() else {
+            panic!("something waits")
+        };
+        let number = write.number;
+        self.batches.push(write);
+        let result = Ok(());
+        self.apply(Event::BatchEnded { number, result })
+    }
+
+    /// A batch that says what is committed by now.
+    fn seal(&mut self) {
+        let mut effects = self.apply(Event::Seal);
+        let Some(Effect::WriteBatch(write)) = effects.pop() else {
+            panic!("nothing says it yet")
+        };
+        self.batches.push(write);
+    }
+
+    fn commit(&mut self, below: u64) -> Effects {
+        let below = Sequence(below);
+        let slot = MIRRORED;
+        self.apply(Event::Commit { slot, below })
+    }
+
+    /// Whether the log has the newest of these sectors.
+    fn reads_log(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+        let found = self.machine.read(slot, range(sectors)).unwrap();
+        matches!(found, Found::Pieces(_))
+    }
+
+    /// What somebody finds who opens the log now.
+    fn found(&self) -> replay::Found {
+        let mut found = replay::Found::default();
+        for write in &self.batches {
+            let header = Header::read(&write.bytes.to_vec(), OF.0, OF.1).unwrap();
+            let batch = journal::Found {
+                place: header.place,
+                records: header.records.clone(),
+                damaged: Vec::new(),
+                committed: header.committed,
+            };
+            found.take(&batch, RING_BLOCKS_MIN).unwrap();
+        }
+        found
+    }
+}
+
+fn answered(effects: &[Effect]) -> Vec<(Token, bool)> {
+    let mut answers = Vec::new();
+    for effect in effects {
+        if let Effect::Answer { token, result } = effect {
+            answers.push((*token, result.is_ok()));
+        }
+    }
+    answers
+}
+
+fn stable(effects: &[Effect]) -> Option<(Slot, Sequence)> {
+    for effect in effects {
+        if let Effect::Stable { slot, below } = effect {
+            return Some((*slot, *below));
+        }
+    }
+    None
+}
+
+#[test]
+fn what_is_stable_is_read_destaged_and_acknowledged_when_it_is_committed() {
+    let mut ring = Ring::new();
+    let first = ring.write(MIRRORED, 0..1, 11);
+    let second = ring.write(MIRRORED, 1..2, 12);
+    let alone = ring.write(ALONE, 0..1, 13);
+    let effects = ring.batch();
+    assert_eq!(answered(&effects), [(alone, true)], "it has one copy");
+    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(2))));
+    assert!(!ring.reads_log(MIRRORED, &(0..2)) && ring.reads_log(ALONE, &(0..1)));
+    assert!(ring.machine.oldest(1000).is_none(), "nothing is destaged");
+    let order = ring.machine.order(MIRRORED);
+    let known = [order.next, order.stable, order.committed].map(|it| it.0);
+    assert_eq!((known, order.epochs), ([2, 2, 0], Vec::new()));
+
+    let effects = ring.commit(1);
+    assert_eq!(answered(&effects), [(first, true)]);
+    assert!(ring.reads_log(MIRRORED, &(0..1)) && !ring.reads_log(MIRRORED, &(1..2)));
+    assert!(ring.machine.oldest(1000).is_none(), "a part of it is not");
+    let effects = ring.commit(2);
+    assert_eq!(answered(&effects), [(second, true)]);
+    assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(2));
+}
+
+#[test]
+fn whoever_opens_the_log_finds_what_it_says_is_committed_and_keeps_the_rest() {
+    let mut ring = Ring::new();
+    ring.write(MIRRORED, 0..1, 11);
+    ring.batch();
+    let pages = |found: &replay::Found| found.index().pages();
+    assert_eq!(pages(&ring.found()), 0, "nobody knows who has it");
+    ring.commit(1);
+    ring.write(MIRRORED, 0..1, 12);
+    ring.batch();
+    let found = ring.found();
+    assert_eq!(
+        pages(&found),
+        1,
+        "the second batch says it of the first one"
+    );
+    let at = (ring.batches[0].at + u64::from(ring.batches[0].data_at[0])) / SECTOR;
+    let lies = found.index().find(Slot(0), 0..1);
+    assert_eq!(lies[0].source, Source::Log(u32::try_from(at).unwrap()));
+}
+
+#[test]
+fn what_a_later_epoch_makes_void_is_answered_as_unknown_and_never_found() {
+    let mut ring = Ring::new();
+    let first = ring.write(MIRRORED, 0..1, 11);
+    let second = ring.write(MIRRORED, 1..2, 12);
+    ring.batch();
+    assert_eq!(answered(&ring.commit(1)), [(first, true)]);
+    let effects = ring.apply(Event::BeginEpoch(BeginEpoch {
+        slot: MIRRORED,
+        epoch: 5,
+        first: Sequence(1),
+        now: Now(8),
+    }));
+    assert!(
+        matches!(effects[0], Effect::Submitted { .. }),
+        "{effects:?}"
+    );
+    let effects = ring.batch();
+    assert_eq!(answered(&effects), [(second, false)]);
+    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(2))));
+    let begins = Epoch {
+        epoch: 5,
+        first: Sequence(1),
+    };
+    let wanted = RingOrder {
+        next: Sequence(2),
+        stable: Sequence(2),
+        committed: Sequence(1),
+        epochs: vec![begins],
+    };
+    assert_eq!(ring.machine.order(MIRRORED), wanted);
+    ring.commit(2);
+    assert!(!ring.reads_log(MIRRORED, &(1..2)), "it is void");
+    ring.seal();
+    let found = ring.found();
+    assert_eq!(found.index().pages(), 1);
+    assert!(found.index().is_clear(Slot(0), 1..2));
+}
+
+#[test]
+fn where_the_log_fails_nobody_waits_for_a_commit() {
+    let mut ring = Ring::new();
+    let first = ring.write(MIRRORED, 0..1, 11);
+    ring.batch();
+    let second = ring.write(MIRRORED, 1..2, 12);
+    let mut effects = ring.apply(Event::WriteNext(&|_, _| true));
+    let Some(Effect::WriteBatch(write)) = effects.pop() else {
+        panic!("something waits")
+    };
+    let failure = Failure {
+        why: "it is gone".to_owned(),
+        refused: None,
+    };
+    let (number, result) = (write.number, Err(failure));
+    let effects = ring.apply(Event::BatchEnded { number, result });
+    assert_eq!(answered(&effects), [(first, false), (second, false)]);
+    assert!(answered(&ring.commit(2)).is_empty(), "each once");
+}
