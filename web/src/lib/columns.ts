@@ -1,5 +1,7 @@
 // Columns of tables: what they sort by, and how. Pure.
 
+import { compare } from './format.ts';
+
 export interface Column<Row> {
   key: string;
   title: string;
@@ -29,8 +31,6 @@ export function nextOrder<Row>(order: Order, column: Column<Row>): string {
   return `${down ? '-' : ''}${column.key}`;
 }
 
-const words = new Intl.Collator('en', { numeric: true });
-
 /** Sorted by a column; rows without a value come last, equal ones keep their order. */
 export function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order): Row[] {
   const value = columns.find((column) => column.key === order.key)?.value;
@@ -40,7 +40,7 @@ export function sorted<Row>(rows: Row[], columns: Column<Row>[], order: Order): 
   keyed.sort(([a], [b]) => {
     if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1;
     if (typeof a === 'number' && typeof b === 'number') return sign * (a - b);
-    return sign * words.compare(String(a), String(b));
+    return sign * compare(String(a), String(b));
   });
   return keyed.map(([, row]) => row);
 }

@@ -1,9 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { asSold, bytes } from './format.ts';
+import { asSold, bytes, compare, day, moment, plural, whole } from './format.ts';
 
 describe('sizes', () => {
   it('of disks are as they are sold, all others binary', () => {
     expect([12_000_138_625_024, 1_000_204_886_016, 274_877_906_944, 512, 0].map(asSold)).toEqual(['12 TB', '1 TB', '275 GB', '512 B', '0 B']);
     expect(bytes(12_000_138_625_024)).toBe('11 TiB');
+  });
+});
+
+describe('what a language has its own way for', () => {
+  it('are numbers, the order of names, and the words behind a number', () => {
+    expect([whole(1_234_567), plural(1, 'host'), plural(12_000, 'host')]).toEqual(['1,234,567', '1 host', '12,000 hosts']);
+    expect(['vm10', 'vm9', 'Vm1'].toSorted(compare)).toEqual(['Vm1', 'vm9', 'vm10']);
+  });
+  it('are no days and times: those are as ISO 8601 has them', () => {
+    expect([day(new Date(2026, 10, 7)), moment(new Date(2026, 0, 2, 15, 4, 5).toISOString())]).toEqual(['2026-11-07', '2026-01-02 15:04:05']);
   });
 });

@@ -2,6 +2,18 @@
 
 import type { Size } from '../api/types.ts';
 
+/** The language of the page: numbers, days and the order of names are as it has them. */
+export const LANGUAGE = 'en';
+/** Times of 24 hours and days as in ISO 8601 have the same form in every language. */
+const TIMES = 'en-GB', DAYS = 'en-CA';
+
+/** Compares names, with the numbers in them. */
+export const { compare } = new Intl.Collator(LANGUAGE, { numeric: true });
+const numbers = new Intl.NumberFormat(LANGUAGE);
+
+/** A whole number: `12,345`. */
+export const whole = (value: number) => numbers.format(value);
+
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 const SOLD = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 const SCALE: Record<string, number> = {
@@ -52,7 +64,7 @@ export function short(value: number): string {
   if (value === 0) return '0';
   if (value < 0.095) return value.toPrecision(1);
   if (value < 9.95) return trim(value.toFixed(1));
-  return Math.round(value).toLocaleString('en', { useGrouping: true });
+  return whole(Math.round(value));
 }
 
 function trim(text: string): string {
@@ -95,14 +107,16 @@ export function spanWord(span: number): string {
 
 export function clock(time: number | string | Date): string {
   const at = new Date(time);
-  return Number.isNaN(at.getTime()) ? String(time) : at.toLocaleTimeString('en-GB');
+  return Number.isNaN(at.getTime()) ? String(time) : at.toLocaleTimeString(TIMES);
 }
+
+/** `2026-11-27`. */
+export const day = (at: Date) => at.toLocaleDateString(DAYS);
 
 export function moment(time: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
-  const date = at.toLocaleDateString('en-CA');
-  return date === new Date().toLocaleDateString('en-CA') ? clock(at) : `${date} ${clock(at)}`;
+  return day(at) === day(new Date()) ? clock(at) : `${day(at)} ${clock(at)}`;
 }
 
 export function percent(part: number, whole: number): number {
@@ -110,5 +124,5 @@ export function percent(part: number, whole: number): number {
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+  return `${whole(n)} ${n === 1 ? one : many}`;
 }

@@ -3,7 +3,7 @@
 import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
-import { plural } from './format.ts';
+import { compare, plural, whole } from './format.ts';
 import { below } from './lying.ts';
 import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
@@ -99,8 +99,7 @@ export type From = Partial<Record<Paged, number>>;
 
 export const idOf = (kind: Kind, name: string) => `${kind}:${name}`;
 
-const words = new Intl.Collator('en', { numeric: true });
-const byName = (a: { name: string }, b: { name: string }) => words.compare(a.name, b.name);
+const byName = (a: { name: string }, b: { name: string }) => compare(a.name, b.name);
 
 /** LUNs that are served, by name. The figures are new each second, and a list of 10,000 is not. */
 const inOrder = new WeakMap<Lun[], Lun[]>();
@@ -134,7 +133,7 @@ function restPoint(window: Window, rest: { state: State; word: string }[]): Poin
   const wrong = [...grouped(rest.filter((one) => order.includes(one.state)), (one) => `${order.indexOf(one.state)}${one.word}`)].sort(([a], [b]) => a.localeCompare(b));
   const next = window.from + window.shown;
   return [{
-    id: restId(window.kind), kind: window.kind, name: `${rest.length.toLocaleString('en')} more`, called: 'the rest', state: wrong[0]?.[1][0]?.state ?? 'good',
+    id: restId(window.kind), kind: window.kind, name: `${whole(rest.length)} more`, called: 'the rest', state: wrong[0]?.[1][0]?.state ?? 'good',
     word: wrong.map(([, same]) => `${same.length} ${same[0]?.word}`).join(', ') || 'nothing wrong', opens: next < window.total ? next : 0,
   }];
 }
@@ -223,7 +222,7 @@ function ports(sessions: Session[], wrong: Map<number, Wrong>): Point[] {
   });
   // In the order of their hosts and cards, so that lines cross as little as they can.
   const order = (point: Point) => [point.id.slice('port:'.length).split('\n', 1)[0], ...(point.within ?? ['card:~']), point.name].join('\n');
-  return [...points.sort((a, b) => words.compare(order(a), order(b))), ...cards];
+  return [...points.sort((a, b) => compare(order(a), order(b))), ...cards];
 }
 
 export function portId(session: Session): string {
@@ -246,7 +245,7 @@ function listening(facts: Facts, sessions: Session[]): Point[] {
     };
   });
   const order = (point: Point) => [point.network ?? '~', ...(point.within?.length ? point.within : ['~']), point.name].join('\n');
-  points.sort((a, b) => words.compare(order(a), order(b)));
+  points.sort((a, b) => compare(order(a), order(b)));
   const named = new Map([...within.values()].map((network) => [network.name, network]));
   const segments = [...named.values()].map((network): Point => ({
     id: idOf('network', network.name), kind: 'network', name: network.name, called: network.called, state: 'good', word: network.word, detail: network.says,

@@ -1,12 +1,13 @@
 // Parts of a column that has more than can be seen. Pure.
 
+import { whole } from './format.ts';
 import { DRAWN, PAGED, type From, type Window } from './topology.ts';
 
 type Part = Pick<Window, 'from' | 'shown' | 'total'>;
 
 /** `41–80 of 10,000` */
 export function rangeOf(window: Part): string {
-  return `${window.from + 1}–${window.from + window.shown} of ${window.total.toLocaleString('en')}`;
+  return `${window.from + 1}–${window.from + window.shown} of ${whole(window.total)}`;
 }
 
 /** Where the part before this one begins; before the first comes the last. */
