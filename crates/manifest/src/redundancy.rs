@@ -46,30 +46,56 @@ pub fn address(from: &str) -> &str {
 }
 
 /// Whether a host is there, and how many paths it has.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Redundancy {
     /// It has a session with a target.
     pub connected: bool,
     /// Of its initiators and their targets, the paths of the pair that has the fewest: pairs of its
     /// address and a portal. 0 where it is not connected.
     pub least_paths: usize,
+    /// The same for each target that it is connected to, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetPaths>,
+}
+
+/// How many paths a host has to a target.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct TargetPaths {
+    /// The target's name.
+    pub target: String,
+    /// The paths of the initiator that has the fewest.
+    pub least_paths: usize,
 }
 
 impl Redundancy {
     /// That of a host with these sessions.
     pub fn of<'a>(sessions: impl IntoIterator<Item = &'a SessionFacts>) -> Self {
-        let routes = sessions.into_iter().filter_map(|session| {
+        Self::over(sessions.into_iter().filter_map(|session| {
             Some(Route {
                 initiator: &session.initiator,
                 target: session.target.as_deref()?,
                 from: &session.from,
                 portal: &session.portal,
             })
-        });
-        let paths = paths(routes);
+        }))
+    }
+
+    fn over<'a>(routes: impl IntoIterator<Item = Route<'a>>) -> Self {
+        let mut targets: BTreeMap<&str, usize> = BTreeMap::new();
+        for ((_, target), pairs) in paths(routes) {
+            let least = targets.entry(target).or_insert(usize::MAX);
+            *least = pairs.len().min(*least);
+        }
         Self {
-            connected: !paths.is_empty(),
-            least_paths: paths.values().map(BTreeSet::len).min().unwrap_or(0),
+            connected: !targets.is_empty(),
+            least_paths: targets.values().copied().min().unwrap_or(0),
+            targets: targets
+                .into_iter()
+                .map(|(target, least_paths)| TargetPaths {
+                    target: target.to_owned(),
+                    least_paths,
+                })
+                .collect(),
         }
     }
 }
@@ -78,7 +104,7 @@ impl Redundancy {
 mod test {
     use super::*;
 
-    fn least(routes: &[(&str, &str, &str, &str)]) -> usize {
+    fn of(routes: &[(&str, &str, &str, &str)]) -> Redundancy {
         let routes = routes
             .iter()
             .map(|(initiator, target, from, portal)| Route {
@@ -87,8 +113,11 @@ mod test {
                 from,
                 portal,
             });
-        let paths = paths(routes);
-        paths.values().map(BTreeSet::len).min().unwrap_or(0)
+        Redundancy::over(routes)
+    }
+
+    fn least(routes: &[(&str, &str, &str, &str)]) -> usize {
+        of(routes).least_paths
     }
 
     #[test]
@@ -113,6 +142,28 @@ mod test {
             1,
             "another machine"
         );
+    }
+
+    #[test]
+    fn each_target_has_the_paths_of_the_initiator_that_has_the_fewest() {
+        let counted = |routes| {
+            let Redundancy {
+                connected, targets, ..
+            } = of(routes);
+            let targets = targets.into_iter().map(|it| (it.target, it.least_paths));
+            (connected, targets.collect::<Vec<_>>())
+        };
+        assert_eq!(counted(&[]), (false, Vec::new()));
+        let routes = [
+            ("i", "t", "10.0.0.9:1", "p"),
+            ("i", "t", "10.0.1.9:1", "q"),
+            ("j", "t", "10.0.0.8:1", "p"),
+            ("j", "t", "10.0.1.8:1", "q"),
+            ("j", "t", "10.0.1.8:1", "r"),
+            ("i", "u", "10.0.0.9:2", "p"),
+        ];
+        let wanted = vec![("t".to_owned(), 2), ("u".to_owned(), 1)];
+        assert_eq!(counted(&routes), (true, wanted));
     }
 
     #[test]

@@ -246,6 +246,14 @@ export interface Host {
   chap?: { user: string; mutual_user?: string };
   bytes_in_flight_max?: Size;
   sessions: number;
+  redundancy: Redundancy;
+}
+
+/** How many paths a host has: to the target, and over the initiator, that has the fewest. */
+export interface Redundancy {
+  connected: boolean;
+  least_paths: number;
+  targets?: { target: string; least_paths: number }[];
 }
 
 export interface Grant {

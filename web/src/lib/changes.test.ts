@@ -5,7 +5,7 @@ import { bytes, count, latency, parseSize } from './format.ts';
 const form: ShareForm = {
   name: 'vm01', size: '10G', hosts: ['esx01'], target: '', pool: '', blockSize: 512, thin: true, integrity: false,
 };
-const hosts = [{ name: 'esx01', iqn: ['iqn.1998-01.com.vmware:esx01'], sessions: 0 }];
+const hosts = [{ name: 'esx01', iqn: ['iqn.1998-01.com.vmware:esx01'], sessions: 0, redundancy: { connected: false, least_paths: 0 } }];
 
 describe('a share', () => {
   it('is a LUN, a target and grants in one request', () => {

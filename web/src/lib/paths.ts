@@ -1,33 +1,20 @@
-// How redundantly hosts are connected: the one rule of it, which is that of the daemon's alerts. Pure.
+// How redundantly hosts are connected, in words: the daemon counts the paths, for its alerts and for all who ask. Pure.
 
-import type { Grant, Session } from '../api/types.ts';
+import type { Grant, Host, Redundancy, Session } from '../api/types.ts';
 import { plural } from './format.ts';
 import { grouped } from './grouped.ts';
-import { address } from './nics.ts';
 import type { State } from './verdict.ts';
 
-export interface Redundancy {
-  /** It has a session with a target. */
-  connected: boolean;
-  /** From an address of the host to a portal: of the initiator and target that have the fewest. */
-  least_paths: number;
-}
-
-/** Two sessions between the same two addresses are one path. */
-export function redundancyOf(sessions: Session[]): Redundancy {
-  const uses = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.initiator}\n${session.target}`);
-  const paths = [...uses.values()].map((own) => new Set(own.map((session) => `${address(session.from)}\n${session.portal}`)).size);
-  return { connected: paths.length > 0, least_paths: paths.length ? Math.min(...paths) : 0 };
-}
-
 /** The node's sessions by host, without those that only ask for targets. */
-export function pathsByHost(sessions: Session[]): Map<string, Session[]> {
+export function sessionsByHost(sessions: Session[]): Map<string, Session[]> {
   return grouped(sessions.filter((session) => session.target !== undefined), (session) => session.host);
 }
 
+export const connectedOf = (hosts: Host[]) => hosts.filter((host) => host.redundancy.connected);
+
 /** Hosts that have one path to a target. */
-export function singlePath(sessions: Session[]): string[] {
-  return [...pathsByHost(sessions)].filter(([, own]) => redundancyOf(own).least_paths === 1).map(([host]) => host);
+export function singlePath(hosts: Host[]): string[] {
+  return hosts.filter((host) => host.redundancy.least_paths === 1).map((host) => host.name);
 }
 
 export interface Missing {
@@ -37,8 +24,8 @@ export interface Missing {
   of: number;
 }
 
-export function missing(grants: Grant[], sessions: Session[]): Missing {
-  const here = pathsByHost(sessions);
+export function missing(grants: Grant[], hosts: Host[]): Missing {
+  const here = new Set(connectedOf(hosts).map((host) => host.name));
   const granted = new Set(grants.map((grant) => grant.host));
   return { hosts: [...granted].filter((host) => !here.has(host)).sort(), of: granted.size };
 }

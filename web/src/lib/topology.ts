@@ -8,7 +8,7 @@ import { below } from './lying.ts';
 import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { poolState, poolWord } from './pools.ts';
-import { pathsByHost, pathsShown, redundancyOf } from './paths.ts';
+import { pathsShown } from './paths.ts';
 import type { State } from './verdict.ts';
 
 export type Kind = 'host' | 'card' | 'port' | 'network' | 'portal' | 'node nic' | 'node card' | 'node' | 'lun' | 'pool' | 'disk';
@@ -184,11 +184,14 @@ export function pointOf(facts: Facts, id: string): Point | undefined {
   }
 }
 
+const UNKNOWN = { connected: false, least_paths: 0 };
+
 function hostsOf(facts: Facts, sessions: Session[]): Point[] {
-  const paths = pathsByHost(sessions);
-  const names = new Set([...facts.hosts.map((host) => host.name), ...paths.keys()]);
+  const known = new Map(facts.hosts.map((host) => [host.name, host.redundancy]));
+  // The list of hosts comes after the session of a new one.
+  const names = new Set([...known.keys(), ...sessions.map((session) => session.host)]);
   return [...names].map((name): Point => {
-    return { id: idOf('host', name), kind: 'host', name, called: `host ${name}`, ...pathsShown(redundancyOf(paths.get(name) ?? [])) };
+    return { id: idOf('host', name), kind: 'host', name, called: `host ${name}`, ...pathsShown(known.get(name) ?? UNKNOWN) };
   }).sort(byName);
 }
 

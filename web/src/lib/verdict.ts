@@ -1,9 +1,9 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
-import type { Alert, Grant, Session, Status } from '../api/types.ts';
+import type { Alert, Grant, Host, Status } from '../api/types.ts';
 import { caredFor, sentence, toDo, total } from './alerts.ts';
 import { plural } from './format.ts';
-import { missing, pathsByHost, redundancyOf, singlePath, type Missing } from './paths.ts';
+import { connectedOf, missing, singlePath, type Missing } from './paths.ts';
 
 export type State = 'good' | 'warn' | 'bad' | 'off';
 
@@ -40,7 +40,7 @@ const about = (text: string) => (alert: Alert) => text.split(/[^\w.-]+/).include
 const hasAnother = (status: Status) => status.portals.filter((portal) => !portal.problem).length > 1;
 
 /** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
-function whatToDo(status: Status, sessions: Session[], alerts: Alert[]): Verdict['todo'] {
+function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo'] {
   const urgent = toDo(alerts);
   const of = (bad: boolean) => urgent.filter((alert) => (alert.severity === 'critical') === bad).map(fromAlert);
   const open = alerts.filter((alert) => alert.state !== 'resolved');
@@ -50,7 +50,7 @@ function whatToDo(status: Status, sessions: Session[], alerts: Alert[]): Verdict
     ...of(true),
     ...status.problems.filter((text) => !open.some(about(text))).map((text) => ({ text })),
     ...of(false),
-    ...singlePath(sessions).filter((host) => !known.has(host)).map((host) => ({ text: `Host ${host} has a single path: ${remedy}.`, href: `/hosts/${encodeURIComponent(host)}` })),
+    ...singlePath(hosts).filter((host) => !known.has(host)).map((host) => ({ text: `Host ${host} has a single path: ${remedy}.`, href: `/hosts/${encodeURIComponent(host)}` })),
   ];
 }
 
@@ -62,13 +62,13 @@ function whatIsCaredFor(status: Status, alerts: Alert[]): Verdict['cared'] {
     .map((alert) => ({ text: `${sentence(alert.cause).slice(0, -1)} (${caredFor(alert)}).`, href: `/alerts/${alert.id}` }));
 }
 
-export function verdict(status: Status, sessions: Session[], known?: Alert[], grants: Grant[] = []): Verdict {
+export function verdict(status: Status, hosts: Host[], known?: Alert[], grants: Grant[] = []): Verdict {
   const alerts = known ?? [];
-  const gone = missing(grants, sessions);
+  const gone = missing(grants, hosts);
   const cared = whatIsCaredFor(status, alerts);
-  const todo = whatToDo(status, sessions, alerts);
+  const todo = whatToDo(status, hosts, alerts);
   // Before the first host is connected there is one thing to do, which is said below.
-  if (pathsByHost(sessions).size > 0 || todo.length || cared.length) todo.push(...fromMissing(gone));
+  if (connectedOf(hosts).length > 0 || todo.length || cared.length) todo.push(...fromMissing(gone));
   const unseen = known ? 0 : total(status.alerts);
   if (unseen) todo.unshift({ text: `${plural(unseen, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
   if (status.health === 'damaged') {
@@ -85,7 +85,7 @@ export function verdict(status: Status, sessions: Session[], known?: Alert[], gr
   const data = status.counts.luns ? 'All data safe' : 'Everything serves';
   // Nobody knows whether hosts are off or cut off: that is not good.
   const state = gone.hosts.length ? 'warn' : 'good';
-  return { state, sentence: `${data}. ${connected(status, sessions)}${also}`, todo: first(status, sessions, gone), cared };
+  return { state, sentence: `${data}. ${connected(status, hosts)}${also}`, todo: first(status, hosts, gone), cared };
 }
 
 /** What does not serve now; a problem may also be one that is to come, such as a pool that is soon full. */
@@ -111,17 +111,17 @@ function summary(status: Status, urgent: Alert[], cared: Verdict['cared'], gone:
   return 'Everything serves';
 }
 
-function connected(status: Status, sessions: Session[]): string {
-  const hosts = pathsByHost(sessions);
-  if (hosts.size === 0) return status.counts.luns ? 'No host is connected.' : 'There is no LUN yet.';
-  const many = [...hosts.values()].every((own) => redundancyOf(own).least_paths > 1);
-  const which = hosts.size === 1 ? '' : 'all ';
+function connected(status: Status, all: Host[]): string {
+  const hosts = connectedOf(all);
+  if (hosts.length === 0) return status.counts.luns ? 'No host is connected.' : 'There is no LUN yet.';
+  const many = hosts.every((host) => host.redundancy.least_paths > 1);
+  const which = hosts.length === 1 ? '' : 'all ';
   const paths = many ? `, ${which}with two paths or more` : '';
-  return `${plural(hosts.size, 'host')} connected${paths}. Nothing to do.`;
+  return `${plural(hosts.length, 'host')} connected${paths}. Nothing to do.`;
 }
 
-function first(status: Status, sessions: Session[], gone: Missing): Verdict['todo'] {
+function first(status: Status, hosts: Host[], gone: Missing): Verdict['todo'] {
   if (status.counts.luns === 0) return [{ text: 'Create the first share.', href: '/luns?do=create' }];
-  if (pathsByHost(sessions).size > 0) return [];
+  if (connectedOf(hosts).length > 0) return [];
   return [...fromMissing(gone), { text: 'Connect a host: each LUN shows what to type there.', href: '/luns' }];
 }

@@ -13,7 +13,7 @@ const session = (id: number, target: string, portal: string | undefined, ...luns
 /** One host on two targets: to `left` over both portals, to `right` over the second alone. */
 const facts: Facts = {
   status,
-  hosts: [{ name: 'h', iqn: [], sessions: 3 }] as unknown as Host[],
+  hosts: [{ name: 'h', iqn: [], sessions: 3, redundancy: { connected: true, least_paths: 1 } }] as unknown as Host[],
   sessions: [session(1, 'left', PORTALS[0], 'one'), session(2, 'left', PORTALS[1], 'one'), session(3, 'right', PORTALS[1], 'two')],
   luns: ['one', 'two', 'three'].map((name) => ({ name, state: 'online', pool: 'p', grants: ['h'], backing: 'pool p' })) as Lun[],
   pools: [{ name: 'p', state: 'ok' }] as Pool[],
@@ -37,5 +37,13 @@ describe('a host on two targets', () => {
     const loss = without(`portal:${PORTALS[0]}`);
     expect(loss.verdict).toBe(`Without portal ${PORTALS[0]}, no host would lose a LUN: other paths remain.`);
     expect(loss.hosts).toEqual([{ name: 'h', luns: [], pathsLeft: 1, pathsLost: 1 }]);
+  });
+  it('has one path over two sessions on one route', () => {
+    const twice = { ...facts, sessions: [...facts.sessions, { ...session(1, 'left', PORTALS[0], 'one'), id: 4 }] };
+    const { points } = topology(twice);
+    const loss = whatIf(twice, points.find((one) => one.id === `portal:${PORTALS[1]}`) ?? expect.fail('no portal'));
+    expect(loss.hosts).toEqual([{ name: 'h', luns: ['two'], pathsLeft: 0, pathsLost: 1 }]);
+    const other = whatIf(twice, points.find((one) => one.id === `portal:${PORTALS[0]}`) ?? expect.fail('no portal'));
+    expect(other.hosts).toEqual([{ name: 'h', luns: [], pathsLeft: 1, pathsLost: 1 }]);
   });
 });

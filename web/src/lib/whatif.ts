@@ -4,6 +4,7 @@ import type { Session } from '../api/types.ts';
 import { bytes, plural } from './format.ts';
 import { grouped } from './grouped.ts';
 import { goneWith, type Gone } from './lying.ts';
+import { address } from './nics.ts';
 import { backingId, heldBy, idOf, partsOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
@@ -54,9 +55,11 @@ function reaching(sessions: Session[]): Map<string, Session[]> {
   return new Map([...grouped(each, ({ key }) => key)].map(([key, own]) => [key, own.map(({ session }) => session)]));
 }
 
+/** Paths, as the daemon counts them: two sessions on one route are one. */
 function counted(sessions: Session[], dies: Set<Session>): { left: number; lost: number } {
-  const lost = sessions.filter((session) => dies.has(session)).length;
-  return { left: sessions.length - lost, lost };
+  const routes = (some: Session[]) => new Set(some.map((session) => `${address(session.from)}\n${session.portal}`)).size;
+  const left = routes(sessions.filter((session) => !dies.has(session)));
+  return { left, lost: routes(sessions) - left };
 }
 
 function lunGoes(lun: Facts['luns'][number], point: Point): boolean {

@@ -10,7 +10,6 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
-use manifest::redundancy::Redundancy;
 use manifest::secret::Secret;
 use manifest::view::HostView;
 use serde_json::{Value, json};
@@ -257,12 +256,10 @@ fn list(hosts: &[HostView]) -> String {
 }
 
 fn least_paths(host: &HostView) -> String {
-    match host.redundancy {
-        Redundancy {
-            connected: false, ..
-        } => "not connected".to_owned(),
-        Redundancy { least_paths, .. } => least_paths.to_string(),
+    if !host.redundancy.connected {
+        return "not connected".to_owned();
     }
+    host.redundancy.least_paths.to_string()
 }
 
 fn page(host: &HostView) -> String {
