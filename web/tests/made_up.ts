@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import type { Bay, Bed, BenchComparison, BenchRun, BenchSecond, Disk, DiskReport, LabState } from '../src/api/types.ts';
 
 const BAYS = 12;
+const ENCLOSURE = '500304801f1e2a3f';
 const DARK = new Set([2, 5, 8, 11]);
 
 const facts = (at: number): Disk['facts'] => ({ protocol: 'ATA', passed: true, reallocated_sectors: 0, pending_sectors: 0, temperature_celsius: 31 + (at % 5), power_on_hours: 21_000 + at });
@@ -28,13 +29,13 @@ const flash: Disk = {
 };
 
 function bay(at: number): Bay {
-  const common = { name: String(at), enclosure: '500304801f1e2a3f', slot: String(at) };
+  const common = { name: String(at), enclosure: ENCLOSURE, slot: String(at) };
   if (!DARK.has(at)) return { ...common, state: 'disk', status: 'OK', disk: `ZC1000${at}` };
   return {
     ...common, state: at === 8 ? 'no_start' : 'dark', status: at === 8 ? 'critical' : 'not installed',
     held: { serial: `ZC1000${at}`, model: 'SEAGATE ST12000NM0008', last_seen: '2026-11-26T04:10:00.000Z' },
     finding: {
-      verdict: 'failing', cause: `${at === 8 ? 'it holds a disk that does not start' : 'it holds no disk that the system sees'}; ZC1000${at} (SEAGATE ST12000NM0008) was in it on 2026-11-26`,
+      verdict: 'failing', cause: `bay ${at} of enclosure ${ENCLOSURE} holds ${at === 8 ? 'a disk that does not start' : 'no disk that the system sees'}; SEAGATE ST12000NM0008 serial ZC1000${at} was there on 2026-11-26`,
       next_step: 'push the disk in again; where bays stay dark after a warm start, switch the machine off and on, and update the firmware of controller and backplane',
     },
   };

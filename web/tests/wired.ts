@@ -45,14 +45,15 @@ function status(one: Status, alerts: Alert[]): Status {
 /** One for each finding of a disk or a bay, as the rule `device_health` makes them. */
 function alertsOfDisks(): Alert[] {
   const { disks, bays, at } = report();
+  // A disk that is gone is named by its bay.
   const found = [
-    ...disks.flatMap((disk) => (disk.findings ?? []).map((finding) => ({ object: disk.id, finding }))),
-    ...bays.flatMap((bay) => (bay.finding && bay.held && !disks.some((disk) => disk.id === bay.held?.serial) ? [{ object: bay.held.serial, finding: bay.finding }] : [])),
+    ...disks.filter((disk) => disk.smart !== 'missing').flatMap((disk) =>
+      (disk.findings ?? []).map(({ cause, next_step }) => ({ kind: 'disk', object: disk.id, cause: `disk ${disk.id} is ${disk.health === 'replace_soon' ? 'to be replaced soon' : disk.health}: ${cause}`, next_step }))),
+    ...bays.flatMap(({ name, finding }) => (finding ? [{ kind: 'bay', object: name, cause: finding.cause, next_step: finding.next_step }] : [])),
   ];
   const fired = new Date(Date.parse(at ?? '') - 3_600_000).toISOString();
-  return found.map(({ object, finding }, i): Alert => ({
-    id: 101 + i, state: 'firing', severity: 'warning', rule: 'device_health', title: 'A disk is failing or worn', kind: 'disk', object,
-    cause: `disk ${object}: ${finding.cause}`, next_step: finding.next_step, doc: '', fired, steps: [{ at: fired, what: 'fired' }],
+  return found.map((one, i): Alert => ({
+    id: 101 + i, state: 'firing', severity: 'warning', rule: 'device_health', title: 'A disk is failing, worn or gone from its bay', ...one, doc: '', fired, steps: [{ at: fired, what: 'fired' }],
   }) as Alert);
 }
 

@@ -402,7 +402,7 @@ pub(crate) const CERTIFICATE_ENDING: Rule = Rule {
 /// What is wrong with disks.
 pub(crate) const DEVICE_HEALTH: Rule = Rule {
     id: "device_health",
-    title: "A disk is failing or worn",
+    title: "A disk is failing, worn or gone from its bay",
     severity: Severity::Warning,
     condition: "what a disk says of itself, or how it changes, foretells its end; how bad that is comes with the finding",
     over: "it is not found any more, or the disk was replaced",

@@ -92,7 +92,11 @@ fn occupied(memory: &mut Memory, bay: &SeenBay, disk: &Here, (view, now): (&mut 
     if bay.is_faulty || is_bad {
         view.finding = Some(DiskFinding {
             verdict: DiskVerdict::ReplaceSoon,
-            cause: format!("the enclosure says that it is faulty ({})", bay.status),
+            cause: format!(
+                "{} is faulty, as the enclosure says ({})",
+                view.called(),
+                bay.status
+            ),
             next_step: "check its disk with `causeway disk show`, then the bay itself".to_owned(),
         });
     }
@@ -133,14 +137,17 @@ fn vacant(memory: &mut Memory, bay: &SeenBay, here: &[Here], view: &mut BayView)
 /// What is wrong with a bay that should hold a disk.
 fn finding(view: &BayView, is_used: bool) -> DiskFinding {
     let what = match view.state {
-        BayState::NoStart => "it holds a disk that does not start",
-        BayState::Dark | BayState::Disk | BayState::Empty => {
-            "it holds no disk that the system sees"
-        }
+        BayState::NoStart => "holds a disk that does not start",
+        BayState::Dark | BayState::Disk | BayState::Empty => "holds no disk that the system sees",
     };
     let held = view.held.as_ref().map(|held| {
         let day: String = held.last_seen.chars().take("2027-02-10".len()).collect();
-        format!("; {} ({}) was in it on {day}", held.serial, held.model)
+        let model = if held.model.is_empty() {
+            "a disk of"
+        } else {
+            &held.model
+        };
+        format!("; {model} serial {} was there on {day}", held.serial)
     });
     let forget = view.held.as_ref().map(|held| {
         format!(
@@ -154,7 +161,7 @@ fn finding(view: &BayView, is_used: bool) -> DiskFinding {
         } else {
             DiskVerdict::ReplaceSoon
         },
-        cause: format!("{what}{}", held.unwrap_or_default()),
+        cause: format!("{} {what}{}", view.called(), held.unwrap_or_default()),
         next_step: format!(
             "push the disk in again; where bays stay dark after a warm start, switch the machine off and on, and update \
              the firmware of controller and backplane{}",

@@ -467,6 +467,17 @@ pub struct BayView {
     pub finding: Option<DiskFinding>,
 }
 
+impl BayView {
+    /// What people call it, with the enclosure that it is in.
+    #[must_use]
+    pub fn called(&self) -> String {
+        if self.enclosure.is_empty() {
+            return format!("bay {}", self.name);
+        }
+        format!("bay {} of enclosure {}", self.slot, self.enclosure)
+    }
+}
+
 /// All that is known of disks and bays at one moment.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct DiskReport {
@@ -508,9 +519,7 @@ pub struct DiskAlert {
     pub severity: DiskSeverity,
     /// `disk ID` or `bay NAME`; it stays the same while the finding lasts.
     pub object: String,
-    /// What people call that object.
-    pub called: String,
-    /// What was seen.
+    /// What was seen, with the name that people give that object.
     pub cause: String,
     /// What an administrator does about it.
     pub next_step: String,
@@ -520,7 +529,7 @@ impl DiskAlert {
     /// The whole in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        format!("{}: {}: {}", self.called, self.cause, self.next_step)
+        format!("{}: {}", self.cause, self.next_step)
     }
 }
 
@@ -567,8 +576,12 @@ impl DiskReport {
             Some(DiskAlert {
                 severity: severity(worst.verdict),
                 object: format!("disk {}", disk.id),
-                called: format!("disk {} is {}", disk.called(), disk.health.words()),
-                cause: worst.cause.clone(),
+                cause: format!(
+                    "disk {} is {}: {}",
+                    disk.called(),
+                    disk.health.words(),
+                    worst.cause
+                ),
                 next_step: worst.next_step.clone(),
             })
         };
@@ -577,7 +590,6 @@ impl DiskReport {
             Some(DiskAlert {
                 severity: severity(finding.verdict),
                 object: format!("bay {}", bay.name),
-                called: format!("bay {}", bay.name),
                 cause: finding.cause.clone(),
                 next_step: finding.next_step.clone(),
             })

@@ -145,7 +145,7 @@ fn of_disk(alert: DiskAlert) -> Finding {
             DiskSeverity::Warning => Severity::Warning,
             DiskSeverity::Critical => Severity::Critical,
         },
-        cause: format!("{}: {}", alert.called, alert.cause),
+        cause: alert.cause,
         next_step: alert.next_step,
     }
 }
@@ -191,13 +191,12 @@ mod test {
         let finding = of_disk(DiskAlert {
             severity: DiskSeverity::Critical,
             object: "bay 3".to_owned(),
-            called: "bay 3 of enclosure 0".to_owned(),
-            cause: "it holds no disk".to_owned(),
+            cause: "bay 3 of enclosure 0 holds no disk".to_owned(),
             next_step: "see to it".to_owned(),
         });
         assert_eq!(finding.object, Object::new("bay", "3"));
         assert_eq!(finding.severity, Severity::Critical);
-        assert_eq!(finding.cause, "bay 3 of enclosure 0: it holds no disk");
+        assert_eq!(finding.cause, "bay 3 of enclosure 0 holds no disk");
     }
 
     #[test]

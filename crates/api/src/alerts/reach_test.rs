@@ -281,8 +281,7 @@ fn of_the_rest() -> [(&'static str, BTreeSet<&'static str>); 8] {
                 it.disks = vec![DiskAlert {
                     severity: DiskSeverity::Warning,
                     object: "disk S1".to_owned(),
-                    called: "sda".to_owned(),
-                    cause: "spare blocks at 12 %".to_owned(),
+                    cause: "disk sda: spare blocks at 12 %".to_owned(),
                     next_step: "replace it".to_owned(),
                 }];
             }),

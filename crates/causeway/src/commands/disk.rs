@@ -278,8 +278,9 @@ mod test {
     fn the_list_names_dark_bays_and_what_to_do() {
         let finding = DiskFinding {
             verdict: DiskVerdict::Failing,
-            cause: "it holds no disk that the system sees; ZC1 (ST12) was in it on 2026-11-25"
-                .to_owned(),
+            cause:
+                "bay 3 holds no disk that the system sees; ST12 serial ZC1 was there on 2026-11-25"
+                    .to_owned(),
             next_step: "push the disk in again".to_owned(),
         };
         let bay = BayView {
@@ -308,7 +309,9 @@ mod test {
             "{page}"
         );
         assert!(
-            page.contains("bay 3: it holds no disk that the system sees; ZC1"),
+            page.contains(
+                "\nbay 3 holds no disk that the system sees; ST12 serial ZC1 was there on 2026-11-25: push"
+            ),
             "{page}"
         );
     }

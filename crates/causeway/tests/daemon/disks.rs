@@ -153,7 +153,9 @@ fn is_named_by_its_bay_when_it_is_gone(place: &Place) {
     let problems = place.problems();
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(
-        problems[0].starts_with("bay 1: it holds a disk that does not start; ZC100001"),
+        problems[0]
+            .starts_with("bay 1 of enclosure 500304801f1e2a3f holds a disk that does not start; ")
+            && problems[0].contains(" serial ZC100001 was there on "),
         "{problems:?}"
     );
     let forgotten = place.run(0, "disk forget ZC100001");
