@@ -11,6 +11,8 @@ use std::io::Write as _;
 pub(crate) enum Format {
     /// A table; not for programs
     Table,
+    /// A table with more columns, where there are some
+    Wide,
     /// The API's document
     Json,
 }
@@ -35,10 +37,15 @@ impl Output {
         self.format == Format::Json
     }
 
+    /// All columns are wanted.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.format == Format::Wide
+    }
+
     /// The document, or what `people` makes of it.
     pub(crate) fn show<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) {
         match self.format {
-            Format::Table => print(&people(document)),
+            Format::Table | Format::Wide => print(&people(document)),
             Format::Json => {
                 let text = serde_json::to_string_pretty(document);
                 print(&text.expect("documents are made of plain data"));
@@ -50,7 +57,7 @@ impl Output {
     /// Reports what went wrong, on standard error.
     pub(crate) fn problem(&self, problem: &Problem) {
         match self.format {
-            Format::Table => eprintln!("{problem}"),
+            Format::Table | Format::Wide => eprintln!("{problem}"),
             Format::Json => {
                 let text = serde_json::to_string_pretty(problem);
                 eprintln!("{}", text.expect("documents are made of plain data"));

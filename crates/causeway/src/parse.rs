@@ -73,7 +73,7 @@ fn report(error: &clap::Error, form: Format) -> ExitCode {
     }
     match form {
         Format::Json => Output::new(form).problem(&problem(error)),
-        Format::Table => eprint!("{}", text(error)),
+        Format::Table | Format::Wide => eprint!("{}", text(error)),
     }
     ExitCode::from(Exit::Usage as u8)
 }

@@ -1,66 +1,37 @@
 //! The audit log: who changed what.
 
 use crate::bus::Events;
-use crate::event::Object;
+use crate::entry::Entry;
 use crate::filter::{Conditions, Filter};
 use crate::log::LIMIT_MAX;
 use crate::secrets::without_secrets;
+use crate::words::AuditWords;
 use database::rusqlite::{self, Connection};
 use database::{Answer, Failed};
 use manifest::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-/// What somebody did, or tried to do.
-#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema, Debug)]
-pub struct Entry {
-    /// Who: a user, a token, or `uid:N` on the unix socket.
-    pub who: String,
-    /// How they were known: `socket`, `session`, `token`, `token_file`, `nobody`.
-    pub via: String,
-    /// The address that they came from; absent on the unix socket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The method of the request.
-    pub method: String,
-    /// Its path, with parameters.
-    pub path: String,
-    /// What it was about; the first, where that was several objects.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<Object>,
-    /// All that it was about, where that was several objects: at most a hundred.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<Object>,
-    /// What was there before.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub before: Value,
-    /// What was there after.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub after: Value,
-    /// What was asked for: the body of the request.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub asked: Value,
-    /// The HTTP status of the answer.
-    pub status: u16,
-    /// The error code, where it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// The request's identifier.
-    pub request_id: String,
-}
-
-/// An entry as it was kept.
+/// An entry as it is read.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct Audited {
     /// Its place among all; none is left out but where writing failed.
-    #[serde(default)]
     pub id: u64,
     /// When it was asked for (RFC 3339).
     pub time: String,
+    /// The same in words, for people.
+    pub words: AuditWords,
     /// Who asked for what, and what came of it.
     #[serde(flatten)]
     pub entry: Entry,
+}
+
+/// An entry as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    time: String,
+    #[serde(flatten)]
+    entry: Entry,
 }
 
 impl Events {
@@ -74,8 +45,7 @@ impl Events {
             path: without_query_secrets(&entry.path),
             ..entry
         };
-        let entry = Audited { id: 0, time, entry };
-        let text = serde_json::to_string(&entry).unwrap_or_default();
+        let text = serde_json::to_string(&Kept { time, entry }).unwrap_or_default();
         self.database().write(move |file| {
             let sql = "INSERT INTO audit (entry) VALUES (?1)";
             file.prepare_cached(sql)?.execute([text]).map(drop)
@@ -177,10 +147,12 @@ fn entries(connection: &Connection, wanted: &WantedEntries) -> rusqlite::Result<
     let parameters = rusqlite::params_from_iter(conditions.values());
     let rows = select.query_map(parameters, |row| {
         let (id, text): (i64, String) = (row.get(0)?, row.get(1)?);
-        let entry = serde_json::from_str::<Audited>(&text).ok();
-        Ok(entry.map(|entry| Audited {
+        let kept = serde_json::from_str::<Kept>(&text).ok();
+        Ok(kept.map(|Kept { time, entry }| Audited {
             id: u64::try_from(id).unwrap_or(0),
-            ..entry
+            time,
+            words: AuditWords::of(&entry),
+            entry,
         }))
     })?;
     let mut all = rows

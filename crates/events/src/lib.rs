@@ -8,18 +8,22 @@
 mod audit;
 mod bus;
 mod code;
+mod entry;
 mod event;
 mod filter;
 mod log;
 mod ring;
 mod schema;
 mod secrets;
+mod words;
 
-pub use audit::{AUDIT_COLUMNS, Audited, Entry, WantedEntries};
+pub use audit::{AUDIT_COLUMNS, Audited, WantedEntries};
 pub use bus::{Batch, Events, Subscription};
 pub use code::{CATALOGUE, CatalogueEntry, Code, Severity, page};
+pub use entry::Entry;
 pub use event::{Event, Happened, Object};
 pub use filter::Filter;
 pub use log::{EVENT_COLUMNS, Wanted};
 pub use schema::SCHEMA;
 pub use secrets::without_secrets;
+pub use words::AuditWords;

@@ -506,6 +506,8 @@ export interface Receiver {
 export interface Audited {
   id: number;
   time: string;
+  /** The same in the words that the command line shows as well. */
+  words: { did: string; about: string; from: string; result: string };
   who: string;
   via: string;
   from?: string;

@@ -24,9 +24,7 @@ export function objectHref(kind: string, name: string): string | undefined {
   }
 }
 
-const WORDS: Record<string, string> = { lun: 'LUN', 'bench run': 'run of the bench', 'lab bed': 'lab' };
-
 /** A kind as a sentence has it. */
 export function kindWord(kind: string): string {
-  return WORDS[kind] ?? kind;
+  return kind === 'lun' ? 'LUN' : kind;
 }

@@ -58,7 +58,7 @@ fn of_alerts(noun: &str, below: String, new: String) -> Target {
     match noun {
         "receivers" if below.is_empty() => Target::Other("receiver", new),
         "receivers" => Target::Other("receiver", below),
-        "rules" => Target::Other("alert rule", below),
+        "rules" => Target::Other("rule", below),
         "silences" => Target::Other("silence", below),
         number => Target::Other("alert", number.to_owned()),
     }

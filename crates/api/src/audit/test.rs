@@ -323,12 +323,7 @@ fn of_the_rest() -> Vec<(Method, &'static str, Value, &'static str)> {
             json!({}),
             "alert 7",
         ),
-        (
-            put.clone(),
-            "/api/v1/alerts/rules/r",
-            json!({}),
-            "alert rule r",
-        ),
+        (put.clone(), "/api/v1/alerts/rules/r", json!({}), "rule r"),
         (post.clone(), "/api/v1/alerts/silences", json!({}), ""),
         (
             delete.clone(),

@@ -65,7 +65,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
             asked.sort(*sort);
             let mut entries: Vec<Audited> = context.client.get(asked.path())?;
             Order::arrange(*sort, &mut entries);
-            context.output.show(&entries, |entries| list(entries));
+            let wide = context.output.is_wide();
+            context.output.show(&entries, |entries| list(entries, wide));
         }
         AuditVerb::Export { since } => {
             let mut asked = Asked::new("/api/v1/audit/export");
@@ -79,21 +80,16 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
     Ok(())
 }
 
-fn list(entries: &[Audited]) -> String {
-    let row = |audited: &Audited| {
-        let entry = &audited.entry;
-        let result = entry.code.as_ref();
-        vec![
-            audited.time.clone(),
-            entry.who.clone(),
-            entry.from.clone().unwrap_or_else(|| entry.via.clone()),
-            format!("{} {}", entry.method, entry.path),
-            result.map_or_else(
-                || "done".to_owned(),
-                |code| format!("{} {code}", entry.status),
-            ),
-        ]
-    };
-    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
-    table(&["TIME", "WHO", "FROM", "CHANGE", "RESULT"], &rows)
+/// In the words of the page; `wide`: with the request.
+fn list(entries: &[Audited], wide: bool) -> String {
+    let rows = entries.iter().map(|it| {
+        let (words, entry) = (&it.words, &it.entry);
+        let mut row = vec![it.time.clone(), entry.who.clone()];
+        row.extend([words.from.clone(), words.change(), words.result.clone()]);
+        row.extend(wide.then(|| format!("{} {} ({})", entry.method, entry.path, entry.status)));
+        row
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let head = ["TIME", "WHO", "FROM", "CHANGE", "RESULT", "REQUEST"];
+    table(&head[..head.len() - usize::from(!wide)], &rows)
 }

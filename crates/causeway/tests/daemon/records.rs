@@ -190,6 +190,25 @@ fn in_short(entry: &Value) -> String {
     format!("{method} {kind} {name} {status}")
 }
 
+/// Of the list of the audit log, of which the last entry is a user's deletion that was refused.
+fn shows_words_and_the_request_only_where_it_is_asked_for(place: &Place) {
+    let last_row = |table: &str| {
+        let last = table.lines().last().unwrap();
+        last.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let table = place.run(0, "audit ls");
+    let last = last_row(&table);
+    assert!(
+        last.contains("backup 127.0.0.1, token deleted user eve not allowed, CWY"),
+        "{table}"
+    );
+    assert!(!table.contains("/api/v1/"), "{table}");
+    let wide = place.run(0, "audit ls -o wide");
+    let last = last_row(&wide);
+    assert!(last.contains(" DELETE /api/v1/users/eve?"), "{wide}");
+    assert!(last.ends_with(" (403)"), "{wide}");
+}
+
 #[test]
 fn the_audit_log_says_who_did_what_and_has_no_secret() {
     let place = Place::new("audit");
@@ -244,8 +263,8 @@ fn the_audit_log_says_who_did_what_and_has_no_secret() {
     assert_eq!(lines.lines().count(), entries.len());
     let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(first["id"], 1, "the oldest first");
-    let table = place.run(0, "audit ls");
-    assert!(table.contains("DELETE /api/v1/users/eve"), "{table}");
+    shows_words_and_the_request_only_where_it_is_asked_for(&place);
+    assert_eq!(entries[6]["words"]["did"], "made");
 
     let mut seen = lines + &log.to_string() + &daemon.stop();
     for (name, bytes) in files(&place, "events.db") {
