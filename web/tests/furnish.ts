@@ -33,11 +33,16 @@ export async function openFurnished(daemon: Daemon): Promise<Browser> {
   return browser;
 }
 
-/** `straight`: no host reaches a network from the other one. */
-export function furnish(daemon: Daemon, straight = false): void {
+/** Somebody who may do everything, with the daemon's password. */
+export function makeAnna(daemon: Daemon): void {
   const password = join(daemon.dir, 'password');
   writeFileSync(password, daemon.password);
   daemon.run('user', 'create', 'anna', '--role', 'admin', '--password-file', password);
+}
+
+/** `straight`: no host reaches a network from the other one. */
+export function furnish(daemon: Daemon, straight = false): void {
+  makeAnna(daemon);
   for (const [name, iqn] of Object.entries(INITIATORS)) daemon.run('host', 'create', name, '--iqn', iqn);
   daemon.run('host', 'create', 'backup', '--iqn', 'iqn.1991-05.com.microsoft:backup.example.com');
   const share = (name: string, size: string, hosts: string, ...options: string[]) =>
