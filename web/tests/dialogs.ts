@@ -1,4 +1,4 @@
-// Every dialog of the page, by the component that has it, and how it is come to. `screens.test.ts` fails where a use of
+// Every dialog of the page, by the component that has it, and how it is come to. `dialogs.test.ts` fails where a use of
 // one in web/src is not here, and where a change has none.
 
 import { writeFileSync } from 'node:fs';
@@ -130,7 +130,7 @@ export async function everyDialog(browser: Browser, daemon: Daemon, look: (what:
     await dialog.getByRole('button').first().waitFor().catch((error: unknown) => {
       throw new Error(`no dialog at ${what}`, { cause: error });
     });
-    await browser.settled(PLANNED_MS);
+    await browser.settled();
     await look(what, await dialog.getByRole('heading', { level: 2 }).innerText());
   };
   const made = await prepare(daemon);
@@ -157,8 +157,6 @@ export async function everyDialog(browser: Browser, daemon: Daemon, look: (what:
   daemon.run('scrub', 'stop', 'huge');
 }
 
-/** Dialogs ask for their plan a moment after they were opened. */
-const PLANNED_MS = 350;
 let times = 0;
 
 /** A job that goes on, a session, a token, a silence, users, a LUN that was deleted: as often as it is asked for. */

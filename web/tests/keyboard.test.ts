@@ -4,64 +4,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
-import { everyDialog } from './dialogs.ts';
 import { openFurnished, placesOf } from './furnish.ts';
 import { end, steps } from './steps.ts';
+import { walk } from './walk.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
 let browser: Browser;
-const { page, field, text, dialog, closed } = steps(() => browser);
-
-/** What can be used, and is seen. A closed `details` hides what is in it, also from Tab. */
-const USABLE = 'a[href], button, input, select, textarea, summary, [tabindex]';
-/** What gets the focus by scripts only, to be read from there: nothing is done with it. */
-const BY_SCRIPT = 'main, h2';
-
-interface Walked {
-  /** How much there is, and what of it Tab does not come to. */
-  there: number;
-  missed: string[];
-  unseen: string[];
-}
-
-/** Presses Tab until it is where it began, on the page or in the dialog that is open. */
-async function walk(): Promise<Walked> {
-  const unseen: string[] = [];
-  const there = await page().evaluate(([usable, byScript]) => {
-    (document.activeElement as HTMLElement | null)?.blur();
-    const within = document.querySelector('dialog[open]') ?? document;
-    const all = [...within.querySelectorAll<HTMLElement>(usable)].filter((one) => {
-      if (!one.checkVisibility({ visibilityProperty: true }) || one.matches(':disabled') || one.matches(byScript)) return false;
-      // Of buttons that are one choice, Tab comes to the chosen one.
-      return !(one instanceof HTMLInputElement && one.type === 'radio' && !one.checked);
-    });
-    Object.assign(window, { usable: new Set(all), reached: new Set() });
-    return all.length;
-  }, [USABLE, BY_SCRIPT] as const);
-  for (let n = 0; n < there + 60; n++) {
-    await page().keyboard.press('Tab');
-    const at = await page().evaluate(() => {
-      const one = document.activeElement;
-      // Between its end and its beginning the browser has its own.
-      if (!one || one === document.body) return 'elsewhere';
-      const { reached } = window as unknown as { reached: Set<Element> };
-      if (reached.has(one)) return 'again';
-      reached.add(one);
-      const style = getComputedStyle(one);
-      const shown = style.outlineStyle !== 'none' || style.boxShadow !== 'none' || one.matches('input[role=combobox]');
-      return shown ? undefined : one.outerHTML.slice(0, 120);
-    });
-    if (at === 'again') break;
-    if (at !== undefined && at !== 'elsewhere') unseen.push(at);
-  }
-  const missed = await page().evaluate(() => {
-    const { usable, reached } = window as unknown as Record<'usable' | 'reached', Set<Element>>;
-    // What a new list has replaced meanwhile is not there any more.
-    return [...usable].filter((one) => !reached.has(one) && one.isConnected).map((one) => one.outerHTML.slice(0, 120));
-  });
-  return { there, missed, unseen };
-}
+const { page, field, text, dialog } = steps(() => browser);
 
 describe('the keyboard', { skip }, () => {
   before(async () => {
@@ -74,23 +24,10 @@ describe('the keyboard', { skip }, () => {
     for (const path of await placesOf(daemon)) {
       await browser.go(path);
       await browser.settled();
-      const { there, missed, unseen } = await walk();
+      const { there, missed, unseen } = await walk(page());
       wrong.push(...unseen.map((one) => `${path}: no focus is seen of ${one}`), ...missed.map((one) => `${path}: not reached: ${one}`));
       if (there <= 5) wrong.push(`${path}: there are only ${there}`);
     }
-    assert.deepEqual(wrong, []);
-  });
-
-  it('stays in a dialog, reaches all of it, and Escape closes it', { timeout: 300_000 }, async () => {
-    const wrong: string[] = [];
-    await everyDialog(browser, daemon, async (what) => {
-      const { missed, unseen } = await walk();
-      wrong.push(...unseen.map((one) => `${what}: no focus is seen of ${one}`), ...missed.map((one) => `${what}: not reached: ${one}`));
-      const within = await page().evaluate(() => document.activeElement === document.body || document.activeElement?.closest('dialog') !== null);
-      if (!within) wrong.push(`${what}: the focus has left it`);
-      await page().keyboard.press('Escape');
-      await closed();
-    });
     assert.deepEqual(wrong, []);
   });
 
