@@ -14,6 +14,8 @@ export default defineConfig({
     // What is inlined would need a looser Content-Security-Policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // One file, compressed as one, is half of what a file for each part was: 10 KB instead of 19.
+    cssCodeSplit: false,
   },
   server: { proxy: { '/api': daemon } },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
