@@ -69,7 +69,7 @@ const compared: BenchComparison = {
   a: run(1), b: run(2),
   rows: [
     { figure: 'IOPS', a: 902, b: 990, change_pct: 9.8, verdict: 'better' }, { figure: 'p99, µs', a: 904, b: 1_400, change_pct: 54.9, verdict: 'worse' },
-    { figure: 'p50, µs', a: 210, b: 210, change_pct: 0, verdict: 'same' }, { figure: 'errors', a: 0, b: null, change_pct: null, verdict: '' },
+    { figure: 'p50, µs', a: 210, b: 210, change_pct: 0, verdict: 'same' }, { figure: 'errors', a: 0, b: 0, change_pct: null, verdict: '' },
   ],
 };
 const bed: Bed = {

@@ -48,6 +48,7 @@ fn page_with(
         verified: None,
         in_flight: 0,
         stalled: None,
+        findings: Vec::new(),
         bytes_in_flight: 0,
         ops: BTreeMap::new(),
     };

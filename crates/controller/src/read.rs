@@ -6,6 +6,7 @@ use manifest::facts::{
     HealthSeverity, LunCondition, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
 };
 use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest, LunJournal};
+use manifest::not_safe::{LostWith, NotSafe, not_safe};
 use manifest::objects::{
     GrantKey, Lun, Objects, Risk, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
@@ -27,9 +28,10 @@ impl Controller {
         objects: &Objects,
         pools: &[PoolFacts],
         memory: &MemoryView,
+        not_safe: &[NotSafe],
     ) -> Vec<String> {
         let (_, of_disks) = self.of_disks();
-        let own = notes(objects, pools, memory);
+        let own = notes(objects, pools, memory, not_safe);
         [self.config.open_api(), own, of_disks].concat()
     }
 
@@ -58,6 +60,7 @@ impl Controller {
         let portals = self.engine.portals().await;
         let pools = self.pools().await;
         let memory = self.memory(&objects).await;
+        let not_safe = not_safe(&objects);
         let sessions = self.engine.sessions().await.len();
         let mut problems: Vec<String> =
             self.damage().map(ToString::to_string).into_iter().collect();
@@ -69,14 +72,7 @@ impl Controller {
             }
         }
         problems.extend(damaged(&objects, &conditions));
-        for portal in &portals {
-            if let Some(problem) = &portal.problem {
-                problems.push(format!(
-                    "portal {} does not listen: {problem}",
-                    portal.address
-                ));
-            }
-        }
+        problems.extend(of_portals(&portals));
         problems.extend(self.unserved().into_iter().map(|it| it.cause));
         problems.extend(self.api_away());
         problems.extend(self.circles(&objects, &portals));
@@ -104,7 +100,8 @@ impl Controller {
             portals,
             nics: self.engine.nics().await,
             api: self.api.borrow().addresses(),
-            notes: self.all_notes(&objects, &pools, &memory),
+            notes: self.all_notes(&objects, &pools, &memory, &not_safe),
+            not_safe,
             memory,
             pools,
             counts: Counts {
@@ -485,8 +482,22 @@ fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
     problems
 }
 
+fn of_portals(portals: &[PortalFacts]) -> Vec<String> {
+    let problems = portals.iter().filter_map(|portal| {
+        let problem = portal.problem.as_ref()?;
+        let address = &portal.address;
+        Some(format!("portal {address} does not listen: {problem}"))
+    });
+    problems.collect()
+}
+
 /// What is no problem, and worth knowing.
-fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<String> {
+fn notes(
+    objects: &Objects,
+    pools: &[PoolFacts],
+    memory: &MemoryView,
+    not_safe: &[NotSafe],
+) -> Vec<String> {
     let of_pool = |pool: &PoolFacts| {
         let notes = pool.notes.iter();
         let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
@@ -496,7 +507,11 @@ fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<Str
             .chain(super::room::given_away(pool))
             .collect::<Vec<String>>()
     };
+    let in_memory = not_safe
+        .iter()
+        .filter(|it| it.lost_with == LostWith::Daemon);
     let all = risky(objects).into_iter().chain(memory.note());
+    let all = all.chain(in_memory.map(|it| it.text.clone()));
     all.chain(pools.iter().flat_map(of_pool)).collect()
 }
 
@@ -506,14 +521,19 @@ fn damaged(objects: &Objects, conditions: &BTreeMap<String, LunCondition>) -> Ve
     let problems = |(name, lun): (&String, &Lun)| {
         let condition = conditions.get(&lun.naa);
         let checked = condition.and_then(|it| it.checksums.clone());
-        let all = match condition.and_then(|it| it.scrub.as_ref()) {
-            Some(scrub) => scrub.problems(checked),
-            None => checked.into_iter().collect(),
-        };
+        let all = found(condition.and_then(|it| it.scrub.as_ref()), checked);
         let named = all.into_iter().map(|it| format!("LUN {name}: {it}"));
         named.collect::<Vec<String>>()
     };
     luns.flat_map(problems).collect()
+}
+
+/// What is wrong with a LUN's data; `checked`: what its checksums know.
+fn found(scrub: Option<&ScrubFacts>, checked: Option<String>) -> Vec<String> {
+    match scrub {
+        Some(scrub) => scrub.problems(checked),
+        None => checked.into_iter().collect(),
+    }
 }
 
 /// The LUNs that risk something by how they keep their writes, by default or as somebody wished.
@@ -605,6 +625,9 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         stalled: facts.and_then(|facts| facts.stalled),
+        findings: facts
+            .map(|facts| found(facts.scrub.as_ref(), facts.bad.clone()))
+            .unwrap_or_default(),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),
     }
 }

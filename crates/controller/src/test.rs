@@ -3,7 +3,8 @@
 use super::*;
 use crate::test_support::{FakeEngine, config, lab, session};
 use env::sim::{Node, World, WorldConfig};
-use manifest::objects::{CacheMode, LunSpec};
+use manifest::objects::{BackendSpec, CacheMode, LunSpec};
+use manifest::scrub::{JournalScrub, ScrubFacts, ScrubState};
 use manifest::size::Size;
 use manifest::view::Health;
 use std::path::Path;
@@ -175,14 +176,17 @@ fn a_missing_backing_shows_as_offline_and_keeps_its_place() {
 }
 
 #[test]
-fn a_volatile_lun_is_reported_by_default_or_as_asked_for_and_the_two_are_not_mixed_up() {
+fn a_lun_that_loses_something_is_reported_by_default_or_as_asked_for_and_the_two_are_not_mixed_up()
+{
     let bench = Bench::new();
     let mut set = lab();
     let mut asked = LunSpec::new("asked", Size::from_bytes(1 << 30).unwrap());
     asked.storage.cache = Some(CacheMode::Volatile);
     let mut through = LunSpec::new("through", Size::from_bytes(1 << 30).unwrap());
     through.storage.cache = Some(CacheMode::WriteThrough);
-    set.lun.extend([asked, through]);
+    let mut scratch = LunSpec::new("scratch", Size::from_bytes(1 << 20).unwrap());
+    scratch.backend = Some(BackendSpec::Memory);
+    set.lun.extend([asked, through, scratch]);
     let confirmed = How {
         dry_run: false,
         force: true,
@@ -191,7 +195,24 @@ fn a_volatile_lun_is_reported_by_default_or_as_asked_for_and_the_two_are_not_mix
         .edit(Edit::Apply { set, prune: false }, confirmed)
         .unwrap();
     let controller = Rc::clone(&bench.controller);
-    let notes = bench.ask(async move { controller.status().await.notes });
+    let status = bench.ask(async move { controller.status().await });
+    let not_safe = status.not_safe.iter();
+    let not_safe: Vec<(bool, &str)> = not_safe
+        .map(|it| (it.by_default, it.text.as_str()))
+        .collect();
+    assert_eq!(
+        not_safe,
+        [
+            (
+                false,
+                "1 LUN is in memory and gone with the daemon: scratch"
+            ),
+            (false, "1 LUN loses unflushed writes with the power: asked"),
+            (true, "1 LUN loses unflushed writes with the power: l"),
+        ]
+    );
+    assert_eq!(status.health, Health::Ok, "it serves as it was asked to");
+    let notes = status.notes;
     let begin = |note: &String| note.split(':').next().unwrap_or_default().to_owned();
     let reported: Vec<String> = notes.iter().map(begin).collect();
     assert_eq!(
@@ -199,8 +220,34 @@ fn a_volatile_lun_is_reported_by_default_or_as_asked_for_and_the_two_are_not_mix
         [
             "cache = \"volatile\" by default (there was no journal) in LUN l",
             "cache = \"volatile\" as asked for in LUN asked",
+            "1 LUN is in memory and gone with the daemon",
         ]
     );
+}
+
+#[test]
+fn a_lun_without_checksums_says_what_its_last_scrub_has_found() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    let naa = bench.controller.objects().luns["l"].naa.clone();
+    let mut scrub = ScrubFacts::begun("1".to_owned(), 1 << 20);
+    scrub.state = ScrubState::Finished;
+    scrub.journal = Some(JournalScrub {
+        batches: 1,
+        changes: 1,
+        damaged_changes: 0,
+        damaged_superblocks: 1,
+        damaged_checkpoints: 0,
+        lost_blocks: 0,
+        problem: None,
+    });
+    bench.engine.scrubs.borrow_mut().insert(naa, scrub);
+    let controller = Rc::clone(&bench.controller);
+    let (one, all) =
+        bench.ask(async move { (controller.lun("l").await, controller.luns(false).await) });
+    let said = ["its pool's journal has 1 damaged superblocks: check its device"];
+    assert_eq!(one.unwrap().findings, said);
+    assert_eq!(all[0].findings, said);
 }
 
 #[test]

@@ -148,7 +148,8 @@ impl Engine for FakeEngine {
                 statuses: BTreeMap::new(),
                 allocated: Some(4096),
                 layers: LayerFacts::default(),
-                scrub: None,
+                bad: None,
+                scrub: self.scrubs.borrow().get(naa).cloned(),
                 stalled: None,
             };
             (naa.clone(), facts)

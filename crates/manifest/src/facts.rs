@@ -81,6 +81,9 @@ pub struct LunFacts {
     /// What its layers did.
     #[serde(flatten)]
     pub layers: LayerFacts,
+    /// What its checksums know to be bad now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad: Option<String>,
     /// The scrub that runs, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubFacts>,

@@ -27,6 +27,7 @@ pub mod journal;
 pub mod latency;
 pub mod list;
 pub mod name;
+pub mod not_safe;
 pub mod objects;
 pub mod orphan;
 pub mod page;

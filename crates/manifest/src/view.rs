@@ -4,6 +4,7 @@
 use crate::document::Document;
 use crate::facts::{LunState, NodeNic, OpFacts, PoolFacts, PortalFacts, StallFacts};
 use crate::journal::LunJournal;
+use crate::not_safe::NotSafe;
 use crate::objects::{
     BackendSpec, ChapSpec, LayerFacts, Lun, Objects, Redirect, SecretSpec, Storage, TargetSpec,
     read_among_others,
@@ -66,6 +67,9 @@ pub struct StatusView {
     /// What is no problem and still worth knowing, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// LUNs of which something is lost that others would keep; none: what they have is safe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_safe: Vec<NotSafe>,
     /// How many objects there are.
     pub counts: Counts,
     /// How many alerts there are.
@@ -232,11 +236,22 @@ pub struct LunView {
     /// Its storage has stopped answering; absent: it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<StallFacts>,
+    /// What is wrong with its data, one sentence each: what its checksums know to be bad, and what
+    /// its last scrub has found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// Operations since the daemon started.
     pub ops: BTreeMap<String, OpFacts>,
 }
 
 impl LunView {
+    /// What is wrong with it, and what else its administrator should know, where there is some.
+    pub fn sentences(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let all = [("findings", &self.findings), ("notices", &self.notices)];
+        let some = all.into_iter().filter(|(_, said)| !said.is_empty());
+        some.map(|(what, said)| (what, said.join("\n")))
+    }
+
     /// On which members of its pool it lies, where that has some.
     #[must_use]
     pub fn lies_on(&self) -> Option<String> {

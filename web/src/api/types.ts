@@ -34,6 +34,15 @@ export interface Counts {
   sessions: number;
 }
 
+/** LUNs of which something is lost that others would keep. */
+export interface NotSafe {
+  lost_with: 'daemon' | 'power';
+  by_default: boolean;
+  luns: number;
+  names: string[];
+  text: string;
+}
+
 export interface Status {
   health: Verdict;
   problems: string[];
@@ -43,13 +52,14 @@ export interface Status {
   started: string;
   generation: number;
   portals: Portal[];
-  nics?: NodeNic[];
+  nics: NodeNic[];
   api: string[];
   memory: { total_bytes?: number; lun_bytes: number; read_cache_bytes: number };
   pools: Pool[];
   notes?: string[];
+  not_safe?: NotSafe[];
   counts: Counts;
-  alerts?: AlertCounts;
+  alerts: AlertCounts;
 }
 
 export interface Journal {
@@ -87,7 +97,7 @@ export interface Member {
   event?: number;
   last_event: number;
   size_bytes?: number;
-  taken_bytes?: number;
+  taken_bytes: number;
   disks?: string[];
   state: string;
 }
@@ -224,6 +234,8 @@ export interface Lun {
   };
   journal?: { path: string; state: string; destage_error?: string; lost_blocks?: number };
   verified?: string;
+  findings?: string[];
+  stalled?: { seconds: number; operations: number };
   in_flight: number;
   bytes_in_flight: number;
   ops: Record<string, { ops: number; bytes: number; latency: Stages; sizes?: Pairs }>;
@@ -312,6 +324,17 @@ export interface Refusal {
   reason: string;
 }
 
+/** What a scrub has found in the journal of the LUN's pool. */
+export interface JournalScrub {
+  batches: number;
+  changes: number;
+  damaged_changes: number;
+  damaged_superblocks: number;
+  damaged_checkpoints: number;
+  lost_blocks: number;
+  problem?: string;
+}
+
 export interface Scrub {
   state: 'running' | 'stopped' | 'given_up' | 'finished';
   reason?: string;
@@ -325,6 +348,7 @@ export interface Scrub {
   unreadable_blocks: number;
   mismatched_blocks: number;
   map_pages: number;
+  journal?: JournalScrub;
   metadata?: string[];
   places?: { lba: number; blocks: number; damage: 'unreadable' | 'mismatch' }[];
   next?: string;
@@ -335,7 +359,7 @@ export interface NodeEvent {
   time: string;
   code: string;
   severity: string;
-  object?: { kind: string; name: string };
+  object: { kind: string; name: string };
   message: string;
 }
 
@@ -363,9 +387,9 @@ export type Role = 'viewer' | 'operator' | 'admin';
 export interface Me {
   name: string;
   role: Role;
-  via?: string;
+  via: string;
   csrf?: string;
-  must_change?: boolean;
+  must_change: boolean;
 }
 
 export interface User {
@@ -664,8 +688,8 @@ export interface BenchSecond {
   second: number;
   phase: string;
   iops: number;
-  read_iops: number;
-  write_iops: number;
+  read_iops?: number;
+  write_iops?: number;
   bytes_per_second: number;
   errors: number;
   p50_us?: number;
@@ -676,7 +700,7 @@ export interface BenchSecond {
 
 export interface BenchRun {
   id: number;
-  name?: string;
+  name: string;
   state: 'running' | 'finished' | 'failed' | 'cancelled' | 'interrupted';
   phase?: string;
   target: string;
@@ -690,7 +714,7 @@ export interface BenchRun {
   whole_seconds: number;
   percent: number;
   seconds_left?: number;
-  problem?: { code?: string; detail: string; hint?: string };
+  problem?: { code: string; detail: string; hint: string };
   summary?: BenchSummary;
   seconds?: BenchSecond[];
 }
@@ -698,7 +722,7 @@ export interface BenchRun {
 export interface BenchComparison {
   a: BenchRun;
   b: BenchRun;
-  rows: { figure: string; a: number | null; b: number | null; change_pct: number | null; verdict: 'better' | 'worse' | 'same' | '' }[];
+  rows: { figure: string; a: number; b: number; change_pct: number | null; verdict: 'better' | 'worse' | 'same' | '' }[];
 }
 
 export interface LabTopology {
@@ -711,18 +735,18 @@ export interface LabTopology {
 
 export interface LabPort {
   name: string;
-  card?: string | null;
-  controller?: string | null;
-  address?: string;
-  rate_bits?: number;
-  link?: string;
+  card: string;
+  controller?: string;
+  address: string;
+  rate_bits: number;
+  link: string;
 }
 
 export interface LabState {
   may_start: boolean;
   reason?: string;
   next_step?: string;
-  command_line?: string;
+  command_line: string;
   bed?: number;
   topologies: LabTopology[];
 }
@@ -758,13 +782,13 @@ export interface Bed {
   by: string;
   started: string;
   ended?: string;
-  problem?: { code?: string; detail: string; hint?: string };
+  problem?: { code: string; detail: string; hint: string };
   command_line: string;
   machines: { name: string; kind: string; ports: LabPort[] }[];
   switches: { name: string; network: number }[];
   links: LabLink[];
   paths: LabPath[];
-  load?: { command_line: string; elapsed_seconds: number; whole_seconds: number; errors: number };
+  load: { command_line: string; elapsed_seconds: number; whole_seconds: number; errors: number };
   seconds?: BenchSecond[];
   log: { second: number; text: string }[];
 }
@@ -812,4 +836,35 @@ export interface ConfigOutcome {
   changes: SettingChange[];
   waiting: SettingChange[];
   sessions: number;
+}
+
+/** A generation of the objects that is kept. */
+export interface Kept {
+  generation: number;
+  written: string;
+  in_force: boolean;
+  luns: number;
+  removed: number;
+  targets: number;
+  hosts: number;
+  grants: number;
+  /** Why it cannot be used. */
+  problem?: string;
+}
+
+/** What a pool holds of a LUN that no object names. */
+export interface Orphan {
+  pool: string;
+  naa: string;
+  file?: string;
+  size_bytes: number;
+  name?: string;
+  /** It was deleted, and kept its data. */
+  removed?: boolean;
+  block_size?: number;
+  /** Why its record cannot be used. */
+  problem?: string;
+  /** It was never a LUN here. */
+  is_foreign?: boolean;
+  has_checksums: boolean;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Alert, Grant, Host, Status } from '../api/types.ts';
+import type { Alert, Grant, Host, NotSafe, Status } from '../api/types.ts';
 import { missing, pathsShown, singlePath } from './paths.ts';
 import { verdict } from './verdict.ts';
 
@@ -31,7 +31,7 @@ describe('the verdict', () => {
   it('says what to do first', () => {
     expect(verdict(status, [single, ...two])).toMatchObject({ state: 'warn', todo: [{ text: 'Host a has a single path: log it in to a second portal.', href: '/hosts/a' }] });
     const good = verdict(status, two);
-    expect(good).toEqual({ state: 'good', sentence: 'All data safe. 1 host connected, with two paths or more. Nothing to do.', todo: [], cared: [] });
+    expect(good).toEqual({ state: 'good', sentence: 'All data safe. 1 host connected, with two paths or more. Nothing to do.', todo: [], cared: [], unsafe: [] });
     expect(verdict({ ...status, health: 'degraded', problems: ['x is gone'] }, []).todo).toEqual([{ text: 'x is gone' }]);
   });
   it('says that something does not serve where that is so, and not of what is to come', () => {
@@ -56,6 +56,20 @@ describe('the verdict', () => {
     expect(verdict(status, two, [alert({ state: 'resolved' })]).state).toBe('good');
     expect(verdict(status, two, [alert({ ...acknowledged, severity: 'warning', object: 'x' })])).toMatchObject({ state: 'good', sentence: expect.stringMatching(/Nothing to do\. 1 alert acknowledged/) as string });
     expect(verdict({ ...status, health: 'degraded' }, two)).toMatchObject({ state: 'warn', sentence: 'The node says that it is degraded.' });
+  });
+  it('calls no data safe that is not, and says which', () => {
+    const memory: NotSafe = { lost_with: 'daemon', by_default: false, luns: 1, names: ['scratch'], text: '1 LUN is in memory and gone with the daemon: scratch' };
+    const asked: NotSafe = { ...memory, lost_with: 'power', names: ['db'], text: '1 LUN loses unflushed writes with the power: db' };
+    const said = verdict({ ...status, not_safe: [memory, asked] }, two);
+    expect(said).toEqual({
+      state: 'warn', todo: [], cared: [], unsafe: [],
+      sentence: 'Not all data is safe: 1 LUN is in memory and gone with the daemon: scratch; 1 LUN loses unflushed writes with the power: db. 1 host connected, with two paths or more. Nothing to do.',
+    });
+    // What nobody chose is something to do.
+    const byDefault = verdict({ ...status, not_safe: [{ ...asked, by_default: true }] }, two);
+    expect(byDefault).toMatchObject({ state: 'warn', sentence: expect.stringMatching(/1 thing to do\.$/) as string, todo: [{ text: `${asked.text}.`, href: '/luns/db' }] });
+    // Where something worse is said first, it is said as well.
+    expect(verdict({ ...status, not_safe: [asked], health: 'degraded', problems: ['x is gone'] }, two)).toMatchObject({ unsafe: [asked.text] });
   });
   it('says which host with grants has lost all its paths, with the way to it', () => {
     const said = verdict(status, two, [], grants.slice(1));

@@ -1,6 +1,6 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
-import type { Alert, Grant, Host, Status } from '../api/types.ts';
+import type { Alert, Grant, Host, NotSafe, Status } from '../api/types.ts';
 import { caredFor, sentence, toDo, total } from './alerts.ts';
 import { plural } from './format.ts';
 import { connectedOf, missing, singlePath, type Missing } from './paths.ts';
@@ -14,6 +14,8 @@ export interface Verdict {
   todo: { text: string; next?: string; href?: string }[];
   /** What is wrong and somebody takes care of. */
   cared: { text: string; href: string }[];
+  /** LUNs that lose something, where the sentence does not say it: as the node says it. */
+  unsafe: string[];
 }
 
 /** What to do about an alert. */
@@ -38,6 +40,15 @@ const about = (text: string) => (alert: Alert) => text.split(/[^\w.-]+/).include
 
 /** A second portal that it could log in to. */
 const hasAnother = (status: Status) => status.portals.filter((portal) => !portal.problem).length > 1;
+
+/** What nobody chose: LUNs of a pool without a journal, of which no field says how their writes are kept. */
+function fromDefaults(unsafe: NotSafe[]): Verdict['todo'] {
+  return unsafe.filter((some) => some.by_default).map((some) => {
+    const [one] = some.names;
+    const next = 'Nobody chose that. Give the pool a journal, or set cache=write-through; where it is meant, cache=volatile says so.';
+    return { text: `${some.text}.`, next, href: some.luns === 1 && one ? `/luns/${encodeURIComponent(one)}` : '/luns' };
+  });
+}
 
 /** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
 function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo'] {
@@ -69,23 +80,28 @@ export function verdict(status: Status, hosts: Host[], known?: Alert[], grants: 
   const todo = whatToDo(status, hosts, alerts);
   // Before the first host is connected there is one thing to do, which is said below.
   if (connectedOf(hosts).length > 0 || todo.length || cared.length) todo.push(...fromMissing(gone));
+  const notSafe = status.not_safe ?? [];
+  const unsafe = notSafe.map((some) => some.text);
   const unseen = known ? 0 : total(status.alerts);
   if (unseen) todo.unshift({ text: `${plural(unseen, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
   if (status.health === 'damaged') {
-    return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo, cared };
+    return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo, cared, unsafe };
   }
   const urgent = toDo(alerts);
   const isBad = down(status).length > 0 || alerts.some((alert) => alert.state !== 'resolved' && alert.severity === 'critical');
   if (todo.length || cared.length || isBad || status.health !== 'ok') {
+    todo.push(...fromDefaults(notSafe));
     const what = todo.length ? ` ${plural(todo.length, 'thing')} to do.` : cared.length ? ' Nothing else to do.' : '';
-    return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, urgent, cared, gone, todo.length === 0)}.${what}`, todo, cared };
+    return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, urgent, cared, gone, todo.length === 0)}.${what}`, todo, cared, unsafe };
   }
   const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
   const also = handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '';
-  const data = status.counts.luns ? 'All data safe' : 'Everything serves';
+  const chosen = unsafe.length ? `Not all data is safe: ${unsafe.join('; ')}` : 'All data safe';
+  const data = status.counts.luns ? chosen : 'Everything serves';
   // Nobody knows whether hosts are off or cut off: that is not good.
-  const state = gone.hosts.length ? 'warn' : 'good';
-  return { state, sentence: `${data}. ${connected(status, hosts)}${also}`, todo: first(status, hosts, gone), cared };
+  const state = gone.hosts.length || unsafe.length ? 'warn' : 'good';
+  const defaults = fromDefaults(notSafe);
+  return { state, sentence: `${data}. ${connected(status, hosts, defaults.length)}${also}`, todo: [...first(status, hosts, gone), ...defaults], cared, unsafe: [] };
 }
 
 /** What does not serve now; a problem may also be one that is to come, such as a pool that is soon full. */
@@ -111,13 +127,13 @@ function summary(status: Status, urgent: Alert[], cared: Verdict['cared'], gone:
   return 'Everything serves';
 }
 
-function connected(status: Status, all: Host[]): string {
+function connected(status: Status, all: Host[], defaults: number): string {
   const hosts = connectedOf(all);
   if (hosts.length === 0) return status.counts.luns ? 'No host is connected.' : 'There is no LUN yet.';
   const many = hosts.every((host) => host.redundancy.least_paths > 1);
   const which = hosts.length === 1 ? '' : 'all ';
   const paths = many ? `, ${which}with two paths or more` : '';
-  return `${plural(hosts.length, 'host')} connected${paths}. Nothing to do.`;
+  return `${plural(hosts.length, 'host')} connected${paths}. ${defaults ? plural(defaults, 'thing') : 'Nothing'} to do.`;
 }
 
 function first(status: Status, hosts: Host[], gone: Missing): Verdict['todo'] {

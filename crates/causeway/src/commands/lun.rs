@@ -361,9 +361,7 @@ fn page(lun: &LunView) -> String {
         layers: &lun.layers,
     };
     lines.extend(FIELDS.iter().map(|it| it.shown(&lun.storage, &of)));
-    if !lun.notices.is_empty() {
-        lines.push(("notices", lun.notices.join("\n")));
-    }
+    lines.extend(lun.sentences());
     lines.extend([
         ("naa", lun.naa.clone()),
         ("serial", lun.serial.clone()),

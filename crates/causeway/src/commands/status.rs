@@ -5,6 +5,7 @@ use super::pool;
 use crate::args::Common;
 use crate::output::{Output, properties, table};
 use manifest::code::Code;
+use manifest::not_safe;
 use manifest::problem::Problem;
 use manifest::view::{AlertCounts, Health, StatusView};
 use serde::Serialize;
@@ -135,6 +136,7 @@ fn page(status: &StatusView) -> String {
     let mut out = properties(&[
         ("node", format!("{} ({})", status.node, status.node_id)),
         ("health", health.to_owned()),
+        ("not safe", not_safe::said(&status.not_safe)),
         (
             "luns",
             format!(

@@ -62,6 +62,7 @@ async fn facts_of(node: &Inner, some: &[(String, Rc<Unit>)], out: &mut BTreeMap<
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(naa);
         }
+        facts.bad = unit.checksums().and_then(|it| it.problem());
         facts.scrub = node.scrubs.facts(naa);
         facts.stalled = stalls::of(node, naa);
         let endings = figures.iter().flat_map(|figures| &figures.endings);
@@ -135,6 +136,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
         layers: LayerFacts::default(),
+        bad: None,
         scrub: None,
         stalled: None,
     };
