@@ -59,8 +59,21 @@ describe('damage', { skip }, () => {
     assert.equal(drawn.length, wanted.length);
     drawn.forEach((x, i) => assert.ok(Math.abs(x - (wanted[i] ?? 0)) < 1, `place ${i} is drawn at ${x} and not at ${wanted[i]}`));
     await browser.go('/integrity');
-    await text('1 LUN has blocks that are not what was written').waitFor();
+    await text('1 LUN has known damage: vm01').waitFor();
     await page().getByRole('img', { name: /2 places with findings/ }).waitFor();
+    // Each finding is a row, and the map is one by keyboard and as a table.
+    const rows = page().getByRole('region', { name: 'Findings in vm01' }).getByRole('row');
+    for (const block of DAMAGED) await rows.filter({ hasText: `${(block * BLOCK / 512).toLocaleString('en')}` }).filter({ hasText: 'not what was written' }).waitFor();
+    const keys = page().getByRole('application', { name: 'Scrub map of vm01: arrow keys move the cursor' });
+    await keys.focus();
+    await page().keyboard.press('ArrowRight');
+    await page().keyboard.press('ArrowRight');
+    await text(/^LBA 2,400, .* blocks: not what was written$/).waitFor();
+    await button('Scrub map of vm01 as a table').click();
+    const table = page().getByRole('region', { name: 'Scrub map of vm01, as a table' });
+    assert.equal(await table.getByText('not what was written').count(), DAMAGED.length);
+    await browser.go('/luns');
+    await text(/blocks are bad|scrub found/).first().waitFor();
     await browser.go('/');
     await text(/vm01/).first().waitFor();
     assert.equal(await page().getByText('All data safe').count(), 0);
@@ -122,6 +135,13 @@ describe('damage', { skip }, () => {
     assert.equal(shown('lun', 'thick')['size'], 64 << 20);
     await page().keyboard.press('Escape');
     await text('64 MiB').first().waitFor();
+  });
+
+  it('that is to come is said as well: what is in memory is not called safe', async () => {
+    daemon.run('lun', 'create', 'scratch', '--size', '16M', '--backend', 'memory');
+    await browser.go('/');
+    await page().getByRole('region', { name: 'How the node is' }).getByText(/1 LUN is in memory and gone with the daemon: scratch/).first().waitFor();
+    assert.match(daemon.run('status'), /not safe +1 LUN is in memory and gone with the daemon: scratch/);
   });
 
   it('of an undo that cannot be is said with its cause, and nothing is changed', async () => {

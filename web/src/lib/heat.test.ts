@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, together, type RecordedMap } from './heat.ts';
+import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, tableOf, together, type RecordedMap } from './heat.ts';
 import { counted, spread } from './spread.ts';
 
 describe('a heat map', () => {
@@ -30,6 +30,12 @@ describe('a heat map', () => {
     const seen = [100, 129, 130, 131].map((at) => ({ at, counts: countsOf([[64, 1]]) }));
     expect(joined(reads, map.step, seen).map((column) => column.at)).toEqual([105, 125, 130, 131]);
     expect(joined([], 0, seen)).toEqual(seen);
+  });
+  it('leaves no column out of its table, the newest first', () => {
+    const columns = Array.from({ length: 100 }, (_, i) => ({ at: i, counts: countsOf([[64, 1 + i], [128, 1]]) }));
+    const rows = tableOf(heat(columns, 0, 100, 100));
+    expect(rows.map((row) => row.at)).toEqual(Array.from({ length: 100 }, (_, i) => 99 - i));
+    expect(rows[0]?.cells).toEqual([[64, 100], [128, 1]]);
   });
   it('of nothing has no cell', () => {
     expect(heat([], 0, 10, 5)).toMatchObject({ cells: [], most: 0 });

@@ -114,3 +114,10 @@ export function heat(columns: Column[], from: number, to: number, wide: number):
     most,
   };
 }
+
+/** The map as a table: every drawn column in which something is, the newest first, its rows from the fastest on. */
+export function tableOf(map: Heat): { at: number; cells: [longest: number, n: number][] }[] {
+  const rows = new Map<number, [number, number][]>();
+  for (const { column, row, n } of map.cells) rows.set(column, [...(rows.get(column) ?? []), [longestOf(row), n]]);
+  return [...rows].sort((a, b) => b[0] - a[0]).map(([column, cells]) => ({ at: map.starts[column] ?? 0, cells }));
+}

@@ -3,7 +3,7 @@
 import type { Lun } from '../api/types.ts';
 import type { Moment, Rates } from '../live/rates.ts';
 import type { Column } from './columns.ts';
-import { count, bytes as inBytes, latency, rate, sizeOf } from './format.ts';
+import { count, bytes as inBytes, latency, plural, rate, seconds, sizeOf } from './format.ts';
 import type { State } from './verdict.ts';
 
 export interface LunRow {
@@ -14,7 +14,7 @@ export interface LunRow {
 }
 
 export function lunState(lun: Lun): State {
-  if (lun.state === 'online') return 'good';
+  if (lun.state === 'online') return troubleOf(lun) ? 'bad' : 'good';
   return lun.state === 'offline' ? 'bad' : 'off';
 }
 
@@ -22,14 +22,50 @@ export function lunWord(lun: Lun): string {
   return lun.state === 'removed' ? 'deleted' : lun.state;
 }
 
-/** Of a LUN that needs attention: why. */
-export function lunTrouble(lun: Lun): string | undefined {
-  if (lun.state === 'offline') return lun.reason ?? 'offline';
-  if (lun.journal?.destage_error) return `not destaged: ${lun.journal.destage_error}`;
+/** What is wrong with a LUN: in a word, and why. */
+interface Trouble {
+  word: 'offline' | 'does not answer' | 'not destaged' | 'damaged';
+  why: string;
+}
+
+/** What is known of its data, wherever that comes from: its journal, its checksums, its last scrub. */
+function damageOf(lun: Lun): string | undefined {
   if (lun.journal?.lost_blocks) return `${lun.journal.lost_blocks} blocks are lost in the journal`;
   if (lun.checksums?.bad_blocks) return `${lun.checksums.bad_blocks} blocks are bad`;
-  return lun.checksums?.broken;
+  return lun.checksums?.broken ?? lun.findings?.[0];
 }
+
+function troubleOf(lun: Lun): Trouble | undefined {
+  if (lun.state === 'removed') return undefined;
+  if (lun.state === 'offline') return { word: 'offline', why: lun.reason ?? 'offline' };
+  if (lun.stalled) return { word: 'does not answer', why: `its storage has not answered for ${seconds(lun.stalled.seconds)}` };
+  const damage = damageOf(lun);
+  if (damage) return { word: 'damaged', why: damage };
+  return lun.journal?.destage_error ? { word: 'not destaged', why: `not destaged: ${lun.journal.destage_error}` } : undefined;
+}
+
+/** Of a LUN that needs attention: why. */
+export const lunTrouble = (lun: Lun): string | undefined => troubleOf(lun)?.why;
+
+/** The same where there is room for a word only. */
+export const troubleWord = (lun: Lun): string | undefined => troubleOf(lun)?.word;
+
+export const lunSaid = (lun: Lun): string => lunTrouble(lun) ?? lunWord(lun);
+
+/** What is known of the data of all of them, for the screen about it. */
+export function integritySaid(luns: Lun[]): [State, string] {
+  const damaged = luns.filter(damageOf);
+  if (damaged.length) return ['bad', `${plural(damaged.length, 'LUN has', 'LUNs have')} known damage: ${named(damaged)}`];
+  const silent = luns.filter((lun) => lun.state === 'offline' || lun.stalled);
+  if (silent.length) return ['warn', `No damage is known, and ${plural(silent.length, 'LUN', 'LUNs')} cannot be read: ${named(silent)}`];
+  return ['good', 'No damage is known'];
+}
+
+/** Those of which something is known come first. */
+export const worstFirst = (a: Lun, b: Lun): number => Number(lunTrouble(b) !== undefined) - Number(lunTrouble(a) !== undefined);
+
+const NAMED = 4;
+const named = (luns: Lun[]) => `${luns.slice(0, NAMED).map((lun) => lun.name).join(', ')}${luns.length > NAMED ? ' …' : ''}`;
 
 export const SHOWS = ['all', 'online', 'offline', 'deleted'] as const;
 
@@ -64,7 +100,7 @@ function shownAs(value: number, text: (value: number) => string): string {
 
 export const COLUMNS: Column<LunRow>[] = [
   { key: 'name', title: 'LUN', value: (row) => row.lun.name },
-  { key: 'state', title: 'State', value: (row) => lunTrouble(row.lun) ?? lunWord(row.lun) },
+  { key: 'state', title: 'State', value: (row) => lunSaid(row.lun) },
   { key: 'size', title: 'Size', right: true, value: (row) => row.size, text: (row) => inBytes(row.size) },
   { key: 'taken', title: 'Taken', right: true, wide: true, value: (row) => row.lun.allocated, text: (row) => (row.lun.allocated === undefined ? '–' : inBytes(row.lun.allocated)) },
   { key: 'pool', title: 'Pool', wide: true, value: (row) => row.lun.pool ?? row.lun.backing },

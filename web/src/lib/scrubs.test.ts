@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Scrub } from '../api/types.ts';
-import { scrubEvery, daysSaid, scrubSaid } from './scrubs.ts';
+import type { JournalScrub, Scrub } from '../api/types.ts';
+import { findings, scrubEvery, daysSaid, scrubSaid, segments } from './scrubs.ts';
 
 const scrub = (of: Partial<Scrub>) => ({ state: 'finished', unreadable_blocks: 0, mismatched_blocks: 0, map_pages: 0, bytes_per_second: 0, ...of }) as Scrub;
 
@@ -12,6 +12,30 @@ describe('a scrub', () => {
     expect(scrubSaid(scrub({ state: 'running', mismatched_blocks: 2 }))).toEqual(['bad', '2 findings']);
     expect(scrubSaid(scrub({ state: 'stopped' }))).toEqual(['off', 'stopped']);
     expect(scrubSaid(undefined)).toEqual(['off', 'never scrubbed']);
+  });
+  const journal = (of: Partial<JournalScrub>): JournalScrub => ({ batches: 1, changes: 1, damaged_changes: 0, damaged_superblocks: 0, damaged_checkpoints: 0, lost_blocks: 0, ...of });
+  it('that found something in the journal only has found something', () => {
+    expect(scrubSaid(scrub({ journal: journal({}) }))).toEqual(['good', 'nothing found']);
+    expect(scrubSaid(scrub({ journal: journal({ damaged_superblocks: 1 }) }))).toEqual(['bad', '1 finding']);
+    expect(scrubSaid(scrub({ journal: journal({ problem: 'gone' }) }))).toEqual(['bad', '1 finding']);
+    expect(findings(scrub({ journal: journal({ lost_blocks: 3, damaged_checkpoints: 1 }) })).map((row) => [row.kind, row.what])).toEqual([['journal', '3 lost blocks of this LUN'], ['journal', '1 damaged checkpoint']]);
+  });
+  it('lists all that it found, by where it is, with what to do', () => {
+    const found = findings(scrub({
+      unreadable_blocks: 1, mismatched_blocks: 12, map_pages: 2, metadata: ['the changed-block map of vm1 is damaged'],
+      places: [{ lba: 900, blocks: 2, damage: 'mismatch' }, { lba: 7, blocks: 1, damage: 'unreadable' }],
+    }));
+    expect(found.map((row) => [row.kind, row.lba, row.blocks])).toEqual([
+      ['cannot be read', 7, 1], ['not what was written', 900, 2], ['not what was written', undefined, 10], ['map of checksums', undefined, undefined], ['metadata', undefined, undefined],
+    ]);
+    expect(found.at(-1)?.what).toBe('the changed-block map of vm1 is damaged');
+    expect(found.every((row) => row.next.includes('heck'))).toBe(true);
+    expect(findings(scrub({}))).toEqual([]);
+  });
+  it('is on its map from the begin of the LUN to its end', () => {
+    const half = scrub({ total_bytes: 10 * 512, done_bytes: 6 * 512, places: [{ lba: 3, blocks: 2, damage: 'unreadable' }] });
+    expect(segments(half, 512).map(({ lba, blocks, word }) => [lba, blocks, word])).toEqual([[0, 3, 'read, nothing found'], [3, 2, 'cannot be read'], [5, 1, 'read, nothing found'], [6, 4, 'not read yet']]);
+    expect(segments(scrub({ total_bytes: 5120, done_bytes: 5120, places: [] }), 512).map((one) => one.blocks)).toEqual([10]);
   });
   it('have a schedule, or none, in words', () => {
     expect([undefined, '1', '30'].map(daysSaid)).toEqual([
