@@ -6,6 +6,8 @@ import { matrix } from './matrix.ts';
 import { mistakes } from './mistakes.ts';
 import { address } from './nics.ts';
 import { DRAWN, pointOf, topology, type Facts } from './topology.ts';
+import { csv } from './columns.ts';
+import { LINES, PARTS, rowsOf } from './topology_rows.ts';
 import { whatIf } from './whatif.ts';
 import { fromText, next, partOf, previous, rangeOf, textOf } from './windows.ts';
 
@@ -52,6 +54,12 @@ describe('the topology', () => {
   it('says in words what is wrong', () => {
     const words = Object.fromEntries(topology(facts).points.map((one) => [one.name, `${one.state}: ${one.word}`]));
     expect(words).toMatchObject({ a: 'warn: single path', b: 'good: 2 paths', c: 'off: not connected', slow: 'warn: nearly full' });
+  });
+  it('draws a LUN as damaged or as not answering where that is known', () => {
+    const [first, second] = facts.luns as [Lun, Lun];
+    const luns = [{ ...first, findings: ['its scrub found damage: the map'] }, { ...second, stalled: { seconds: 9, operations: 1 } }];
+    const drawn = topology({ ...facts, luns }).points.filter((one) => one.kind === 'lun').map((one) => [one.name, one.state, one.word, one.detail]);
+    expect(drawn).toEqual([['vm1', 'bad', 'does not answer', 'its storage has not answered for 9 s'], ['vm2', 'bad', 'damaged', 'its scrub found damage: the map']]);
   });
   it('shows two sessions on one route as the mistake that they are', () => {
     const doubled = { ...facts, sessions: [...facts.sessions, session(4, 'a', '10.0.0.7:60', '10.0.0.1:3260')] };
@@ -168,6 +176,7 @@ describe('disks below pools', () => {
 });
 
 describe('members of pools', () => {
+  const flowing = { luns: new Map([['vm2', { readBytes: 7, writeBytes: 3 }]]), sessions: new Map() } as unknown as Moment;
   const members = (...disks: (string | undefined)[]) => disks.map((id, member) => ({ member, path: `/m${member}`, last_event: 1, state: 'present', ...(id && { disks: [id] }) }));
   const disk = (id: string, ...used_by: string[]) => ({ id, names: [id], health: 'well', smart: 'read', facts: {}, used_by }) as Disk;
   const joined = (on: (string | undefined)[], more: Partial<Pool> = {}, disks: Disk[] = []): Facts => ({
@@ -193,6 +202,10 @@ describe('members of pools', () => {
     expect(lost(one, 'disk:sda').lost).toContain('pool:fast');
     const two = joined(['sda', 'sdb'], {}, [disk('sda', 'pool fast'), disk('sdb', 'pool fast')]);
     expect(luns(two, 'disk:sda')).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+    // Nobody counts what each of two members gets: that is drawn as not known, and not as nothing.
+    const lines = (of: Facts) => topology({ ...of, moment: flowing }).edges.filter((edge) => edge.from === 'pool:fast').map((edge) => [edge.to, edge.bytes, edge.unknown]);
+    expect(lines(joined(['sda', 'sdb']))).toEqual([['disk:fast 0', 0, true], ['disk:fast 1', 0, true]]);
+    expect(lines(joined(['sda'], { members: [{ member: 0, path: '/m0', last_event: 1, state: 'present', taken_bytes: 0 }] }))).toEqual([['disk:fast 0', 10, undefined]]);
     // Whoever may not read the disks sees the members.
     expect(luns(joined(['sda', 'sdb']), 'disk:fast 0')).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
   });
@@ -308,6 +321,15 @@ describe('more than can be seen', () => {
     const away = pointOf(many, 'host:host-255');
     expect(away && whatIf(many, away).hosts.map((one) => one.name)).toEqual(['host-255']);
     expect(pointOf(many, 'lun:lun9999')).toMatchObject({ word: 'offline' });
+  });
+  it('is all of it in a file', () => {
+    const luns = Array.from({ length: 3 * DRAWN }, (_, i) => ({ name: `l${i}`, state: 'online', pool: 'fast', grants: ['a'], backing: 'pool fast' })) as Lun[];
+    const { parts, lines } = rowsOf({ ...facts, luns }, '');
+    expect(parts.filter((part) => part.kind === 'lun').length).toBe(3 * DRAWN);
+    const rows = csv(lines, LINES).split('\r\n');
+    expect(rows[0]).toBe('From,Name,To,Name,State,Bytes a second,"p99, µs",What it is');
+    expect(rows.filter((row) => row.startsWith('LUN,')).length).toBe(3 * DRAWN);
+    expect(csv(parts, PARTS)).toContain('host,a,warn,single path,');
   });
   it('has its place in the address', () => {
     expect(fromText('lun:40,host:80,x:1,pool:-2,disk:1e99')).toEqual({ lun: 40, host: 80 });

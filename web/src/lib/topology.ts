@@ -4,9 +4,11 @@ import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../a
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
 import { compare, plural, whole } from './format.ts';
+import { lunTrouble, troubleWord } from './luns.ts';
 import { below } from './lying.ts';
 import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
 import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
+import { busyByPool, moved as movedBy, poolFlows } from './pool_flows.ts';
 import { poolState, poolWord } from './pools.ts';
 import { pathsShown } from './paths.ts';
 import type { State } from './verdict.ts';
@@ -47,6 +49,8 @@ export interface Edge {
   state: State;
   /** Bytes a second. */
   bytes: number;
+  /** Something flows, and how much of it goes here is counted nowhere: `bytes` is what is known of it. */
+  unknown?: boolean;
   /** What it is, for people. */
   says: string;
   wrong?: Wrong | undefined;
@@ -117,11 +121,11 @@ interface Cut<Row> {
   window: Window;
 }
 
-function cut<Row>(kind: Paged, all: Row[], from: From): Cut<Row> {
+function cut<Row>(kind: Paged, all: Row[], from: From, most: number): Cut<Row> {
   const wanted = from[kind] ?? 0;
   const start = wanted < all.length ? Math.max(0, wanted) : 0;
-  const end = start + DRAWN;
-  return { drawn: all.slice(start, end), rest: [...all.slice(0, start), ...all.slice(end)], window: { kind, from: start, shown: Math.min(DRAWN, all.length - start), total: all.length } };
+  const end = start + most;
+  return { drawn: all.slice(start, end), rest: [...all.slice(0, start), ...all.slice(end)], window: { kind, from: start, shown: Math.min(most, all.length - start), total: all.length } };
 }
 
 const restId = (kind: Paged) => `more:${kind}`;
@@ -138,17 +142,18 @@ function restPoint(window: Window, rest: { state: State; word: string }[]): Poin
   }];
 }
 
-export function topology(facts: Facts, filter = '', from: From = {}): Topology {
+/** `most`: of each column; a file has all of them. */
+export function topology(facts: Facts, filter = '', from: From = {}, most = DRAWN): Topology {
   const wanted = filter.trim().toLowerCase();
   const has = (name: string) => !wanted || name.toLowerCase().includes(wanted);
   const sessions = facts.sessions.filter((session) => session.target !== undefined);
   const ofHost = wanted ? new Set(facts.grants.filter((grant) => has(grant.host)).map((grant) => grant.lun)) : undefined;
-  const luns = cut('lun', wanted ? serving(facts.luns).filter((lun) => has(lun.name) || ofHost?.has(lun.name)) : serving(facts.luns), from);
+  const luns = cut('lun', wanted ? serving(facts.luns).filter((lun) => has(lun.name) || ofHost?.has(lun.name)) : serving(facts.luns), from, most);
   const found = new Set(wanted ? [...luns.drawn, ...luns.rest].map((lun) => lun.name) : []);
   const granted = new Set(facts.grants.filter((grant) => found.has(grant.lun)).map((grant) => grant.host));
-  const hosts = cut('host', hostsOf(facts, sessions).filter((host) => has(host.name) || granted.has(host.name)), from);
-  const pools = cut('pool', poolPoints(facts, luns.drawn), from);
-  const disks = cut('disk', diskPoints(facts), from);
+  const hosts = cut('host', hostsOf(facts, sessions).filter((host) => has(host.name) || granted.has(host.name)), from, most);
+  const pools = cut('pool', poolPoints(facts, luns.drawn), from, most);
+  const disks = cut('disk', diskPoints(facts), from, most);
   const shown = new Set(hosts.drawn.map((host) => host.name));
   const hidden = new Set(hosts.rest.map((host) => host.name));
   const paths = sessions.filter((session) => shown.has(session.host));
@@ -290,13 +295,13 @@ function node(status: Status): Point {
 }
 
 function lunState(lun: Lun): { state: State; word: string } {
-  const state: State = lun.state === 'online' ? (lun.grants.length ? 'good' : 'off') : 'bad';
-  const word = lun.state === 'online' ? (lun.grants.length ? 'online' : 'granted to nobody') : 'offline';
-  return { state, word };
+  const trouble = troubleWord(lun);
+  if (trouble) return { state: 'bad', word: trouble };
+  return lun.grants.length ? { state: 'good', word: 'online' } : { state: 'off', word: 'granted to nobody' };
 }
 
 function lunPoint(lun: Lun): Point {
-  return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, called: `LUN ${lun.name}`, ...lunState(lun) };
+  return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, called: `LUN ${lun.name}`, ...lunState(lun), detail: lunTrouble(lun) };
 }
 
 function poolPoints(facts: Facts, luns: Lun[]): Point[] {
@@ -363,24 +368,25 @@ function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<L
     for (const [from, to] of [[idOf('host', session.host), portId(session)], [portId(session), portal], [portal, center]] as const) over(from, to, session);
   }
   for (const lun of luns.rest) {
-    const rates = facts.moment?.luns.get(lun.name);
-    const bytes = rates ? rates.readBytes + rates.writeBytes : 0;
+    const bytes = movedBy(lun.name, facts.moment);
     add(center, restId('lun'), bytes, 'good', 'LUNs that are not drawn');
     add(restId('lun'), drawn(backingId(lun), 'pool'), bytes, 'good', 'LUNs that are not drawn');
   }
   for (const lun of luns.drawn) {
-    const rates = facts.moment?.luns.get(lun.name);
-    const bytes = rates ? rates.readBytes + rates.writeBytes : 0;
+    const bytes = movedBy(lun.name, facts.moment);
     const state: State = lun.state === 'online' ? 'good' : 'bad';
     add(center, idOf('lun', lun.name), bytes, state, lun.reason ?? lun.state);
     add(idOf('lun', lun.name), drawn(backingId(lun), 'pool'), bytes, state, lun.backing);
   }
+  const busy = busyByPool(serving(facts.luns), facts.moment);
   for (const pool of facts.pools) {
     const parts = below(pool, facts.disks ?? []);
-    const into = [...all.values()].filter((edge) => edge.to === idOf('pool', pool.name)).reduce((sum, edge) => sum + edge.bytes, 0);
-    // Which part each of several has is not known.
+    const flows = poolFlows(pool, parts, busy.get(pool.name) ?? [], facts.moment);
     for (const part of parts) {
-      add(drawn(idOf('pool', pool.name), 'pool'), drawn(part.id, 'disk'), parts.length === 1 ? into : 0, part.state === 'bad' ? 'bad' : 'good', part.says);
+      const [from, to, bytes] = [drawn(idOf('pool', pool.name), 'pool'), drawn(part.id, 'disk'), flows.get(part.id)];
+      add(from, to, bytes ?? 0, part.state === 'bad' ? 'bad' : 'good', part.says);
+      const edge = all.get(`${from}>${to}`);
+      if (edge && bytes === undefined) edge.unknown = true;
     }
   }
   return [...all.values()];
