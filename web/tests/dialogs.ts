@@ -3,7 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LabState, Pool } from '../src/api/types.ts';
+import type { LabState, Orphan, Pool } from '../src/api/types.ts';
 import type { Browser } from './browser.ts';
 import type { Daemon } from './daemon.ts';
 import { firing } from './furnish.ts';
@@ -18,6 +18,7 @@ interface Made {
   token: string;
   silence: string;
   topology: string;
+  generation: string;
 }
 
 interface Asked {
@@ -27,6 +28,9 @@ interface Asked {
 
 /** An address, or one with numbers; and what somebody does then until the dialog is what is meant. */
 type Way = string | ((made: Made) => string) | { at: string; then: (asked: Asked) => Promise<void> };
+
+/** No record says what it was: the form asks for its blocks. */
+const ORPHAN: Orphan = { pool: 'default', naa: '6'.repeat(32), size_bytes: 64 << 20, problem: 'it has no record', has_checksums: false };
 
 const own = (what: string) => `/settings/account?do=${what}`;
 const alert = (what: string) => (made: Made) => `/alerts/${made.alert}?do=${what}`;
@@ -82,6 +86,8 @@ const WAYS: Record<string, Way[]> = {
   'settings/Users': [user('remove')],
   'settings/Tokens': [({ token }) => `/settings/tokens?do=revoke&token=${token}`],
   'settings/MakeToken': ['/settings/tokens?do=make', { at: '/settings/tokens?do=make', then: tokenMade }],
+  'settings/Earlier': [({ generation }) => `/settings/earlier?do=rollback&generation=${generation}`],
+  'settings/AdoptLun': [{ at: `/settings/earlier?do=adopt&naa=${ORPHAN.naa}`, then: orphanThere }],
   'settings/OwnPassword': [own('password')],
   'settings/Account': [own('end')],
   // What is not there any more; and all changes, also where somebody else was first.
@@ -187,6 +193,7 @@ async function prepare(daemon: Daemon): Promise<Made> {
     token: read<{ id: string; name: string }[]>('token', 'ls').find((token) => token.name === 'backup')?.id ?? '',
     silence: String(read<{ id: number }[]>('alert', 'silences')[0]?.id),
     topology: lab.topologies[0]?.id ?? '',
+    generation: String(read<{ generation: number }[]>('state', 'ls').at(-1)?.generation),
   };
 }
 
@@ -203,6 +210,12 @@ async function journalNotOpen({ browser: { page } }: Asked): Promise<void> {
     await route.fulfill({ json: pools.map((pool) => ({ ...pool, journal: { ...pool.journal, state: 'damaged', problem: 'no superblock of it can be read' } })) });
   });
   await page.route('**/pools/default/journal?dry_run=true', (route) => route.fulfill({ json: { losses: [{ lun: 'vm01', bytes: 4_194_304 }, { lun: 'vm02' }] } }));
+  await page.reload();
+  await page.getByRole('dialog').waitFor();
+}
+
+async function orphanThere({ browser: { page } }: Asked): Promise<void> {
+  await page.route('**/api/v1/orphans', (route) => route.fulfill({ json: [ORPHAN] }));
   await page.reload();
   await page.getByRole('dialog').waitFor();
 }

@@ -9,6 +9,7 @@ import { forgetRun } from './bench.ts';
 import { dropSession, purgeLun, removeHost, removeLun, revoke, type Change } from './changes.ts';
 import { restartNode } from './config_changes.ts';
 import { forgetDisk } from './disks.ts';
+import { rollBack } from './generations.ts';
 import { cancelJob } from './jobs.ts';
 import { tearDown } from './lab.ts';
 import { discardJournal, removeTarget } from './set_changes.ts';
@@ -31,6 +32,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
   restartNode: [restartNode('san-a', 2), 'san-a', /ends 2 sessions/],
   forgetRun: [forgetRun(run), 'nightly', /902 operations a second in 60 seconds of vm01/],
   tearDown: [tearDown(bed), 'pairs', /host, target, 2 switches, 4 links/],
+  rollBack: [rollBack(12), 'generation 12', 'plan'],
   removeUser: [removeUser('ann'), 'ann', /sessions end/],
   revokeToken: [revokeToken('t1', 'prometheus'), 'prometheus', /refused from now on/],
   endOtherSessions: [endOtherSessions('ann', 2), 'ann', /2 sessions of ann/],
@@ -44,7 +46,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
 const TAKES_NOTHING = [
   'createShare', 'allow', 'grant', 'createHost', 'resize', 'rename', 'set', 'restoreLun', 'scrub', 'reopenJournal', 'createTarget',
   'createUser', 'setUser', 'resetPassword', 'createToken', 'ownPassword', 'acknowledge', 'unacknowledge', 'silenceAlert', 'unsilenceAlert', 'createSilence', 'endSilence',
-  'setConfig', 'setRule', 'createReceiver', 'setReceiver', 'testReceiver', 'startRun', 'cancelRun', 'setLink', 'startBed',
+  'setConfig', 'setRule', 'createReceiver', 'setReceiver', 'testReceiver', 'startRun', 'cancelRun', 'setLink', 'startBed', 'adopt',
 ];
 
 const sources = import.meta.glob<string>(['./*.ts', '!./*.test.ts'], { query: '?raw', import: 'default', eager: true });
