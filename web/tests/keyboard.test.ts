@@ -31,6 +31,17 @@ describe('the keyboard', { skip }, () => {
     assert.deepEqual(wrong, []);
   });
 
+  it('is walked so that what it does not reach is found, and where no focus is seen', async () => {
+    await browser.go('/targets');
+    await browser.settled();
+    const links = page().getByRole('navigation', { name: 'Screens' }).getByRole('listitem').getByRole('link');
+    await links.nth(1).evaluate((link) => link.style.setProperty('outline', 'none', 'important'));
+    await links.nth(2).evaluate((link) => (link.tabIndex = -1));
+    const { missed, unseen } = await walk(page());
+    assert.deepEqual([missed.length, unseen.length], [1, 1], [...missed, ...unseen].join('\n'));
+    await page().goto('/');
+  });
+
   it('makes a share without a pointer', async () => {
     await browser.go('/');
     await page().keyboard.press('Control+k');
