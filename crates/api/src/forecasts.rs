@@ -123,6 +123,7 @@ mod test {
             let reading = Reading {
                 kind: Kind::Pool,
                 name: "p",
+                identity: None,
                 figures: vec![(Metric::known("used_bytes"), Some(used))],
             };
             history.push(second, &[reading]);

@@ -191,16 +191,17 @@ impl Engine for FakeEngine {
             let facts = luns.await;
             let known = objects.luns.iter().filter_map(|(name, lun)| {
                 let facts = facts.get(&lun.naa)?;
-                Some((name, facts, LunActivity::of(name, facts)))
+                Some(((name, lun.naa.as_str()), facts, LunActivity::of(name, facts)))
             });
             let mut pulse = Pulse {
                 sessions: sessions.into_iter().map(SessionActivity::of).collect(),
                 ..Pulse::default()
             };
-            for (name, facts, document) in known {
+            for ((name, naa), facts, document) in known {
                 if asked.figures {
                     pulse.luns.push(LunPulse {
                         name: Arc::from(name.as_str()),
+                        naa: Arc::from(naa),
                         figures: figures(&document),
                         state: facts.state.clone(),
                         scrub: facts.scrub.clone().map(Box::new),

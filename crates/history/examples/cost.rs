@@ -100,6 +100,7 @@ fn main() {
             .map(|(name, figures)| Reading {
                 kind: Kind::Lun,
                 name,
+                identity: None,
                 figures,
             })
             .collect();

@@ -6,6 +6,7 @@ use crate::tier::Tier;
 use crate::track::Track;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An object that is not read any more leaves memory after so many seconds.
 const FORGOTTEN: u64 = 3_600;
@@ -80,16 +81,28 @@ pub struct Reading<'a> {
     pub kind: Kind,
     /// As [`Object::name`].
     pub name: &'a str,
+    /// What tells it from another one of the same name, before it or after it; `None` where a name
+    /// says it all.
+    pub identity: Option<&'a str>,
     /// Counters as they stand, gauges and levels as they are, tallies of what came since the last
     /// one; `None` where there is nothing to say, such as the latency of a second without commands.
     pub figures: Vec<(Metric, Option<u64>)>,
 }
 
+/// An object, and what is known of whose figures these are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Known {
+    /// Its number in rows.
+    pub(crate) id: u32,
+    /// The identity, where it has one.
+    pub(crate) identity: Option<Arc<str>>,
+}
+
 /// What a file lacks.
 #[derive(Default, Debug)]
 pub(crate) struct Drained {
-    /// Objects that have rows here.
-    pub(crate) objects: Vec<(u32, Object)>,
+    /// Objects that have rows here, and before them those that have another name by now.
+    pub(crate) objects: Vec<(Known, Object)>,
     /// Rows, which replace those of the same keys.
     pub(crate) rows: Vec<Row>,
 }
@@ -97,8 +110,10 @@ pub(crate) struct Drained {
 /// What is under way of all objects.
 #[derive(Default, Debug)]
 pub(crate) struct Recorder {
-    ids: BTreeMap<Object, u32>,
+    ids: BTreeMap<Object, Known>,
     next: u32,
+    /// Objects that lost their name to another one since the file was written.
+    replaced: Vec<(Known, Object)>,
     /// In the order of their names, for each kind.
     tracks: BTreeMap<Kind, Vec<(String, Track)>>,
     /// Where the object after the one that was read last stands: readings come in the order of
@@ -112,30 +127,30 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Objects that a file knows by these numbers.
-    pub(crate) fn know(&mut self, objects: impl IntoIterator<Item = (u32, Object)>) {
-        for (id, object) in objects {
-            self.next = self.next.max(id + 1);
-            self.ids.insert(object, id);
+    pub(crate) fn know(&mut self, objects: impl IntoIterator<Item = (Known, Object)>) {
+        for (known, object) in objects {
+            self.next = self.next.max(known.id + 1);
+            self.ids.insert(object, known);
         }
     }
 
     /// The number of an object, where it has one.
     pub(crate) fn id(&self, object: &Object) -> Option<u32> {
-        self.ids.get(object).copied()
+        self.ids.get(object).map(|known| known.id)
     }
 
     /// An object has another name from now on, and takes along what is known of it. What was known
-    /// by that name before was another one's, and is let go. Its number, where it has one.
+    /// by that name before was another one's: it goes by its identity, and is let go where it has
+    /// none. Its number, where it has one.
     pub(crate) fn rename(&mut self, from: &Object, to: &str) -> Option<u32> {
-        let id = self.ids.remove(from)?;
-        let name = to.to_owned();
-        self.ids.insert(
-            Object {
-                name,
-                ..from.clone()
-            },
-            id,
-        );
+        let known = self.ids.remove(from)?;
+        let id = known.id;
+        let renamed = Object {
+            kind: from.kind,
+            name: to.to_owned(),
+        };
+        self.replace(&renamed);
+        self.ids.insert(renamed, known);
         let tracks = self.tracks.entry(from.kind).or_default();
         if let Ok(at) = place(tracks, to) {
             tracks.remove(at);
@@ -149,6 +164,58 @@ impl Recorder {
         Some(id)
     }
 
+    /// Another object gets the name of this one, whose figures stay under its identity.
+    fn replace(&mut self, object: &Object) {
+        let Some(known) = self.ids.remove(object) else {
+            return;
+        };
+        let Some(identity) = &known.identity else {
+            return;
+        };
+        let gone = Object {
+            kind: object.kind,
+            name: identity.to_string(),
+        };
+        let tracks = self.tracks.entry(object.kind).or_default();
+        if let Ok(at) = place(tracks, &object.name) {
+            let (_, track) = tracks.remove(at);
+            let at = place(tracks, &gone.name).unwrap_or_else(|at| at);
+            tracks.insert(at, (gone.name.clone(), track));
+        }
+        self.ids.insert(gone.clone(), known.clone());
+        self.replaced.push((known, gone));
+    }
+
+    /// What is read is an object of this identity. Where another one is known by its
+    /// name, that one is over: it takes its figures along, and this one begins anew.
+    /// Where its track is now.
+    fn identify(&mut self, reading: &Reading<'_>, identity: &str) -> usize {
+        let object = Object {
+            kind: reading.kind,
+            name: reading.name.to_owned(),
+        };
+        let before = self.ids.get(&object).and_then(|it| it.identity.as_deref());
+        let is_another = before.is_some_and(|before| before != identity);
+        if is_another {
+            self.replace(&object);
+        }
+        let identity: Arc<str> = Arc::from(identity);
+        let next = self.next;
+        let known = self.ids.entry(object).or_insert(Known {
+            id: next,
+            identity: None,
+        });
+        known.identity = Some(Arc::clone(&identity));
+        self.next = next.max(known.id + 1);
+        let tracks = self.tracks.entry(reading.kind).or_default();
+        let at = place(tracks, reading.name).unwrap_or_else(|at| {
+            tracks.insert(at, (reading.name.to_owned(), Track::new(known.id, 0)));
+            at
+        });
+        tracks[at].1.identity = Some(identity);
+        at
+    }
+
     /// The newest second.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
@@ -159,7 +226,7 @@ impl Recorder {
         let names: BTreeMap<u32, Object> = self
             .ids
             .iter()
-            .map(|(object, id)| (*id, object.clone()))
+            .map(|(object, known)| (known.id, object.clone()))
             .collect();
         for (id, chunk) in chunks {
             let Some(Object { kind, name }) = names.get(&id) else {
@@ -219,11 +286,20 @@ impl Recorder {
                 kind: reading.kind,
                 name: name.clone(),
             };
-            let id = *self.ids.entry(object).or_insert(self.next);
-            self.next = self.next.max(id + 1);
-            tracks.insert(at, (name, Track::new(id, 0)));
+            let next = self.next;
+            let known = self.ids.entry(object).or_insert(Known {
+                id: next,
+                identity: None,
+            });
+            self.next = next.max(known.id + 1);
+            tracks.insert(at, (name, Track::new(known.id, 0)));
             at
         });
+        let is_new = reading
+            .identity
+            .filter(|it| tracks[at].1.identity.as_deref() != Some(it));
+        let at = is_new.map_or(at, |identity| self.identify(reading, identity));
+        let tracks = self.tracks.entry(reading.kind).or_default();
         let memory = (&mut self.grown, &mut self.closed);
         tracks[at].1.take(self.newest, &reading.figures, memory);
         self.at = (Some(reading.kind), at + 1);
@@ -232,7 +308,8 @@ impl Recorder {
     /// What a file lacks: chunks that are full, and of the coarse tiers those that are under way.
     /// `all`: of the finest tier as well.
     pub(crate) fn drain(&mut self, all: bool) -> Drained {
-        let (mut rows, mut objects) = (std::mem::take(&mut self.closed), Vec::new());
+        let mut rows = std::mem::take(&mut self.closed);
+        let mut objects = std::mem::take(&mut self.replaced);
         let now = self.newest;
         for (kind, tracks) in &mut self.tracks {
             tracks.retain_mut(|(name, track)| {
@@ -240,7 +317,11 @@ impl Recorder {
                 track.drain(now, all, &mut rows);
                 if rows.len() > had {
                     let name = name.clone();
-                    objects.push((track.id, Object { kind: *kind, name }));
+                    let known = Known {
+                        id: track.id,
+                        identity: track.identity.clone(),
+                    };
+                    objects.push((known, Object { kind: *kind, name }));
                 }
                 track.last + FORGOTTEN > now
             });

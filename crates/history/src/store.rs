@@ -4,23 +4,26 @@ use crate::chunk::Chunk;
 use crate::metric::Metric;
 use crate::point::Point;
 use crate::query::{Asked, Line, Lines, Plan};
-use crate::recorder::{Drained, Kind, Object, Reading, Recorder};
+use crate::recorder::{Drained, Kind, Known, Object, Reading, Recorder};
 use crate::tier::{OBJECTS_MAX, TIERS, Tier, chunk_of, object_of};
 use database::rusqlite::{self, Connection, OptionalExtension, params};
 use database::{Answer, Database, Failed, Health, Schema, Settings};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the file has. Rows of `chunk` lie by tier, then by time.
 pub const SCHEMA: Schema = Schema {
     what: "history",
     application_id: 0x4357_4849,
-    steps: &["CREATE TABLE object (
+    steps: &[
+        "CREATE TABLE object (
            id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, name TEXT NOT NULL, last INTEGER NOT NULL,
            UNIQUE (kind, name)
          ) STRICT;
-         CREATE TABLE chunk (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT"],
+         CREATE TABLE chunk (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
+        "ALTER TABLE object ADD COLUMN identity TEXT",
+    ],
     shrink,
 };
 
@@ -36,7 +39,7 @@ pub struct History {
 
 /// What a file has of the time that is under way.
 struct Loaded {
-    objects: Vec<(u32, Object)>,
+    objects: Vec<(Known, Object)>,
     chunks: Vec<(u32, Chunk)>,
 }
 
@@ -190,13 +193,16 @@ impl History {
 
 fn keep(connection: &Connection, drained: &Drained, now: u64) -> rusqlite::Result<()> {
     let last = i64::try_from(TIERS[2].chunk(now)).unwrap_or(i64::MAX);
-    // Every time, so that a file that was begun anew in between knows them.
+    // Every time, so that a file that was begun anew in between knows them. Those that have lost
+    // their name come before those that have it now.
     let mut object = connection.prepare_cached(
-        "INSERT INTO object (id, kind, name, last) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (id) DO UPDATE SET last = excluded.last WHERE last < excluded.last",
+        "INSERT INTO object (id, kind, name, last, identity) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, last = max(last, excluded.last),
+           identity = coalesce(excluded.identity, identity)
+         WHERE last < excluded.last OR name <> excluded.name OR identity IS NOT excluded.identity",
     )?;
-    for (id, Object { kind, name }) in &drained.objects {
-        object.execute(params![id, kind.number(), name, last])?;
+    for (Known { id, identity }, Object { kind, name }) in &drained.objects {
+        object.execute(params![id, kind.number(), name, last, identity.as_deref()])?;
     }
     let mut chunk = connection.prepare_cached("INSERT OR REPLACE INTO chunk VALUES (?1, ?2)")?;
     for row in &drained.rows {
@@ -207,10 +213,14 @@ fn keep(connection: &Connection, drained: &Drained, now: u64) -> rusqlite::Resul
 
 fn rename(connection: &Connection, id: u32, to: &Object) -> rusqlite::Result<()> {
     let (kind, name) = (to.kind.number(), &to.name);
-    let other = "DELETE FROM object WHERE kind = ?1 AND name = ?2 AND id <> ?3";
-    connection
-        .prepare_cached(other)?
-        .execute(params![kind, name, id])?;
+    // Another one of this name goes by its identity; one that has none is let go.
+    for other in [
+        "UPDATE object SET name = identity WHERE kind = ?1 AND name = ?2 AND id <> ?3 AND identity IS NOT NULL",
+        "DELETE FROM object WHERE kind = ?1 AND name = ?2 AND id <> ?3",
+    ] {
+        let mut other = connection.prepare_cached(other)?;
+        other.execute(params![kind, name, id])?;
+    }
     let sql = "UPDATE object SET name = ?1 WHERE id = ?2";
     connection
         .prepare_cached(sql)?
@@ -289,10 +299,12 @@ fn ends(connection: &Connection, tier: Tier) -> rusqlite::Result<Option<(u64, u6
 
 fn load(connection: &Connection, now: u64) -> rusqlite::Result<Loaded> {
     remove_after(connection, now + BACK_MAX)?;
-    let mut select = connection.prepare("SELECT id, kind, name FROM object")?;
+    let mut select = connection.prepare("SELECT id, kind, name, identity FROM object")?;
     let rows = select.query_map([], |row| {
         let (id, kind, name): (u32, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Kind::numbered(kind).map(|kind| (id, Object { kind, name })))
+        let identity: Option<String> = row.get(3)?;
+        let identity = identity.map(Arc::from);
+        Ok(Kind::numbered(kind).map(|kind| (Known { id, identity }, Object { kind, name })))
     })?;
     let objects = rows
         .filter_map(Result::transpose)

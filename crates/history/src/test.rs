@@ -4,20 +4,21 @@ use crate::chunk::Chunk;
 use crate::metric::{Behaviour, METRICS, Metric};
 use crate::point::Point;
 use crate::query::{Asked, Plan};
-use crate::recorder::{Drained, Kind, Object, Reading, Recorder};
+use crate::recorder::{Drained, Kind, Known, Object, Reading, Recorder};
 use crate::tier::{TIERS, Tier, chunk_of, object_of};
 use std::collections::BTreeMap;
 
 /// Rows as a file has them.
 #[derive(Default)]
 struct File {
-    objects: BTreeMap<u32, Object>,
+    objects: BTreeMap<u32, (Known, Object)>,
     rows: BTreeMap<i64, Vec<u8>>,
 }
 
 impl File {
     fn keep(&mut self, drained: Drained) {
-        self.objects.extend(drained.objects);
+        let objects = drained.objects.into_iter();
+        self.objects.extend(objects.map(|it| (it.0.id, it)));
         let rows = drained.rows.into_iter();
         self.rows.extend(rows.map(|row| (row.key, row.bytes)));
     }
@@ -30,11 +31,7 @@ impl File {
     /// What a new process has of it.
     fn recorder(&self, now: u64) -> Recorder {
         let mut recorder = Recorder::default();
-        recorder.know(
-            self.objects
-                .iter()
-                .map(|(id, object)| (*id, object.clone())),
-        );
+        recorder.know(self.objects.values().cloned());
         let chunks = TIERS.into_iter().flat_map(|tier| {
             let number = tier.chunk(now);
             let ids = self.objects.keys();
@@ -145,6 +142,7 @@ impl Run {
             readings.push(Reading {
                 kind: object.kind,
                 name: &object.name,
+                identity: None,
                 figures,
             });
             self.read.insert(object.clone(), self.now);
@@ -358,6 +356,7 @@ fn a_counter_that_goes_back_is_a_gap_and_never_negative() {
         let reading = Reading {
             kind: object.kind,
             name: &object.name,
+            identity: None,
             figures: vec![(METRICS[0], Some(figure))],
         };
         recorder.push(600 + second as u64, &[reading]);
@@ -406,6 +405,7 @@ fn what_is_read_every_ten_seconds_is_in_the_coarse_tiers_alone() {
         let reading = Reading {
             kind: object.kind,
             name: &object.name,
+            identity: None,
             figures,
         };
         recorder.push(second, &[reading]);

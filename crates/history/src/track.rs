@@ -14,6 +14,7 @@ use crate::code::code;
 use crate::metric::{Behaviour, Metric};
 use crate::point::{Packed, Point};
 use crate::tier::{POINTS, TIERS, Tier};
+use std::sync::Arc;
 
 /// A counter that is read late is spread over so many seconds at most; after a longer time nobody
 /// knows when it grew, and the time is a gap.
@@ -27,6 +28,8 @@ const COARSE: [Tier; 2] = [TIERS[1], TIERS[2]];
 #[derive(Debug)]
 pub(crate) struct Track {
     pub(crate) id: u32,
+    /// As readings have it; `None` until one has been taken.
+    pub(crate) identity: Option<Arc<str>>,
     pub(crate) last: u64,
     /// Counters as they stood.
     before: Vec<(Metric, u64)>,
@@ -40,6 +43,7 @@ impl Track {
     pub(crate) fn new(id: u32, last: u64) -> Self {
         Self {
             id,
+            identity: None,
             last,
             before: Vec::new(),
             fine: Fine::new(),

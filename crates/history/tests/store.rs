@@ -67,6 +67,7 @@ fn push(history: &History, seconds: std::ops::Range<u64>, luns: u64) {
             .map(|name| Reading {
                 kind: Kind::Lun,
                 name,
+                identity: None,
                 figures: vec![
                     (metric("read_ops"), Some(second * 100)),
                     (metric("in_flight"), Some(second % 2)),
@@ -267,6 +268,7 @@ fn a_file_from_before_levels_and_tallies_is_read_and_goes_on() {
         let reading = Reading {
             kind: Kind::Lun,
             name: "a",
+            identity: None,
             figures,
         };
         history.push(BEGAN + at, &[reading]);
@@ -316,5 +318,84 @@ fn a_renamed_object_takes_its_figures_along_and_a_new_one_of_its_old_name_begins
     let history = start(&dir.file(), BEGAN + 200, 64 << 20);
     assert_eq!(seconds(&history, "lun1"), (199, 19_900));
     assert_eq!(seconds(&history, "lun0"), (99, 9_900));
+    history.stop();
+}
+
+/// A LUN of this name and identity, whose counter grows by 100 a second.
+fn push_one(history: &History, seconds: std::ops::Range<u64>, name: &str, identity: Option<&str>) {
+    for second in seconds {
+        let reading = Reading {
+            kind: Kind::Lun,
+            name,
+            identity,
+            figures: vec![(metric("read_ops"), Some(second * 100))],
+        };
+        history.push(second, &[reading]);
+    }
+}
+
+/// Of how many of 600 seconds something is known.
+fn seconds(history: &History, name: &str) -> u64 {
+    let object = Object {
+        kind: Kind::Lun,
+        name: name.to_owned(),
+    };
+    let (from, to, points) = (BEGAN, BEGAN + 600, 600);
+    let asked = Asked { from, to, points };
+    let lines = wait(history.query(vec![object], vec![metric("read_ops")], asked)).unwrap();
+    known(&lines).0
+}
+
+#[test]
+fn another_lun_of_the_same_name_begins_a_line_of_its_own() {
+    let dir = Dir::new("anew");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push_one(&history, BEGAN..BEGAN + 100, "a", Some("naa.1"));
+    push_one(&history, BEGAN + 100..BEGAN + 130, "a", Some("naa.2"));
+    let have = |history: &History| ["a", "naa.1", "naa.2"].map(|name| seconds(history, name));
+    // A counter has no figure of its first second.
+    assert_eq!(have(&history), [29, 99, 0]);
+    history.stop();
+    // Another one while the daemon was away, and then the first one again, as a restore brings it.
+    let history = start(&dir.file(), BEGAN + 130, 64 << 20);
+    assert_eq!(have(&history), [29, 99, 0]);
+    push_one(&history, BEGAN + 130..BEGAN + 200, "a", Some("naa.3"));
+    assert_eq!(have(&history), [69, 99, 29]);
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 200, 64 << 20);
+    assert_eq!(have(&history), [69, 99, 29]);
+    // What it is called now is not who it is: its line goes along, and the one of that name stays.
+    let of = |name: &str| Object {
+        kind: Kind::Lun,
+        name: name.to_owned(),
+    };
+    push_one(&history, BEGAN + 200..BEGAN + 210, "b", Some("naa.4"));
+    history.rename(&of("a"), "b");
+    push_one(&history, BEGAN + 210..BEGAN + 230, "b", Some("naa.3"));
+    let all = |history: &History| ["a", "b", "naa.4"].map(|name| seconds(history, name));
+    let had = all(&history);
+    assert_eq!((had[0], had[2]), (0, 9));
+    assert!(had[1] >= 69 + 19, "{had:?}");
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 230, 64 << 20);
+    assert_eq!(all(&history), had);
+    history.stop();
+}
+
+#[test]
+fn a_file_from_before_there_were_identities_goes_on() {
+    let dir = Dir::new("no-identity");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    push_one(&history, BEGAN..BEGAN + 100, "a", None);
+    history.stop();
+    let file = rusqlite::Connection::open(dir.file()).unwrap();
+    let older = "ALTER TABLE object DROP COLUMN identity; PRAGMA user_version = 1";
+    file.execute_batch(older).unwrap();
+    drop(file);
+    let history = start(&dir.file(), BEGAN + 100, 64 << 20);
+    push_one(&history, BEGAN + 100..BEGAN + 150, "a", Some("naa.1"));
+    assert!(seconds(&history, "a") >= 99 + 49);
+    push_one(&history, BEGAN + 150..BEGAN + 160, "a", Some("naa.2"));
+    assert_eq!(seconds(&history, "a"), 9);
     history.stop();
 }

@@ -91,6 +91,8 @@ pub struct Transfers {
 pub struct LunPulse {
     /// Its name: the very same as in the pulse before, mostly.
     pub name: Arc<str>,
+    /// Its NAA identifier: another LUN that gets the same name has another one.
+    pub naa: Arc<str>,
     /// Counted by all cores together.
     pub figures: LunFigures,
     /// Whether it serves.

@@ -523,6 +523,7 @@ mod test {
     fn moment(luns: &[(&str, LunState, Option<ScrubFacts>)], pools: Vec<PoolFacts>) -> Moment {
         let luns = luns.iter().cloned().map(|(name, state, scrub)| LunPulse {
             name: Arc::from(name),
+            naa: Arc::from(""),
             figures: LunFigures::default(),
             state,
             scrub: scrub.map(Box::new),

@@ -81,6 +81,7 @@ impl Readings {
             push(&Reading {
                 kind: Kind::Nic,
                 name: &nic.name,
+                identity: None,
                 figures: known!["bytes_in": nic.bytes_in, "bytes_out": nic.bytes_out].into(),
             });
         }
@@ -153,6 +154,7 @@ fn of_group<'a>(kind: Kind, name: &'a str, group: &Group) -> Reading<'a> {
     Reading {
         kind,
         name,
+        identity: None,
         figures,
     }
 }
@@ -193,6 +195,7 @@ fn of_node<'a>(now: &'a Moment, nics: &Nics) -> Reading<'a> {
     Reading {
         kind: Kind::Node,
         name: &view.node,
+        identity: None,
         figures,
     }
 }
@@ -239,6 +242,7 @@ fn of_lun<'a>(lun: &'a LunPulse, before: Option<&LunPulse>) -> Reading<'a> {
     Reading {
         kind: Kind::Lun,
         name: &lun.name,
+        identity: Some(&lun.naa),
         figures,
     }
 }
@@ -299,6 +303,7 @@ fn of_pool(pool: &PoolFacts) -> Reading<'_> {
     Reading {
         kind: Kind::Pool,
         name: &pool.name,
+        identity: None,
         figures,
     }
 }
@@ -333,6 +338,7 @@ mod test {
         };
         LunPulse {
             name: Arc::from(name),
+            naa: Arc::from(""),
             figures: LunFigures {
                 in_flight: 1,
                 read,

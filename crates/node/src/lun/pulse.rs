@@ -217,6 +217,7 @@ fn pulse_of(node: &Inner, found: &Found<'_>, figures: LunFigures) -> LunPulse {
     }
     LunPulse {
         name: Arc::clone(&found.lun.name),
+        naa: Arc::clone(&found.lun.naa),
         figures,
         state: state(&found.unit),
         scrub: node.scrubs.facts(&found.lun.naa).map(Box::new),

@@ -31,7 +31,7 @@ pub(crate) struct Listing {
 /// A LUN.
 pub(crate) struct Listed {
     pub(crate) name: Arc<str>,
-    pub(crate) naa: String,
+    pub(crate) naa: Arc<str>,
     pub(crate) is_cached: bool,
     /// A listing keeps no unit that went out of service.
     unit: Weak<Unit>,
@@ -41,7 +41,7 @@ impl Units {
     /// A LUN's unit, or the one that has taken its place since the listing was made.
     pub(crate) fn of(&self, lun: &Listed) -> Option<Rc<Unit>> {
         let known = lun.unit.upgrade();
-        known.or_else(|| self.borrow().get(&lun.naa).cloned())
+        known.or_else(|| self.borrow().get(&*lun.naa).cloned())
     }
 
     pub(crate) fn borrow(&self) -> Ref<'_, ByNaa> {
@@ -69,7 +69,7 @@ impl Units {
             if let Some(unit) = self.borrow().get(&lun.naa) {
                 luns.push(Listed {
                     name: Arc::from(name.as_str()),
-                    naa: lun.naa.clone(),
+                    naa: Arc::from(lun.naa.as_str()),
                     is_cached: lun.storage.read_cache.is_some(),
                     unit: Rc::downgrade(unit),
                 });
