@@ -133,8 +133,7 @@ pub struct AdoptRequest {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::objects::{Backing, Storage};
-    use crate::size::Size;
+    use crate::objects::{Backing, fixture};
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_never_when_it_is_damaged() {
@@ -142,15 +141,8 @@ mod test {
             name: "vm01".to_owned(),
             removed: true,
             lun: Lun {
-                naa: "6".repeat(32),
-                serial: "1".repeat(16),
-                size: Size::from_bytes(1 << 20).unwrap(),
-                block_size: 512,
-                physical_block_size: 4096,
-                thin: true,
                 backing: Backing::Pool("default".to_owned()),
-                bytes_in_flight_max: None,
-                storage: Storage::default(),
+                ..fixture::lun()
             },
         };
         let text = record.encode();

@@ -82,36 +82,16 @@ fn digest(key: &[u8; 32], kind: &str, of: &impl Serialize) -> Option<String> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::objects::{BackendSpec, Backing, Lun, Storage, Target};
-    use crate::size::Size;
+    use crate::objects::fixture;
 
     const KEY: [u8; 32] = [7; 32];
 
     fn objects() -> Objects {
         let mut objects = Objects::default();
         for name in ["a", "b"] {
-            let lun = Lun {
-                naa: "6".repeat(32),
-                serial: "1".repeat(16),
-                size: Size::from_bytes(1 << 20).unwrap(),
-                block_size: 512,
-                physical_block_size: 4096,
-                thin: true,
-                backing: Backing::Own(BackendSpec::Memory),
-                bytes_in_flight_max: None,
-                storage: Storage::default(),
-            };
-            objects.luns.insert(name.to_owned(), lun);
+            objects.luns.insert(name.to_owned(), fixture::lun());
         }
-        let target = Target {
-            id: 1,
-            relative_port: 1,
-            iqn: "iqn.2026-11.io.causeway:t".to_owned(),
-            portal_group: "default".to_owned(),
-            redirect: None,
-            maintenance: false,
-            maintenance_grace_seconds: 30,
-        };
+        let target = fixture::target("iqn.2026-11.io.causeway:t");
         objects.targets.insert("t".to_owned(), target);
         objects
     }

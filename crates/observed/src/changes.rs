@@ -498,21 +498,18 @@ fn of_job(change: &JobChange) -> Happened {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::ActivityView;
+    use crate::fixture;
     use manifest::journal::JournalFacts;
     use manifest::latency::Latency;
-    use manifest::pulse::{Ended, LunFigures};
     use serde_json::{Value, json};
     use std::sync::Arc;
 
     fn pool(state: &str, journal: Option<JournalState>) -> PoolFacts {
-        let mut pool = json!({
-            "name": "p", "path": "/p", "total": 1000, "available": 5, "state": state, "provisioned_bytes": 0,
-        });
+        let mut pool = fixture::pool("p");
+        pool.state = serde_json::from_value(json!(state)).unwrap();
         if state != "ok" {
-            pool["problem"] = json!("its file system is not mounted");
+            pool.problem = Some("its file system is not mounted".to_owned());
         }
-        let mut pool: PoolFacts = serde_json::from_value(pool).unwrap();
         pool.journal = journal.map(|state| JournalFacts {
             state,
             ..JournalFacts::missing("/j".to_owned(), "it is not there".to_owned())
@@ -522,35 +519,13 @@ mod test {
 
     fn moment(luns: &[(&str, LunState, Option<ScrubFacts>)], pools: Vec<PoolFacts>) -> Moment {
         let luns = luns.iter().cloned().map(|(name, state, scrub)| LunPulse {
-            name: Arc::from(name),
-            naa: Arc::from(""),
-            figures: LunFigures::default(),
             state,
             scrub: scrub.map(Box::new),
-            cached: None,
-            stalled: None,
+            ..fixture::lun(name)
         });
         Moment {
-            generation: 1,
-            activity: ActivityView {
-                node: "n".to_owned(),
-                started: "2026-01-01T00:00:00.000Z".to_owned(),
-                at_us: 0,
-                cores: Vec::new(),
-                luns: Vec::new(),
-                sessions: Vec::new(),
-            },
-            documents: None,
-            together: Default::default(),
-            stages_together: Default::default(),
-            transfers: BTreeMap::new(),
-            stages: Vec::new(),
-            luns: luns.collect(),
             pools,
-            portals: Vec::new(),
-            refusals: Vec::new(),
-            ended: Ended::default(),
-            jobs: Vec::new(),
+            ..fixture::moment(luns.collect())
         }
     }
 

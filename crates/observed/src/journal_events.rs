@@ -90,15 +90,13 @@ impl Reported {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::fixture;
     use manifest::journal::DestageError;
     use serde_json::json;
 
     /// A journal with so many of 1,000 bytes in use, and these LUNs that cannot be destaged.
     fn pool(state: JournalState, used: u64, failing: &[&str]) -> PoolFacts {
-        let pool = json!({
-            "name": "p", "path": "/p", "total": 1000, "available": 500, "used": 500, "provisioned_bytes": 0,
-        });
-        let mut pool: PoolFacts = serde_json::from_value(pool).unwrap();
+        let mut pool = fixture::pool("p");
         let errors = failing.iter().map(|lun| DestageError {
             lun: (*lun).to_owned(),
             reason: "no space".to_owned(),

@@ -11,6 +11,8 @@
 
 mod changes;
 mod facts;
+#[cfg(test)]
+mod fixture;
 mod journal_events;
 mod nics;
 mod pairs;

@@ -311,21 +311,8 @@ fn of_pool(pool: &PoolFacts) -> Reading<'_> {
 #[cfg(test)]
 mod test {
     use super::*;
-    use manifest::activity::{ActivityView, SessionActivity};
-    use manifest::facts::LunState;
+    use crate::fixture::{self, took};
     use manifest::objects::ReadCacheFacts;
-    use manifest::pulse::Ended;
-    use std::sync::Arc;
-    use std::time::Duration;
-    use units::Histogram;
-
-    fn took(micros: &[u64]) -> Histogram {
-        let mut histogram = Histogram::default();
-        for micros in micros {
-            histogram.count(Duration::from_micros(*micros));
-        }
-        histogram
-    }
 
     /// One whose reads took that, and the last of them `since` the moment before.
     fn lun(name: &str, micros: &[u64], since: &[u64]) -> LunPulse {
@@ -337,17 +324,12 @@ mod test {
             ..OpFigures::default()
         };
         LunPulse {
-            name: Arc::from(name),
-            naa: Arc::from(""),
             figures: LunFigures {
                 in_flight: 1,
                 read,
                 ..LunFigures::default()
             },
-            state: LunState::Online,
-            scrub: None,
-            cached: None,
-            stalled: None,
+            ..fixture::lun(name)
         }
     }
 
@@ -370,28 +352,9 @@ mod test {
     }
 
     fn view(luns: Vec<LunPulse>, sessions: Vec<SessionActivity>) -> Moment {
-        Moment {
-            generation: 1,
-            luns,
-            together: Default::default(),
-            stages_together: Default::default(),
-            documents: None,
-            activity: ActivityView {
-                node: "n".to_owned(),
-                started: "2026-01-01T00:00:00.000Z".to_owned(),
-                at_us: 0,
-                cores: Vec::new(),
-                luns: Vec::new(),
-                sessions,
-            },
-            transfers: BTreeMap::new(),
-            stages: Vec::new(),
-            pools: Vec::new(),
-            portals: Vec::new(),
-            refusals: Vec::new(),
-            ended: Ended::default(),
-            jobs: Vec::new(),
-        }
+        let mut moment = fixture::moment(luns);
+        moment.activity.sessions = sessions;
+        moment
     }
 
     /// What is read of one moment after the other.
@@ -495,10 +458,7 @@ mod test {
     #[test]
     fn a_pool_and_the_node_have_what_journals_hold_and_destage() {
         let pool = |name: &str, destaged| {
-            let pool = serde_json::json!({
-                "name": name, "path": "/p", "total": 9, "available": 5, "used": 4, "provisioned_bytes": 0,
-            });
-            let mut pool: PoolFacts = serde_json::from_value(pool).unwrap();
+            let mut pool = fixture::pool(name);
             pool.journal = Some(JournalFacts {
                 size_bytes: 1000,
                 used_bytes: 800,
@@ -526,10 +486,7 @@ mod test {
     #[test]
     fn every_object_has_its_figures() {
         let mut readings = Readings::default();
-        let pool = serde_json::json!({
-            "name": "p", "path": "/p", "total": 9, "available": 5, "used": 4, "provisioned_bytes": 0,
-        });
-        let pools: Vec<PoolFacts> = vec![serde_json::from_value(pool).unwrap()];
+        let pools = vec![fixture::pool("p")];
         let first = view(vec![lun("a", &[1], &[])], vec![session(1, 1)]);
         let mut second = view(vec![lun("a", &[1, 2], &[2])], vec![session(1, 1)]);
         second.pools = pools;

@@ -67,18 +67,10 @@ fn put_rows(figures: &mut Figures, op: usize, counts: impl Iterator<Item = (usiz
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::fixture::took;
     use manifest::pulse::StageFigures;
     use std::collections::BTreeMap;
-    use std::time::Duration;
     use units::histogram::{Counts, Glance, quantiles_of};
-
-    fn took(micros: &[u64]) -> Histogram {
-        let mut histogram = Histogram::default();
-        for micros in micros {
-            histogram.count(Duration::from_micros(*micros));
-        }
-        histogram
-    }
 
     fn counts(micros: &[u64]) -> Counts {
         let mut counts = Counts::new();

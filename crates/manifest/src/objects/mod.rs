@@ -13,6 +13,8 @@ mod backing;
 mod check;
 mod export;
 mod file;
+#[cfg(any(test, feature = "test_support"))]
+pub mod fixture;
 mod model;
 mod patch;
 mod sections;

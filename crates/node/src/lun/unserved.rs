@@ -82,36 +82,15 @@ fn compare(
 mod test {
     use super::*;
     use iscsi_target::{Grant, Host};
-    use manifest::objects::{
-        BackendSpec, Backing, Grant as Granted, Host as Named, Lun, Storage, Target,
-    };
-    use manifest::size::Size;
+    use manifest::objects::{Grant as Granted, Host as Named, fixture};
     use std::sync::Arc;
     use std::time::Duration;
 
     const IQN: &str = "iqn.2026-11.io.causeway:t";
 
     fn objects() -> Objects {
-        let lun = Lun {
-            naa: "6".repeat(32),
-            serial: "1".repeat(16),
-            size: Size::from_bytes(1 << 20).unwrap(),
-            block_size: 512,
-            physical_block_size: 4096,
-            thin: true,
-            backing: Backing::Own(BackendSpec::Memory),
-            bytes_in_flight_max: None,
-            storage: Storage::default(),
-        };
-        let target = Target {
-            id: 1,
-            relative_port: 1,
-            iqn: IQN.to_owned(),
-            portal_group: "default".to_owned(),
-            redirect: None,
-            maintenance: false,
-            maintenance_grace_seconds: 30,
-        };
+        let lun = fixture::lun();
+        let target = fixture::target(IQN);
         let host = Named {
             id: 1,
             iqn: vec!["iqn.x:h".to_owned()],
