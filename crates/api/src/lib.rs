@@ -52,6 +52,7 @@ mod listen;
 mod listing;
 mod login;
 mod login_sessions;
+mod node_doctor;
 mod noted;
 mod nowhere;
 mod objects;

@@ -93,6 +93,7 @@ pub(super) fn paths() -> Paths {
         .with(crate::certificate::paths)
         .with(crate::config::paths)
         .with(crate::disks::paths)
+        .with(crate::node_doctor::paths)
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)
         .with(crate::alerts::paths)

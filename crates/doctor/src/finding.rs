@@ -1,9 +1,13 @@
 //! What is said of a point.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How a point stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It costs data, access or most of the speed.
@@ -17,10 +21,10 @@ pub enum Verdict {
 }
 
 /// What was found about some points.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// A word for programs, stable.
-    pub check: &'static str,
+    pub check: Cow<'static, str>,
     /// The points of best practice that it is about, by number; empty: one of those without a
     /// number.
     pub points: Vec<u8>,
@@ -37,7 +41,7 @@ pub struct Finding {
 impl Finding {
     pub(crate) fn new(check: &'static str, points: &[u8], verdict: Verdict, what: String) -> Self {
         Self {
-            check,
+            check: check.into(),
             points: points.to_vec(),
             verdict,
             what,

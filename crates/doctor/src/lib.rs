@@ -3,15 +3,19 @@
 //!
 //! ```text
 //!   inspect()     reads the host    \
-//!   probe_route() tries the portals  >-- Scene --examine()--> findings, each with its points
+//!   probe_routes() tries portals     >-- Scene --examine()--> findings, each with its points
 //!   a plan of the planner           /
 //! ```
+//!
+//! The command line checks the host that it runs on; the daemon its own machine, by
+//! [`examine_node`].
 //!
 //! **Contract.** Nothing is changed. A check is a pure function of the [`Scene`]; each point of
 //! best practice has a finding, and a point that no program can see from here says what to check.
 //! Works without a URL (then every port of the host counts as a storage port) and without a daemon.
 
 mod finding;
+mod here;
 mod host_checks;
 mod open_iscsi;
 mod open_iscsi_checks;
@@ -21,9 +25,12 @@ mod report;
 mod scene;
 
 pub use finding::{Finding, Verdict};
+pub use here::{examine_node, on_a_core};
 pub use open_iscsi::{OpenIscsi, PathDisk, Record, Session};
 pub use report::{Report, examine};
-pub use scene::{Disk, InspectError, Pools, RouteProbe, Scene, Space, inspect, probe_route, used};
+pub use scene::{
+    Disk, InspectError, Pools, RouteProbe, Scene, Space, inspect, pool_space, probe_routes, used,
+};
 
 #[cfg(test)]
 mod test;

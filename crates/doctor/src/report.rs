@@ -3,13 +3,15 @@
 use crate::finding::{Finding, Verdict};
 use crate::scene::Scene;
 use crate::{host_checks, open_iscsi_checks, path_checks, points};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 /// All findings.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DoctorReport")]
 pub struct Report {
     /// The ports that were inspected.
     pub ports: Vec<String>,

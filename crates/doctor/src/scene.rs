@@ -149,7 +149,7 @@ fn packet_of(mtu: u32) -> u32 {
 }
 
 /// Tries the route from a port's address to a portal.
-pub async fn probe_route(
+async fn probe_route(
     core: &CoreHandle,
     port: &HostPort,
     from: IpAddr,
@@ -175,6 +175,50 @@ pub async fn probe_route(
         small_passes,
         large_passes,
     }
+}
+
+/// The routes that the plan could use; a portal that none leads to is tried from the first port of
+/// its family. `None`: the plan names a port that the facts have not.
+pub async fn probe_routes(
+    core: &CoreHandle,
+    scene: &mut Scene,
+    facts: &Facts,
+    plan: &Plan,
+) -> Option<()> {
+    let usable: Vec<(String, IpAddr, SocketAddr)> = plan
+        .paths
+        .iter()
+        .filter_map(|path| Some((path.path.host.clone(), path.source?, path.portal?)))
+        .collect();
+    let used = |name: &str| usable.iter().any(|it| it.0 == name);
+    scene.ports = facts
+        .hosts
+        .iter()
+        .filter(|it| used(&it.name))
+        .cloned()
+        .collect();
+    for (name, from, portal) in &usable {
+        let port = facts.hosts.iter().find(|it| it.name == *name)?;
+        scene
+            .routes
+            .push(probe_route(core, port, *from, *portal).await);
+    }
+    for portal in facts.targets.iter().flat_map(|it| it.portals.iter()) {
+        let is_tried = usable.iter().any(|it| it.2 == *portal);
+        let addresses = facts.hosts.iter().flat_map(|port| {
+            let family = port.addresses.iter();
+            family
+                .filter(|at| at.ip.is_ipv4() == portal.is_ipv4())
+                .map(move |at| (port, at.ip))
+        });
+        let mut addresses = addresses;
+        if let (false, Some((port, from))) = (is_tried, addresses.next()) {
+            scene
+                .routes
+                .push(probe_route(core, port, from, *portal).await);
+        }
+    }
+    Some(())
 }
 
 async fn disks(core: &CoreHandle, roots: &Roots) -> Vec<Disk> {
@@ -238,6 +282,15 @@ fn mounts(text: &str) -> Vec<(String, PathBuf)> {
             .then(|| (device.to_owned(), Path::new(&place).to_owned()))
     });
     lines.collect()
+}
+
+/// A pool among the spaces, of the bytes that are used and available there.
+#[must_use]
+pub fn pool_space(pool: &str, taken: u64, available: u64) -> Option<Space> {
+    used(taken, available).map(|used_percent| Space {
+        name: format!("pool {pool}"),
+        used_percent,
+    })
 }
 
 /// Used, of a hundred that used and available are together, rounded up.

@@ -169,7 +169,7 @@ fn a_host_that_is_well_has_no_problem_and_every_point_is_spoken_of() {
         let spoken = finding.verdict == Verdict::Good || !finding.remedy.is_empty();
         assert!(spoken, "{finding:?}");
     }
-    let checks: BTreeSet<&str> = report.findings.iter().map(|it| it.check).collect();
+    let checks: BTreeSet<&str> = report.findings.iter().map(|it| &*it.check).collect();
     assert_eq!(checks.len(), report.findings.len(), "a check stands twice");
 }
 
@@ -252,7 +252,7 @@ fn every_point_of_the_list_has_its_checks_and_no_check_is_about_another_point() 
     for finding in &report.findings {
         for point in &finding.points {
             let row = &rows[usize::from(*point) - 1];
-            let named = row.1.iter().any(|check| check == finding.check);
+            let named = row.1.iter().any(|check| *check == *finding.check);
             assert!(
                 named,
                 "{} is about point {point}, whose row lacks it",

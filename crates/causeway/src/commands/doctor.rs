@@ -4,14 +4,12 @@ use crate::args::Common;
 use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::output::Output;
 use clap::Args;
-use doctor::{InspectError, Pools, Scene, Space};
-use env::real::{Cores, Driver, Runtime, RuntimeConfig};
-use env::{CoreHandle, CoreId};
+use doctor::{InspectError, Pools, Report, Scene};
+use env::CoreHandle;
 use machine::Roots;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::StatusView;
-use std::net::IpAddr;
 use units::text::counted;
 
 /// What may stand where.
@@ -27,12 +25,19 @@ pub(crate) struct DoctorFlags {
     /// Report what is well, too, and what cannot be checked from here
     #[arg(long)]
     all: bool,
+    /// Check the node's machine instead, as its daemon sees it
+    #[arg(long, conflicts_with_all = ["url", "from"])]
+    node: bool,
     #[command(flatten)]
     options: host::Options,
 }
 
 /// Checks, and prints what was found.
 pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
+    if flags.node {
+        let of_node: Report = common.client()?.get("/api/v1/doctor")?;
+        return report(&of_node, flags, output);
+    }
     let url = flags
         .url
         .as_deref()
@@ -42,20 +47,19 @@ pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Resu
         Problem::new(Code::VolumeUsage, error.to_string())
             .hint("such as iscsi://10.0.0.1/iqn.2026-11.io.causeway:vm01/0")
     })?;
-    let runtime = Runtime::start(&RuntimeConfig {
-        cores: Cores::List(vec![first_processor()]),
-        driver: Driver::Poll,
-        ..RuntimeConfig::default()
-    });
-    let runtime = runtime.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let options = flags.options.clone();
-    let scene = runtime.run(CoreId(0), move |core| {
+    let seen = doctor::on_a_core(move |core| {
         Box::pin(async move { scene(&core, url.as_ref(), &options).await })
     });
-    let mut scene = scene.map_err(|error| not_seen(&error))?;
+    let seen = seen.and_then(|scene| scene);
+    let mut scene = seen.map_err(|error| not_seen(&error))?;
     pools(common, &mut scene);
-    let report = doctor::examine(&scene);
-    output.show(&report, |report| report.text(flags.all));
+    report(&doctor::examine(&scene), flags, output)
+}
+
+/// Prints it; what is wrong is the command's own failure.
+fn report(report: &Report, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
+    output.show(report, |report| report.text(flags.all));
     if report.problems == 0 {
         return Ok(());
     }
@@ -75,13 +79,6 @@ fn not_seen(error: &InspectError) -> Problem {
     }
 }
 
-fn first_processor() -> usize {
-    let allowed = rustix::thread::sched_getaffinity(None);
-    let allowed = allowed.unwrap_or_default();
-    let mut all = 0..rustix::thread::CpuSet::MAX_CPU;
-    all.find(|number| allowed.is_set(*number)).unwrap_or(0)
-}
-
 async fn scene(
     core: &CoreHandle,
     url: Option<&host::Url>,
@@ -94,56 +91,12 @@ async fn scene(
     match host::prepare(core, url, options).await {
         Ok(prepared) => {
             let plan = prepared.plan();
-            routes(core, &mut scene, &prepared.facts, &plan).await;
+            doctor::probe_routes(core, &mut scene, &prepared.facts, &plan).await;
             scene.plan = Some((prepared.facts, plan));
         }
         Err(error) => scene.target_error = Some((error.cause, error.next_step)),
     }
     Ok(scene)
-}
-
-/// The routes that the plan could use; a portal that none leads to is tried from the first port of
-/// its family.
-async fn routes(
-    core: &CoreHandle,
-    scene: &mut Scene,
-    facts: &paths::Facts,
-    plan: &paths::Plan,
-) -> Option<()> {
-    let usable: Vec<(String, IpAddr, std::net::SocketAddr)> = plan
-        .paths
-        .iter()
-        .filter_map(|path| Some((path.path.host.clone(), path.source?, path.portal?)))
-        .collect();
-    let used = |name: &str| usable.iter().any(|it| it.0 == name);
-    scene.ports = facts
-        .hosts
-        .iter()
-        .filter(|it| used(&it.name))
-        .cloned()
-        .collect();
-    for (name, from, portal) in &usable {
-        let port = facts.hosts.iter().find(|it| it.name == *name)?;
-        scene
-            .routes
-            .push(doctor::probe_route(core, port, *from, *portal).await);
-    }
-    for portal in facts.targets.iter().flat_map(|it| it.portals.iter()) {
-        let is_tried = usable.iter().any(|it| it.2 == *portal);
-        let addresses = facts.hosts.iter().flat_map(|port| {
-            let family = port.addresses.iter();
-            family
-                .filter(|at| at.ip.is_ipv4() == portal.is_ipv4())
-                .map(move |at| (port, at.ip))
-        });
-        let mut addresses = addresses;
-        if let (false, Some((port, from))) = (is_tried, addresses.next()) {
-            scene
-                .routes
-                .push(doctor::probe_route(core, port, from, *portal).await);
-        }
-    }
-    Some(())
 }
 
 /// The pools of the daemon here, if one answers.
@@ -155,11 +108,8 @@ fn pools(common: &Common, scene: &mut Scene) {
     };
     scene.pools = Pools::Reported;
     for pool in &status.pools {
-        let used = doctor::used(pool.used, pool.available);
-        scene.space.extend(used.map(|used_percent| Space {
-            name: format!("pool {}", pool.name),
-            used_percent,
-        }));
+        let space = doctor::pool_space(&pool.name, pool.used, pool.available);
+        scene.space.extend(space);
     }
 }
 
