@@ -36,7 +36,7 @@ const FREE: &[&str] = &[
 ];
 
 /// What only admins see and change.
-const OF_ADMINS: &[&str] = &["users", "tokens", "settings", "audit"];
+const OF_ADMINS: &[&str] = &["users", "tokens", "settings", "audit", "support"];
 
 /// What only admins see and change, below something that others see: receivers of alerts say whom
 /// the node connects to, and have secrets.
@@ -135,6 +135,8 @@ mod test {
             ("GET", "/api/v1/tokens/1", "admin"),
             ("GET", "/api/v1/audit", "admin"),
             ("GET", "/api/v1/audit/export", "admin"),
+            ("GET", "/api/v1/support/bundle", "admin"),
+            ("GET", "/api/v1/doctor", "viewer"),
             ("GET", "/api/v1/history", "viewer"),
             ("GET", "/api/v1/history/latency", "viewer"),
             ("POST", "/api/v1/users", "admin"),

@@ -75,6 +75,7 @@ mod server;
 mod shared_answers;
 mod stall;
 mod store;
+mod support_bundle;
 mod tls;
 mod tokens;
 mod users;
@@ -89,6 +90,7 @@ pub use records::{EVENTS_FILE, HISTORY_FILE, Records};
 pub use sampler::Sampler;
 pub use server::Server;
 pub use store::FIRST_PASSWORD_FILE;
+pub use support_bundle::LogTail;
 pub use tls::CERTIFICATE_FILE;
 
 /// Files of the state directory that only its owner may read.
@@ -107,6 +109,8 @@ mod attack_test;
 mod edit_test;
 #[cfg(test)]
 mod login_test;
+#[cfg(test)]
+mod support_test;
 #[cfg(test)]
 mod test;
 #[cfg(test)]

@@ -17,11 +17,12 @@ use crate::only::{Only, Whole};
 use crate::parts::{Change, DryRun, Named, Wanted};
 use crate::records::{Records, Streams};
 use crate::shared_answers::{self, SharedAnswers};
+use crate::support_bundle::{LogTail, Within};
 use axum::Router;
 use axum::extract::{Extension, State};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::any;
-use controller::Handle;
+use controller::{Handle, StateFiles};
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::facts::NodeNic;
@@ -36,6 +37,7 @@ use metrics::{MachineFigures, NicFigures};
 use observed::Nics;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
+use tokio::sync::Mutex;
 use trial_runner::{Beds, Bench};
 
 /// The document of all paths, made when somebody asks first.
@@ -49,6 +51,7 @@ pub(crate) fn router(
     alerting: Arc<Alerting>,
     (bench, beds): (Arc<Bench>, Arc<Beds>),
     settings: Arc<Settings>,
+    (files, log): (StateFiles, LogTail),
 ) -> Router {
     let watched = records.clone();
     let shared = SharedAnswers::new(move || watched.moment());
@@ -58,18 +61,30 @@ pub(crate) fn router(
         Arc::clone(&gate),
         handle.clone(),
     );
-    paths()
+    let known = |router: Router<Handle>| {
+        router
+            .layer(Extension(Arc::clone(&gate)))
+            .layer(Extension(records.clone()))
+            .layer(Extension(Streams::default()))
+            .layer(Extension(Arc::clone(&alerting)))
+            .layer(Extension(Arc::clone(&bench)))
+            .layer(Extension(Arc::clone(&beds)))
+            .layer(Extension(Arc::clone(&settings)))
+    };
+    let app = known(but_the_bundle().into_router()).with_state(handle.clone());
+    let within = Arc::new(Within {
+        app,
+        files,
+        log,
+        turn: Mutex::default(),
+    });
+    let router = paths()
         .into_router()
         .route("/api/{*path}", any(nowhere))
         .fallback(crate::browser::answer)
-        .method_not_allowed_fallback(not_so)
-        .layer(Extension(Arc::clone(&gate)))
-        .layer(Extension(records))
-        .layer(Extension(Streams::default()))
-        .layer(Extension(alerting))
-        .layer(Extension(bench))
-        .layer(Extension(beds))
-        .layer(Extension(settings))
+        .method_not_allowed_fallback(not_so);
+    known(router)
+        .layer(Extension(within))
         .layer(from_fn(compress::pack))
         .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))
@@ -83,6 +98,11 @@ pub(crate) fn router(
 
 /// All paths with what is known of them.
 pub(super) fn paths() -> Paths {
+    but_the_bundle().with(crate::support_bundle::paths)
+}
+
+/// Those that a support bundle may ask, which asks not for itself.
+fn but_the_bundle() -> Paths {
     Paths::default()
         .with(of_the_node)
         .with(of_pools_and_sessions)

@@ -13,6 +13,7 @@ use crate::places::Places;
 use crate::records::Records;
 use crate::routes::router;
 use crate::store::{self, Store};
+use crate::support_bundle::LogTail;
 use crate::tls::{self, Certificate, Origin};
 use axum::Router;
 use controller::{Handle, StateFiles};
@@ -72,7 +73,7 @@ struct Shared {
 
 impl Server {
     /// Serves the bound sockets on a thread of its own. When it returns the accounts are open and
-    /// the certificate is there.
+    /// the certificate is there. `log`: what support bundles have of the log.
     ///
     /// # Errors
     /// The thread cannot be had, or files of the state directory neither be read nor made.
@@ -82,8 +83,10 @@ impl Server {
         token: Secret,
         config: &Config,
         records: Records,
+        log: LogTail,
     ) -> Result<Self, Problem> {
-        Self::start_with(bound, handle, token, config, records, Times::default())
+        let with = (Times::default(), log);
+        Self::start_with(bound, handle, token, config, records, with)
     }
 
     pub(crate) fn start_with(
@@ -92,13 +95,13 @@ impl Server {
         token: Secret,
         config: &Config,
         records: Records,
-        times: Times,
+        (times, log): (Times, LogTail),
     ) -> Result<Self, Problem> {
         let config = config.clone();
         let restart = Arc::new(Notify::new());
         let asked = Arc::clone(&restart);
         let mut server = Self::with(bound, times, async move || {
-            open(handle, token, &config, records, times, asked).await
+            open(handle, token, &config, records, (times, log), asked).await
         })?;
         server.restart = restart;
         Ok(server)
@@ -221,7 +224,7 @@ async fn open(
     token: Secret,
     config: &Config,
     records: Records,
-    times: Times,
+    (times, log): (Times, LogTail),
     restart: Arc<Notify>,
 ) -> Result<Service, Problem> {
     let files = StateFiles::new(handle.clone(), &config.state_dir);
@@ -275,7 +278,8 @@ async fn open(
             records,
             Arc::clone(&alerting),
             (Arc::clone(&work.0), Arc::clone(&work.1)),
-            Arc::new(Settings::new(config.clone(), files, restart)),
+            Arc::new(Settings::new(config.clone(), files.clone(), restart)),
+            (files, log),
         ),
         tls: server.map(TlsAcceptor::from),
         certificate,

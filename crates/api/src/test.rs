@@ -83,8 +83,10 @@ impl Daemon {
         let records = Records::start(&wanted.state_dir, &wanted.node_name, wanted.history).unwrap();
         let sampler = Sampler::start(records.clone(), handle.clone()).unwrap();
         let token = Secret::new(TOKEN.into());
+        let log: LogTail = Arc::new(|| format!("INFO a token: Bearer {TOKEN}\nINFO serving\n"));
+        let with = (times, log);
         let server =
-            Server::start_with(bound, handle, token, &wanted, records.clone(), times).unwrap();
+            Server::start_with(bound, handle, token, &wanted, records.clone(), with).unwrap();
         Self {
             addresses,
             dir,
@@ -128,6 +130,12 @@ impl Daemon {
 
     /// The answer with its headers.
     pub(crate) fn exchange(&self, tcp: bool, request: Request<String>) -> (Parts, String) {
+        let (head, body) = self.bytes(tcp, request);
+        (head, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// The same, whatever its body is.
+    pub(crate) fn bytes(&self, tcp: bool, request: Request<String>) -> (Parts, Vec<u8>) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -146,7 +154,7 @@ impl Daemon {
             };
             let (head, body) = response.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
-            (head, String::from_utf8(body.to_vec()).unwrap())
+            (head, body.to_vec())
         })
     }
 

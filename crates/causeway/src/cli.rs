@@ -24,6 +24,7 @@ use crate::commands::scrub::{self, ScrubVerb};
 use crate::commands::session::{self, SessionVerb};
 use crate::commands::share::{self, ShareVerb};
 use crate::commands::state::{self, StateVerb};
+use crate::commands::support::{self, SupportVerb};
 use crate::commands::target::{self, TargetVerb};
 use crate::commands::token::{self, TokenVerb};
 use crate::commands::top::{self, TopFlags};
@@ -184,6 +185,11 @@ pub(crate) enum Command {
     },
     /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
+    /// What is sent to whoever helps: one file that says how the node is, without secrets
+    Support {
+        #[command(subcommand)]
+        verb: SupportVerb,
+    },
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
     Lab {
         #[command(subcommand)]
@@ -305,6 +311,7 @@ impl Command {
             Self::Alert { verb } => alert::run(&context()?, verb),
             Self::Job { verb } => job::run(&context()?, verb),
             Self::Doctor(flags) => doctor::run(common, flags, output),
+            Self::Support { verb } => support::run(&context()?, verb),
             Self::Lab { verb } => lab::run(verb, output),
             Self::Apply { file, prune, only } => apply::apply(&context()?, file, *prune, only),
             Self::Export { only } => apply::export(&context()?, only),

@@ -258,7 +258,9 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
         tracing::warn!("{place}: {address}: {why}: it is tried again every second");
     }
     let sampler = api::Sampler::start(records.clone(), handle.clone())?;
-    let server = api::Server::start(bound, handle.clone(), token, config, records.clone())?;
+    let tail = log.tail();
+    let tail: api::LogTail = Arc::new(move || tail.text());
+    let server = api::Server::start(bound, handle.clone(), token, config, records.clone(), tail)?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
         let announced =

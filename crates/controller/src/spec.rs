@@ -1,8 +1,9 @@
 //! One object as it was asked for.
 
 use super::Controller;
-use manifest::objects::{ObjectSet, Objects, export};
+use manifest::objects::{Chap, ObjectSet, Objects, export};
 use manifest::plan::{Section, Subject};
+use manifest::secret::Secret;
 use std::collections::BTreeMap;
 
 impl Controller {
@@ -32,6 +33,20 @@ impl Controller {
             }
         }
         Some(export(&alone))
+    }
+}
+
+impl Controller {
+    /// Every CHAP secret that is stored: for whoever makes certain that none of them gets out.
+    #[must_use]
+    pub fn chap_secrets(&self) -> Vec<Secret> {
+        let objects = self.objects();
+        let all = objects.hosts.values().filter_map(|host| host.chap.as_ref());
+        let of = |chap: &Chap| {
+            let mutual = chap.mutual.as_ref().map(|mutual| mutual.secret.clone());
+            std::iter::once(chap.secret.clone()).chain(mutual)
+        };
+        all.flat_map(of).collect()
     }
 }
 

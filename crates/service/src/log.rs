@@ -5,17 +5,22 @@
 //! stopped), those that the queue has no room for are lost, and counted.
 
 use manifest::config::LogFormat;
-use std::io::Write;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
 /// Lines that may wait: enough for what a start with ten thousand LUNs logs, and a few MiB.
 const LINES_MAX: usize = 1 << 14;
 
+/// Bytes of its end that are kept in memory, for a support bundle.
+const TAIL_BYTES: usize = 1 << 20;
+
 /// The log; what waits is written when it is dropped, for at most about a second.
 pub struct Log {
     lost: Lost,
+    tail: Tail,
     _writer: WorkerGuard,
 }
 
@@ -34,25 +39,79 @@ impl Log {
     }
 
     fn new(to: impl Write + Send + 'static, lines_max: usize) -> (NonBlocking, Self) {
+        let tail = Tail::default();
         let (queue, writer) = NonBlockingBuilder::default()
             .lossy(true)
             .buffered_lines_limit(lines_max)
             .thread_name("log")
-            .finish(to);
+            .finish(Kept {
+                to,
+                tail: tail.clone(),
+            });
         let lost = Lost {
             counter: queue.error_counter(),
             logged: Arc::default(),
         };
         let log = Self {
             lost,
+            tail,
             _writer: writer,
         };
         (queue, log)
     }
 
+    /// Its end.
+    pub fn tail(&self) -> Tail {
+        self.tail.clone()
+    }
+
     /// What of it is lost.
     pub fn lost(&self) -> Lost {
         self.lost.clone()
+    }
+}
+
+/// The end of the log, in memory.
+#[derive(Clone, Default)]
+pub struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    /// What was written lately, from the beginning of a line on.
+    pub fn text(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let is_whole = bytes.len() < TAIL_BYTES;
+        match text.find('\n') {
+            Some(end) if !is_whole => text[end + 1..].to_owned(),
+            _ => text,
+        }
+    }
+
+    fn keep(&self, line: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(line);
+        let over = kept.len().saturating_sub(TAIL_BYTES);
+        kept.drain(..over);
+    }
+}
+
+/// Writes lines, and keeps the last of them: on the log's own thread, which nobody waits for.
+struct Kept<W> {
+    to: W,
+    tail: Tail,
+}
+
+impl<W: Write> Write for Kept<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // What nobody takes is kept all the same.
+        self.tail.keep(line);
+        self.to.write_all(line)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 
@@ -87,8 +146,6 @@ impl Lost {
 #[cfg(test)]
 mod test {
     use super::*;
-    use std::io;
-    use std::sync::Mutex;
     use std::sync::mpsc::{self, Receiver, Sender};
 
     /// Says that it has a line, and takes it when it is let.
@@ -183,5 +240,24 @@ mod test {
             let after = reader.read();
             assert!(after.contains("after"), "{after}");
         });
+    }
+
+    #[test]
+    fn the_end_of_the_log_is_kept_from_the_beginning_of_a_line_on() {
+        let (tail, to) = (Tail::default(), Vec::new());
+        let mut kept = Kept {
+            to,
+            tail: tail.clone(),
+        };
+        kept.write_all(b"first\nsecond\n").unwrap();
+        assert_eq!(tail.text(), "first\nsecond\n");
+        for number in 0..200_000 {
+            kept.write_all(format!("line {number}\n").as_bytes())
+                .unwrap();
+        }
+        let text = tail.text();
+        assert!(text.len() < TAIL_BYTES && text.len() > TAIL_BYTES - 20);
+        assert!(text.starts_with("line ") && text.ends_with("line 199999\n"));
+        assert!(kept.to.starts_with(b"first\n"), "all of it was written");
     }
 }

@@ -13,6 +13,19 @@ const STATES: [(AlertState, &str); 3] = [
 ];
 
 impl Alerting {
+    /// What is secret of the receivers, and may stand nowhere else.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let inner = self.lock();
+        let all = inner.receivers.values();
+        let all = all.map(|kept| kept.receiver.with_secrets());
+        let of = |receiver: serde_json::Value| {
+            let (webhook, mail) = (&receiver["webhook"], &receiver["mail"]);
+            let secret = [&webhook["url"], &webhook["token"], &mail["password"]];
+            secret.map(|it| it.as_str().map(str::to_owned))
+        };
+        all.flat_map(of).flatten().collect()
+    }
+
     /// What there is to report.
     pub(crate) fn figures(&self) -> AlertFigures {
         let now = moment().wall;

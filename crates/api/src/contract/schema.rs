@@ -6,7 +6,8 @@
 use serde_json::{Map, Value};
 
 /// Keywords that say nothing of what may stand there.
-const SILENT: [&str; 7] = [
+const SILENT: [&str; 8] = [
+    "contentMediaType",
     "description",
     "title",
     "default",

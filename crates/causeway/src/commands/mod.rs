@@ -31,6 +31,7 @@ pub(crate) mod session;
 pub(crate) mod share;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod support;
 pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod top;

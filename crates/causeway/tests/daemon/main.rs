@@ -32,6 +32,7 @@ mod session_times;
 mod shares;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;
+mod support;
 mod task_aborted;
 mod top;
 mod trials;
