@@ -72,7 +72,8 @@ impl Schemas {
 /// A member that may be absent from an answer is never null there: it is left out instead.
 fn leave_out_null(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let Some(members) = schema["properties"].as_object_mut() else {
+    let members = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let Some(members) = members else {
         return;
     };
     for (name, of) in members {
