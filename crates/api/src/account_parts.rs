@@ -69,6 +69,7 @@ impl Refusals for OfAccounts {
         Code::PasswordRule,
         Code::LastAdmin,
         Code::StateNotSaved,
+        Code::Stopping,
         Code::AccountsDamaged,
     ];
 }

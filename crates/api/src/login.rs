@@ -31,6 +31,7 @@ pub(super) fn paths(paths: Paths) -> Paths {
             "`user` and `password`: opens a session with a cookie",
             login,
         )
+        .or(&OF_LOGIN)
         .post("/api/v1/logout", "ends the session", logout)
         .get("/api/v1/me", "who asks: `name`, `role`, `via`, `csrf`", me)
         .put(
@@ -38,7 +39,21 @@ pub(super) fn paths(paths: Paths) -> Paths {
             "`old` and `new`; all sessions of the user end, and a new one begins",
             set_password,
         )
+        .or(&OF_LOGIN)
+        .or(&[
+            Code::PasswordRule,
+            Code::NotFound,
+            Code::StateNotSaved,
+            Code::Stopping,
+        ])
 }
+
+/// What a password that is checked may be refused for.
+const OF_LOGIN: [Code; 3] = [
+    Code::LoginFailed,
+    Code::LoginThrottled,
+    Code::AccountsDamaged,
+];
 
 /// An answer that opens or ends a session of a browser.
 struct WithCookie<T>(Response, PhantomData<T>);
@@ -59,14 +74,6 @@ impl<T: JsonSchema> Reply for WithCookie<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Answer::<T>::describe(operation, schemas);
         operation.heads(200, "Set-Cookie", "The session, or its end.");
-        operation.fails(&[
-            Code::LoginFailed,
-            Code::LoginThrottled,
-            Code::PasswordRule,
-            Code::NotFound,
-            Code::AccountsDamaged,
-            Code::StateNotSaved,
-        ]);
     }
 }
 

@@ -266,7 +266,15 @@ async fn open(
         heartbeat: times.heartbeat,
     });
     let bench = Arc::new(Bench::open(files.clone(), handle.clone(), program()).await?);
-    let beds = Arc::new(Beds::open(files.clone(), handle.clone(), program(), may).await?);
+    let beds = Arc::new(
+        Beds::open(
+            files.clone(),
+            handle.clone(),
+            program(),
+            may(&config.node_name),
+        )
+        .await?,
+    );
     let work = (bench, beds);
     if let Err(problem) = gate.store.whole() {
         alerting.add_record(store::FILE, &problem);

@@ -36,7 +36,7 @@ pub(crate) struct Daemon {
     server: Server,
     _sampler: Sampler,
     pub(crate) records: Records,
-    _runtime: env::real::Runtime,
+    runtime: Option<env::real::Runtime>,
 }
 
 impl Daemon {
@@ -94,8 +94,13 @@ impl Daemon {
             server,
             _sampler: sampler,
             records,
-            _runtime: runtime,
+            runtime: Some(runtime),
         }
+    }
+
+    /// The cores end, and the API goes on for a moment.
+    pub(crate) fn end_node(&mut self) {
+        drop(self.runtime.take());
     }
 
     pub(crate) fn reload(&self) {

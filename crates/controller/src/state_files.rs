@@ -50,7 +50,7 @@ impl StateFiles {
         match self.handle.call(read).await? {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed(name, &error)),
+            Err(error) => Err(self.failed(Code::ConfigEnvironment, name, &error)),
         }
     }
 
@@ -66,7 +66,7 @@ impl StateFiles {
             })
         };
         let written = self.handle.call(write).await?;
-        written.map_err(|error| self.failed(name, &error))
+        written.map_err(|error| self.failed(Code::StateNotSaved, name, &error))
     }
 
     /// Removes the file, where it is there.
@@ -79,14 +79,11 @@ impl StateFiles {
             Box::pin(async move { durable::remove_file(&*controller.core().files(), &path).await })
         };
         let removed = self.handle.call(remove).await?;
-        removed.map_err(|error| self.failed(name, &error))
+        removed.map_err(|error| self.failed(Code::StateNotSaved, name, &error))
     }
 
-    fn failed(&self, name: &str, error: &io::Error) -> Problem {
+    fn failed(&self, code: Code, name: &str, error: &io::Error) -> Problem {
         let path = self.path(name);
-        Problem::new(
-            Code::ConfigEnvironment,
-            format!("{}: {error}", path.display()),
-        )
+        Problem::new(code, format!("{}: {error}", path.display()))
     }
 }

@@ -191,7 +191,11 @@ impl Engine for FakeEngine {
             let facts = luns.await;
             let known = objects.luns.iter().filter_map(|(name, lun)| {
                 let facts = facts.get(&lun.naa)?;
-                Some(((name, lun.naa.as_str()), facts, LunActivity::of(name, facts)))
+                Some((
+                    (name, lun.naa.as_str()),
+                    facts,
+                    LunActivity::of(name, facts),
+                ))
             });
             let mut pulse = Pulse {
                 sessions: sessions.into_iter().map(SessionActivity::of).collect(),

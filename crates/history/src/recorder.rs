@@ -81,8 +81,8 @@ pub struct Reading<'a> {
     pub kind: Kind,
     /// As [`Object::name`].
     pub name: &'a str,
-    /// What tells it from another one of the same name, before it or after it; `None` where a name
-    /// says it all.
+    /// What distinguishes it from another one of the same name, before it or after it; `None` where
+    /// a name says it all.
     pub identity: Option<&'a str>,
     /// Counters as they stand, gauges and levels as they are, tallies of what came since the last
     /// one; `None` where there is nothing to say, such as the latency of a second without commands.

@@ -276,20 +276,12 @@ impl Alerting {
             return Ok(made);
         }
         self.may_write(FILE)?;
-        self.files
-            .write(FILE, bytes)
-            .await
-            .map_err(|problem| not_saved(&problem))?;
+        self.files.write(FILE, bytes).await?;
         let mut inner = self.lock();
         // What the rules found meanwhile is there already, and stored soon.
         inner.is_dirty = true;
         edit(&mut inner.board)
     }
-}
-
-/// Of a file that could not be written.
-pub(super) fn not_saved(problem: &Problem) -> Problem {
-    Problem::new(Code::StateNotSaved, problem.detail.clone())
 }
 
 impl Inner {

@@ -1,6 +1,6 @@
 //! Receivers: changed, tried, and how each does.
 
-use super::keep::{Alerting, Inner, Kept, RECEIVERS_FILE, moment, not_saved};
+use super::keep::{Alerting, Inner, Kept, RECEIVERS_FILE, moment};
 use super::routes::SeenChange;
 use super::secrets;
 use crate::noted::Note;
@@ -85,10 +85,7 @@ impl Alerting {
         }
         self.may_write(RECEIVERS_FILE)?;
         let bytes = secrets::write(after.values());
-        self.files
-            .write(RECEIVERS_FILE, bytes)
-            .await
-            .map_err(|problem| not_saved(&problem))?;
+        self.files.write(RECEIVERS_FILE, bytes).await?;
         note.seen(shown(before.get(name)), shown(after.get(name)));
         let mut inner = self.lock();
         inner.is_dirty = true;

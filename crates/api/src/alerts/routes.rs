@@ -149,7 +149,15 @@ impl Refusals for OfAlerts {
         Code::InvalidObjects,
         Code::InUse,
         Code::StateNotSaved,
+        Code::Stopping,
     ];
+}
+
+/// A message that is only sent.
+pub(super) struct OfTests;
+
+impl Refusals for OfTests {
+    const CODES: &'static [Code] = &[Code::BadRequest, Code::NotFound, Code::InvalidObjects];
 }
 
 /// How alerts, rules and receivers are changed.
@@ -490,7 +498,7 @@ async fn test_receiver(
     Extension(alerting): The,
     Extension(principal): Who,
     Named(name): Named,
-    change: AlertChange,
+    change: PlainChange<OfTests>,
 ) -> Answer<()> {
     let sent = alerting.try_receiver(&name, &principal.name, change.dry_run);
     let sent = sent.await;

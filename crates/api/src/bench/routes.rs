@@ -54,7 +54,7 @@ pub(crate) fn paths(paths: Paths) -> Paths {
         )
         .or(&[Code::InUse])
         .delete("/api/v1/bench/runs/{id}", "forgets it", forget_run)
-        .or(&[Code::InUse, Code::StateNotSaved])
+        .or(&[Code::InUse])
         .get(
             "/api/v1/bench/runs/{id}/result",
             "what it gave, as `causeway bench` writes it",

@@ -132,8 +132,15 @@ impl Refusals for OfSettings {
         Code::ConfigEnvironment,
         Code::ConfigPlainHttp,
         Code::SettingsFixed,
-        Code::RestartRefused,
+        Code::StateNotSaved,
     ];
+}
+
+/// What a restart may be refused for.
+struct OfRestarts;
+
+impl Refusals for OfRestarts {
+    const CODES: &'static [Code] = &[Code::BadRequest, Code::RestartRefused];
 }
 
 async fn change(
@@ -199,7 +206,7 @@ async fn here(handle: &Handle) -> Result<Here, Problem> {
 async fn restart(
     State(handle): State<Handle>,
     Extension(settings): The,
-    change: PlainChange<OfSettings>,
+    change: PlainChange<OfRestarts>,
 ) -> Answer<RestartView> {
     let run = async {
         let now = settings.now().await.map_err(|problem| {

@@ -1,5 +1,7 @@
 //! Every change against the audit log.
 
+#![cfg(test)]
+
 use super::{Contract, methods_of};
 use crate::audit::test::{entries, last};
 use crate::test::Daemon;
@@ -107,10 +109,10 @@ fn a_body_where_none_is_taken_and_parameters_that_nobody_knows_are_refused() {
 }
 
 /// Bodies that are made of a schema, with a secret wherever one may stand.
-struct Bodies<'a> {
-    schemas: &'a Value,
+pub(super) struct Bodies<'a> {
+    pub(super) schemas: &'a Value,
     /// How many secrets there are so far.
-    secrets: usize,
+    pub(super) secrets: usize,
 }
 
 impl Bodies<'_> {
@@ -119,7 +121,7 @@ impl Bodies<'_> {
         json!(format!("s3cret-{}", self.secrets))
     }
 
-    fn of(&mut self, schema: &Value) -> Value {
+    pub(super) fn of(&mut self, schema: &Value) -> Value {
         if let Some(name) = schema["$ref"].as_str() {
             let schemas = self.schemas;
             return self.of(&schemas[name.rsplit('/').next().unwrap()]);

@@ -3,6 +3,8 @@
 //!
 //! Members that no schema names are mistakes here, although clients must ignore them.
 
+#![cfg(test)]
+
 use serde_json::{Map, Value};
 
 /// Keywords that say nothing of what may stand there.

@@ -1,5 +1,7 @@
 //! What is asked of the node's settings.
 
+#![cfg(test)]
+
 use super::Contract;
 use serde_json::json;
 

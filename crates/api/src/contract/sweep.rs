@@ -2,28 +2,38 @@
 //! ask: whatever comes is in the document, and what it takes to be allowed is what the document
 //! says.
 
-use super::{Contract, methods_of};
+#![cfg(test)]
+
+use super::{Contract, Seen, methods_of};
 use crate::accept::Times;
 use crate::describe::PROBES;
+use crate::lab::NO_LAB;
 use crate::login_test::{NEW, enter, make};
 use crate::test::Daemon;
 use axum::http::response::Parts;
 use controller::test_support::lab;
 use hyper::{Request, Response};
+use manifest::config::Config;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::LazyLock;
 use std::time::Duration;
 
+pub(super) static PROOFS: LazyLock<Seen> = LazyLock::new(proofs);
+pub(super) static HEADERS: LazyLock<Seen> = LazyLock::new(headers);
+pub(super) static BODIES: LazyLock<Seen> = LazyLock::new(bodies);
+pub(super) static AWAY: LazyLock<Seen> = LazyLock::new(away);
+
 /// An operation, asked of something that is not there.
-struct Asked<'a> {
-    method: &'a str,
-    path: &'a str,
-    operation: &'a Value,
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) operation: &'a Value,
 }
 
 impl Asked<'_> {
-    fn uri(&self) -> String {
+    pub(super) fn uri(&self) -> String {
         let before = self.path.split('{').next().unwrap();
         let behind = self.path.split('}').nth(1).unwrap_or_default();
         let name = if self.path.contains('{') {
@@ -40,11 +50,11 @@ impl Asked<'_> {
         format!("{before}{name}{behind}{query}")
     }
 
-    fn changes(&self) -> bool {
+    pub(super) fn changes(&self) -> bool {
         self.method != "GET"
     }
 
-    fn has_header(&self, name: &str) -> bool {
+    pub(super) fn has_header(&self, name: &str) -> bool {
         let mut all = self.operation["parameters"].as_array().unwrap().iter();
         all.any(|it| it["in"] == "header" && it["name"] == name)
     }
@@ -59,7 +69,12 @@ impl Asked<'_> {
 
 impl Contract {
     /// Asks over TCP with these headers, and no others but the host.
-    fn sweep(&mut self, asked: &Asked<'_>, headers: &[(&str, &str)], body: &str) -> (Parts, Value) {
+    pub(super) fn sweep(
+        &mut self,
+        asked: &Asked<'_>,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (Parts, Value) {
         let mut request = Request::builder().method(asked.method).uri(asked.uri());
         if headers.iter().all(|(name, _)| *name != "host") {
             request = request.header("host", "localhost");
@@ -76,7 +91,7 @@ impl Contract {
 }
 
 /// Every operation, each with its description.
-fn each(document: &Value, mut ask: impl FnMut(&Asked<'_>)) {
+pub(super) fn each(document: &Value, mut ask: impl FnMut(&Asked<'_>)) {
     for (method, path, operation) in methods_of(document) {
         let (method, path, operation) = (&*method, &*path, &operation);
         ask(&Asked {
@@ -87,7 +102,7 @@ fn each(document: &Value, mut ask: impl FnMut(&Asked<'_>)) {
     }
 }
 
-fn token(daemon: &Daemon, role: &str) -> String {
+pub(super) fn token(daemon: &Daemon, role: &str) -> String {
     let wanted = json!({ "name": role, "role": role });
     let (_, made) = daemon.send("POST", "/api/v1/tokens", &wanted);
     format!("Bearer {}", made["token"].as_str().unwrap())
@@ -101,6 +116,10 @@ fn rank(role: &str) -> usize {
 
 #[test]
 fn who_proves_nothing_or_too_little_is_refused_as_the_document_says() {
+    LazyLock::force(&PROOFS);
+}
+
+fn proofs() -> Seen {
     let mut contract = Contract::new("sweep-proofs");
     let tokens = ROLES.map(|role| token(&contract.daemon, role));
     make(&contract.daemon, "eve", "admin");
@@ -133,10 +152,15 @@ fn who_proves_nothing_or_too_little_is_refused_as_the_document_says() {
         }
         assert!(!needs_csrf || asked.changes(), "{about}");
     });
+    contract.seen
 }
 
 #[test]
 fn headers_of_a_change_are_taken_as_the_document_says_or_refused() {
+    LazyLock::force(&HEADERS);
+}
+
+fn headers() -> Seen {
     let mut contract = Contract::new("sweep-headers");
     contract.daemon.send("POST", "/api/v1/apply", &json!(lab()));
     let admin = token(&contract.daemon, "admin");
@@ -177,6 +201,7 @@ fn headers_of_a_change_are_taken_as_the_document_says_or_refused() {
             "{about}: {first} {second}"
         );
     });
+    contract.seen
 }
 
 /// The answer to a request that is written by hand.
@@ -197,6 +222,10 @@ fn raw(stream: &mut TcpStream) -> (Parts, String) {
 
 #[test]
 fn bodies_that_are_too_large_or_do_not_come_are_refused_as_the_document_says() {
+    LazyLock::force(&BODIES);
+}
+
+fn bodies() -> Seen {
     let times = Times {
         body: Duration::from_millis(500),
         ..Times::default()
@@ -232,10 +261,15 @@ fn bodies_that_are_too_large_or_do_not_come_are_refused_as_the_document_says() {
             contract.held((&method, &path), &head, text, &about);
         }
     }
+    contract.seen
 }
 
 #[test]
 fn what_the_node_cannot_do_now_is_answered_as_the_document_says() {
+    LazyLock::force(&AWAY);
+}
+
+fn away() -> Seen {
     let mut contract = Contract::new("sweep-away");
     let thick = json!({ "name": "thick", "size": "1G", "thin": false });
     contract
@@ -277,4 +311,11 @@ fn what_the_node_cannot_do_now_is_answered_as_the_document_says() {
         };
         contract.expect(503, ("GET", path, "", query, json!(null)));
     }
+    let times = Times::default();
+    let name = |config: &mut Config| config.node_name = NO_LAB.to_owned();
+    let daemon = Daemon::start_with("sweep-no-lab", name, times);
+    let mut elsewhere = Contract { daemon, ..contract };
+    let bed = json!({ "topology": "two-paths" });
+    elsewhere.expect(501, ("POST", "/api/v1/lab/beds", "", "", bed));
+    elsewhere.seen
 }

@@ -1,5 +1,7 @@
 //! What is asked of bench runs and lab beds, whose children are a script.
 
+#![cfg(test)]
+
 use super::Contract;
 use serde_json::{Value, json};
 use std::time::Duration;

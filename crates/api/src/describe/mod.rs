@@ -28,9 +28,11 @@ pub(super) trait Part {
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 }
 
-/// The way to the node is no part of the request.
+/// The way to the node is no part of the request. The node may be stopping.
 impl Part for axum::extract::State<Handle> {
-    fn describe(_: &mut Operation, _: &mut Schemas) {}
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.fails(&[Code::Stopping]);
+    }
 }
 
 /// What a handler answers.

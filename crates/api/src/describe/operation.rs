@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What any path may answer over any transport.
-const EVERYWHERE: [Code; 10] = [
+const EVERYWHERE: [Code; 7] = [
     Code::TokenNeeded,
-    Code::Stopping,
     Code::Internal,
     Code::RoleTooLow,
     Code::PasswordMustChange,
     Code::ForeignHost,
     Code::ForeignOrigin,
     Code::CsrfMissing,
-    Code::BodyTooLarge,
-    Code::BodyTooSlow,
 ];
+
+/// What any change may answer as well: of what only asks nobody reads a body.
+const OF_CHANGES: [Code; 2] = [Code::BodyTooLarge, Code::BodyTooSlow];
 
 /// What probes may answer: nobody who asks them has to prove anything.
 const OF_PROBES: [Code; 2] = [Code::ForeignHost, Code::ForeignOrigin];
@@ -86,6 +86,9 @@ impl Operation {
             answers: BTreeMap::new(),
             codes,
         };
+        if !reads(method) {
+            out.fails(&OF_CHANGES);
+        }
         if !reads(method) && out.needs() != Need::Nothing {
             out.takes(Parameter {
                 name: "X-Causeway-CSRF",

@@ -6,11 +6,22 @@ pub(crate) use routes::paths;
 
 use manifest::problem::Problem;
 
-/// Whether this daemon may start one.
-pub(crate) fn may() -> Result<(), Problem> {
-    if cfg!(test) {
-        // The children of these tests build nothing.
-        return Ok(());
-    }
-    trial_runner::can_have_one()
+/// In tests: a node of this name cannot have any.
+#[cfg(test)]
+pub(crate) const NO_LAB: &str = "no-lab";
+
+/// What says whether a daemon may start one.
+#[cfg(not(test))]
+pub(crate) fn may(_: &str) -> fn() -> Result<(), Problem> {
+    trial_runner::can_have_one
+}
+
+/// The children of tests build nothing.
+#[cfg(test)]
+pub(crate) fn may(node: &str) -> fn() -> Result<(), Problem> {
+    let refused = || {
+        let code = manifest::code::Code::LabNotHere;
+        Err(Problem::new(code, "a lab needs root"))
+    };
+    if node == NO_LAB { refused } else { || Ok(()) }
 }
