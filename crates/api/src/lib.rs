@@ -82,7 +82,6 @@ mod users;
 mod x509;
 
 pub use auth::{TOKEN_FILE, load_token};
-pub use config::read_config;
 pub use documents::{Asked, Documents};
 pub use listen::{Bound, bind, bind_what_can_be};
 pub use peer::{Peer, PeerAddress};

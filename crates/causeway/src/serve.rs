@@ -66,7 +66,7 @@ fn cannot_go_on(why: String) -> Problem {
 
 /// Runs the daemon until a signal ends it.
 pub(crate) fn run(file: &Path, output: &Output) -> Exit {
-    let config = match api::read_config(file) {
+    let config = match settings::read_config(file) {
         Ok(config) => config,
         Err(problem) => {
             output.problem(&problem);

@@ -1,7 +1,5 @@
 //! `config` and `restart`.
 
-use super::file::{Now, now, with};
-use super::machine::{Here, check};
 use crate::addresses::addresses;
 use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
@@ -16,6 +14,7 @@ use manifest::config::{
     Config, ConfigOutcome, ConfigPatch, ConfigView, RestartView, SETTINGS_FILE,
 };
 use manifest::problem::Problem;
+use settings::{Here, Now, check, now, with};
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_blocking;

@@ -80,7 +80,7 @@ fn check(file: &Path, output: &Output) -> Result<(), Problem> {
         file: String,
         settings: Vec<SettingView>,
     }
-    let config = api::read_config(file)?;
+    let config = settings::read_config(file)?;
     let checked = Checked {
         file: file.display().to_string(),
         settings: config.settings(),

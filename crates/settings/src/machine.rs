@@ -16,19 +16,19 @@ const BEGIN: u64 = 1 << 20;
 /// Where a directory of interfaces is.
 const INTERFACES: &str = "/sys/class/net";
 
-/// What is there of the machine's network.
-pub(super) struct Here {
+/// What the node knows of its machine.
+pub struct Here {
     /// The machine's addresses.
-    pub(super) addresses: Vec<String>,
+    pub addresses: Vec<String>,
     /// Where the node listens now.
-    pub(super) listening: Vec<SocketAddr>,
+    pub listening: Vec<SocketAddr>,
 }
 
 /// `config`: as `patch` makes it.
 ///
 /// # Errors
 /// What is not there, or cannot be used.
-pub(super) fn check(patch: &ConfigPatch, config: &Config, here: &Here) -> Result<(), Problem> {
+pub fn check(patch: &ConfigPatch, config: &Config, here: &Here) -> Result<(), Problem> {
     let mut faults = Vec::new();
     if let Some(portals) = &patch.portals {
         let named = portals.group.as_ref();

@@ -15,11 +15,13 @@ use std::path::Path;
 const FILE_MAX: u64 = 1 << 20;
 
 /// What a start would read now.
-pub(super) struct Now {
+pub struct Now {
     /// Of `node.toml`.
-    pub(super) text: String,
-    pub(super) own: OwnSettings,
-    pub(super) config: Config,
+    pub text: String,
+    /// What was changed; nothing where that is not allowed any more.
+    pub own: OwnSettings,
+    /// Both together.
+    pub config: Config,
 }
 
 /// Reads the settings as a start does.
@@ -30,7 +32,11 @@ pub fn read_config(file: &Path) -> Result<Config, Problem> {
     now(file).map(|now| now.config)
 }
 
-pub(super) fn now(file: &Path) -> Result<Now, Problem> {
+/// The same, with what it was read from.
+///
+/// # Errors
+/// As [`read_config`].
+pub fn now(file: &Path) -> Result<Now, Problem> {
     let bytes = bytes(file).map_err(|why| unreadable(file, &why))?;
     let text = text(file, bytes)?;
     let alone = parse(file, &text).map_err(|all| mistakes(&all))?;
@@ -49,8 +55,11 @@ pub(super) fn now(file: &Path) -> Result<Now, Problem> {
     Ok(Now { text, own, config })
 }
 
-/// Both together.
-pub(super) fn with(
+/// Reads the text of `file` with changes that may not be kept yet.
+///
+/// # Errors
+/// What is wrong in either, or is not there on this machine.
+pub fn with(
     file: &Path,
     text: &str,
     own_file: &Path,
