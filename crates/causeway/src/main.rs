@@ -19,7 +19,6 @@ mod client;
 mod commands;
 mod complete;
 mod completion;
-mod disk_watch;
 mod man;
 mod open;
 mod output;

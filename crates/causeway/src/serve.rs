@@ -1,6 +1,5 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
-use crate::disk_watch;
 use crate::output::Output;
 use crate::secret_file;
 use controller::{Controller, Handle};

@@ -83,7 +83,10 @@ impl World for Node {
 }
 
 /// Starts the watch. Where it cannot be had the daemon serves without.
-pub(crate) async fn start(handle: &Handle, config: &Config) -> Result<(), Problem> {
+///
+/// # Errors
+/// The controller is gone.
+pub async fn start(handle: &Handle, config: &Config) -> Result<(), Problem> {
     let made_up = |at: &PathBuf| Roots {
         sys: at.join("sys"),
         proc: at.join("proc"),
