@@ -21,6 +21,8 @@ pub struct Health {
 pub(crate) struct Shared {
     health: Mutex<Health>,
     overrun: Mutex<bool>,
+    /// A bound that the owner is still to take.
+    bound: Mutex<Option<u64>>,
 }
 
 impl Shared {
@@ -30,6 +32,17 @@ impl Shared {
 
     pub(crate) fn change(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_bound(&self, bytes_max: u64) {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        *bound = Some(bytes_max);
+    }
+
+    /// The bound that nobody has taken yet.
+    pub(crate) fn bound(&self) -> Option<u64> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.take()
     }
 
     /// Something came while too much waited.

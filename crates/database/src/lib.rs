@@ -136,6 +136,16 @@ impl Database {
         answer
     }
 
+    /// The contents take so many bytes at most from now on; what is there comes to that bound.
+    pub fn bound(&self, bytes_max: u64) {
+        self.0.shared.set_bound(bytes_max);
+        let jobs = self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = &*jobs {
+            // Where much waits, whatever comes first takes it.
+            let _ = sender.try_send(Job::Bound);
+        }
+    }
+
     /// For `status`: how many writes were dropped, and whether the file was set aside.
     #[must_use]
     pub fn health(&self) -> Health {

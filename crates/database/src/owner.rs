@@ -39,7 +39,9 @@ pub(crate) fn run(settings: Settings, schema: Schema, jobs: &Receiver<Job>, shar
     }
     let mut waiting = VecDeque::new();
     while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
+        owner.take_bound();
         match job {
+            Job::Bound => {}
             Job::Read(read) => owner.read(read),
             Job::Write(write) => {
                 let batch = batch(write, jobs, &mut waiting);
@@ -60,8 +62,8 @@ fn batch(
     while batch.len() < BATCH_MAX {
         match waiting.pop_front().or_else(|| jobs.try_recv().ok()) {
             Some(Job::Write(write)) => batch.push(write),
-            Some(read @ Job::Read(_)) => {
-                waiting.push_front(read);
+            Some(other @ (Job::Read(_) | Job::Bound)) => {
+                waiting.push_front(other);
                 break;
             }
             None => break,
@@ -104,6 +106,19 @@ impl Owner {
                 Err(why)
             }
             Err(Cannot::Damaged(why)) => Err(Failed::File(why)),
+        }
+    }
+
+    /// Comes to another bound, where there is one.
+    fn take_bound(&mut self) {
+        let Some(most) = self.shared.bound() else {
+            return;
+        };
+        self.settings.bytes_max = most;
+        if let Some(connection) = &self.connection {
+            self.fit(connection);
+            let bytes = file::used(connection).unwrap_or(0);
+            self.shared.change().bytes = bytes;
         }
     }
 

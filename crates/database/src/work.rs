@@ -52,6 +52,8 @@ pub(crate) trait Read: Send {
 pub(crate) enum Job {
     Write(Box<dyn Write>),
     Read(Box<dyn Read>),
+    /// There is another bound.
+    Bound,
 }
 
 impl Job {
@@ -63,6 +65,7 @@ impl Job {
         match self {
             Self::Write(write) => write.answer(Some(why)),
             Self::Read(read) => read.refuse(why),
+            Self::Bound => {}
         }
     }
 }

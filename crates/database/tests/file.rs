@@ -426,6 +426,32 @@ fn a_file_never_exceeds_its_bound_nor_a_smaller_one_that_it_is_given_later() {
 }
 
 #[test]
+fn a_bound_that_changes_while_the_file_is_used_is_kept_from_then_on() {
+    let dir = Dir::new("rebound");
+    let length = || std::fs::metadata(dir.file()).unwrap().len();
+    let settings = Settings {
+        bytes_max: 1 << 20,
+        ..settings(&dir.file())
+    };
+    let database = Database::start(settings, SCHEMA).unwrap();
+    for id in 0..20_000 {
+        insert(&database, id).wait().unwrap();
+    }
+    assert!(length() > Settings::file_bytes_max(256 << 10));
+    database.bound(256 << 10);
+    // Whatever is asked next finds it done.
+    assert_eq!(ids(&database).last(), Some(&19_999));
+    assert!(length() <= Settings::file_bytes_max(256 << 10));
+    assert!(database.health().bytes <= 256 << 10);
+    database.bound(1 << 20);
+    for id in 20_000..40_000 {
+        insert(&database, id).wait().unwrap();
+    }
+    assert!(database.health().bytes > 512 << 10, "there is room again");
+    database.close();
+}
+
+#[test]
 fn an_error_of_one_closure_undoes_that_one_alone() {
     let dir = Dir::new("one");
     let database = open(&dir.file());

@@ -486,7 +486,7 @@ fn the_time_of_questions_may_be_never() {
     let smartctl = tree.smartctl(&format!("touch {}/asked", tree.0.display()));
     let mut settings = settings(&tree, &smartctl);
     settings.every = Duration::ZERO;
-    let (_watch, reports) = watch(settings, None);
+    let (running, reports) = watch(settings, None);
     let (report, _) = next(&reports);
     assert!(
         report
@@ -496,4 +496,10 @@ fn the_time_of_questions_may_be_never() {
     );
     assert!(reports.recv_timeout(Duration::from_millis(500)).is_err());
     assert!(!tree.0.join("asked").exists());
+    // Until somebody wants them.
+    running.ask_every(Duration::from_secs(3600));
+    wait(&reports, |it| {
+        it.disks.iter().all(|it| it.smart != SmartState::Waiting)
+    });
+    assert!(tree.0.join("asked").exists());
 }

@@ -60,6 +60,7 @@ pub trait World {
 /// What the thread is asked for.
 enum Request {
     Forget(String, oneshot::Sender<bool>),
+    Every(Duration),
 }
 
 /// The running thread; it ends when this goes.
@@ -81,6 +82,12 @@ impl Watch {
             runtime.shutdown_background();
         })?;
         Ok(Self(sender))
+    }
+
+    /// Each disk is asked so often from now on; zero: never.
+    pub fn ask_every(&self, every: Duration) {
+        // Without the thread nobody asks any.
+        let _ = self.0.send(Request::Every(every));
     }
 
     /// Forgets a disk that is not there any more; `false`: it is, or nobody knows it.
@@ -139,6 +146,7 @@ impl<W: World> Watching<W> {
             match timeout(PASS, requests.recv()).await {
                 Err(_) => {}
                 Ok(None) => return,
+                Ok(Some(Request::Every(every))) => self.settings.every = every,
                 Ok(Some(Request::Forget(name, answer))) => {
                     let done = self.ledger.forget(&name);
                     let seen = self.see().await;

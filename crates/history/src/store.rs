@@ -129,6 +129,11 @@ impl History {
         })
     }
 
+    /// The file takes so many bytes at most from now on.
+    pub fn bound(&self, file_bytes: u64) {
+        self.database.bound(Settings::contents_of(file_bytes));
+    }
+
     /// How the file is.
     #[must_use]
     pub fn health(&self) -> Health {
