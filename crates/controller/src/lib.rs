@@ -84,6 +84,8 @@ pub struct Controller {
     pub(crate) core: CoreHandle,
     pub(crate) engine: Rc<dyn Engine>,
     pub(crate) config: Config,
+    /// The same with the live settings as they are by now.
+    live: RefCell<Rc<Config>>,
     pub(crate) started: WallClock,
     pub(crate) node_id: String,
     pub(crate) api: RefCell<Reached>,
@@ -158,6 +160,7 @@ impl Controller {
             registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
             engine,
+            live: RefCell::new(Rc::new(config.clone())),
             config,
         });
         if this.damage.is_none() {
@@ -212,6 +215,13 @@ impl Controller {
     /// Where the API listens, for `status`.
     pub fn set_api(&self, reached: Reached) {
         *self.api.borrow_mut() = reached;
+    }
+
+    /// Takes the live settings of `config`; answers when hosts have them.
+    pub async fn configure(&self, config: Config) {
+        let config = Rc::new(config);
+        *self.live.borrow_mut() = Rc::clone(&config);
+        self.engine.configure(config).await;
     }
 
     /// The wanted set that leads to the objects that are in force.
@@ -416,7 +426,8 @@ impl Controller {
             let address = portal.address.parse().ok()?;
             Some((portal.group.clone(), address))
         });
-        let groups = &self.config.portal_groups;
+        let settings = Rc::clone(&self.live.borrow());
+        let groups = &settings.portal_groups;
         let always = groups.iter().flat_map(|group| {
             group.listen.iter().filter_map(|listen| match listen {
                 Listen::Address(address) => Some((group.name.clone(), *address)),

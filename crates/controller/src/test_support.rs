@@ -131,6 +131,11 @@ impl Engine for FakeEngine {
         done(Ok(()))
     }
 
+    fn configure(&self, _: Rc<Config>) -> LocalFuture<()> {
+        self.note("configure".to_owned());
+        done(())
+    }
+
     fn stop(&self) -> LocalFuture<()> {
         self.note("stop".to_owned());
         done(())

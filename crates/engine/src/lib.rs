@@ -6,6 +6,7 @@
 //! reason.
 
 use env::LocalFuture;
+use manifest::config::Config;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
     PortalFacts, RefusalFacts, SessionFacts,
@@ -56,6 +57,13 @@ pub trait Engine {
         objects: Rc<Objects>,
         changes: Rc<LunChanges>,
     ) -> LocalFuture<Result<(), Problem>>;
+
+    /// Settings that come into force while hosts work are these from now on; of `config` only these
+    /// count. Sessions stay. Answers when every core has them.
+    fn configure(&self, config: Rc<Config>) -> LocalFuture<()> {
+        let _ = config;
+        Box::pin(std::future::ready(()))
+    }
 
     /// Takes no more work, answers what is in flight, flushes, and ends the sessions.
     fn stop(&self) -> LocalFuture<()>;

@@ -72,9 +72,6 @@ const TURN_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a flush may take when the daemon stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A day.
-const DAY: Duration = Duration::from_secs(86_400);
-
 /// The engine of a daemon. Cloning shares it.
 #[derive(Clone)]
 pub struct Node(pub(crate) Rc<Inner>);
@@ -85,6 +82,7 @@ impl Node {
     pub fn new(core: CoreHandle, config: Config, notices: Box<dyn Fn() -> Vec<String>>) -> Self {
         Self(Rc::new(Inner {
             core,
+            live: RefCell::new(Rc::new(config.clone())),
             config,
             notices,
             server: RefCell::default(),
@@ -239,7 +237,8 @@ impl Inner {
     /// Waits until every fixed address has been tried. Where none can be had, the front tries again
     /// each second, and a SAN that is up before its network is serves as soon as that is there.
     pub(crate) async fn listening(&self) {
-        let groups = &self.config.portal_groups;
+        let settings = self.settings();
+        let groups = &settings.portal_groups;
         let is_fixed = |listen: &&Listen| matches!(listen, Listen::Address(_));
         let fixed = groups
             .iter()
@@ -473,6 +472,18 @@ impl Inner {
         Err(Problem::new(Code::PartlyDone, failed.join("; ")))
     }
 
+    /// Takes the live settings of `config`. Changes of objects that are under way go on, and
+    /// publish with these.
+    async fn configure(&self, config: Rc<Config>) {
+        self.scrubs.repeat(config.scrub_every_days);
+        *self.live.borrow_mut() = config;
+        let objects = Rc::clone(&self.objects.borrow());
+        let export = self.export(&objects);
+        if let Some(server) = self.server() {
+            server.publish(&self.core, export).await;
+        }
+    }
+
     pub(crate) async fn stop(&self) {
         let server = self.server.borrow_mut().take();
         if let Some(server) = server {
@@ -516,12 +527,9 @@ impl Engine for Node {
             node.core.spawn(Box::pin(follow));
             let watch = stalls::watch(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(watch));
-            if let Some(days) = node.config.scrub_every_days {
-                let every = DAY * days;
-                node.scrubs.repeat(every);
-                let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node), every);
-                node.core.spawn(Box::pin(keep));
-            }
+            node.scrubs.repeat(node.config.scrub_every_days);
+            let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(keep));
             let keep = reopening::keep(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(keep));
             let keep = resizing::keep(Rc::clone(&node.core), Rc::downgrade(&node));
@@ -573,6 +581,10 @@ impl Engine for Node {
             self,
             |node| async move { node.adopt(objects, &changes).await },
         )
+    }
+
+    fn configure(&self, config: Rc<Config>) -> LocalFuture<()> {
+        shared(self, |node| async move { node.configure(config).await })
     }
 
     fn stop(&self) -> LocalFuture<()> {

@@ -28,6 +28,8 @@ use tokio::sync::{Mutex, Notify};
 pub(crate) struct Inner {
     pub(crate) core: CoreHandle,
     pub(crate) config: Config,
+    /// The same with the live settings as they are by now.
+    pub(crate) live: RefCell<Rc<Config>>,
     pub(crate) notices: Box<dyn Fn() -> Vec<String>>,
     pub(crate) server: RefCell<Option<Server>>,
     pub(crate) units: Units,
@@ -60,4 +62,11 @@ pub(crate) struct Inner {
     pub(crate) returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
     pub(crate) turn: Mutex<()>,
+}
+
+impl Inner {
+    /// The settings, of which the live ones are as they are by now.
+    pub(crate) fn settings(&self) -> Rc<Config> {
+        Rc::clone(&self.live.borrow())
+    }
 }

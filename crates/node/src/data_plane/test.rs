@@ -182,6 +182,45 @@ fn what_a_lun_takes_in_its_pool_is_reported_and_a_rename_reaches_its_unit() {
 }
 
 #[test]
+fn live_settings_reach_portals_hosts_and_the_schedule() {
+    let world = World::new(17, WorldConfig::default());
+    let node = world.node("a");
+    let (controller, engine) = begin_with(&world, &node, config);
+    edit(&world, &node, &controller, apply(lab())).unwrap();
+    let before = controller.objects();
+    let mut wanted = config();
+    let at = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    wanted.portal_groups[0].listen = vec![Listen::Address(at(3271)), Listen::Address(at(3272))];
+    wanted.session.data = Duration::from_secs(77);
+    wanted.scrub_every_days = Some(3);
+    let configured = Rc::clone(&controller);
+    let done = async move { configured.configure(wanted).await };
+    world.block_on(&node, LIMIT, done).unwrap();
+    wait(&world, &node, Duration::from_secs(1));
+    let server = engine.0.server().unwrap();
+    let listens: Vec<_> = server
+        .portals()
+        .into_iter()
+        .map(|it| (it.address, it.error))
+        .collect();
+    assert_eq!(listens, [(at(3271), None), (at(3272), None)]);
+    let export = server.export();
+    assert_eq!(export.settings.data_timeout, Duration::from_secs(77));
+    assert_eq!(export.targets.len(), before.targets.len());
+    assert_eq!(
+        engine.0.scrubs.every(),
+        Some(Duration::from_secs(3 * 86_400))
+    );
+    // A change of objects that comes later keeps them.
+    let mut set = lab();
+    set.lun[0].name = "second".to_owned();
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    let export = engine.0.server().unwrap().export();
+    assert_eq!(export.settings.data_timeout, Duration::from_secs(77));
+    assert_eq!(export.portal_groups[0].listens.len(), 2);
+}
+
+#[test]
 fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_made() {
     let world = World::new(15, WorldConfig::default());
     let node = world.node("a");

@@ -21,6 +21,7 @@ impl Inner {
             .iter()
             .map(|(name, host)| (name.as_str(), Arc::new(exported_host(name, host))))
             .collect();
+        let config = self.settings();
         let units = self.units.borrow();
         let mut grants: BTreeMap<&str, Vec<Grant>> = BTreeMap::new();
         for (key, grant) in &objects.grants {
@@ -38,8 +39,8 @@ impl Inner {
             }
         }
         let targets = objects.targets.iter().filter_map(|(name, target)| {
-            let groups = &self.config.portal_groups;
-            let group = groups
+            let group = config
+                .portal_groups
                 .iter()
                 .find(|group| group.name == target.portal_group)?;
             Some(Arc::new(ExportedTarget {
@@ -62,13 +63,8 @@ impl Inner {
         Export {
             generation: self.exports.get(),
             targets: targets.collect(),
-            portal_groups: self
-                .config
-                .portal_groups
-                .iter()
-                .map(exported_group)
-                .collect(),
-            settings: settings(&self.config),
+            portal_groups: config.portal_groups.iter().map(exported_group).collect(),
+            settings: settings(&config),
         }
     }
 }
@@ -118,7 +114,7 @@ pub(crate) fn silent_interfaces(node: &Inner) -> Vec<String> {
     let server = node.server();
     let portals = server.map(|server| server.portals()).unwrap_or_default();
     let mut out = Vec::new();
-    for group in &node.config.portal_groups {
+    for group in &node.settings().portal_groups {
         for listen in &group.listen {
             let config::Listen::Interface { name, .. } = listen else {
                 continue;

@@ -10,10 +10,13 @@ use std::time::Duration;
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs for as long as the node does.
-pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>, every: Duration) {
+pub(crate) async fn keep(core: CoreHandle, node: Weak<Inner>) {
     loop {
         core.sleep_until(core.now().after(PROBE_INTERVAL)).await;
         let Some(node) = node.upgrade() else { return };
+        let Some(every) = node.scrubs.every() else {
+            continue;
+        };
         let now = core.wall_clock();
         let Some(naa) = node.scrub_due(every, now) else {
             continue;

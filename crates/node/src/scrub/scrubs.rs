@@ -10,6 +10,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// All scrubs, by NAA identifier.
 #[derive(Default)]
 pub(crate) struct Scrubs(
@@ -25,9 +27,14 @@ pub(crate) struct Entry {
 }
 
 impl Scrubs {
-    /// They begin by themselves so often.
-    pub(crate) fn repeat(&self, every: Duration) {
-        self.1.set(Some(every));
+    /// They begin by themselves so often, in days; `None`: when somebody asks.
+    pub(crate) fn repeat(&self, days: Option<u32>) {
+        self.1.set(days.map(|days| DAY * days));
+    }
+
+    /// How often they begin by themselves.
+    pub(crate) fn every(&self) -> Option<Duration> {
+        self.1.get()
     }
 
     /// What is known of a LUN's.
