@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;
 
+pub use change::{SettingChange, TakesEffect};
 pub use health::HealthSettings;
 pub use history::HistorySettings;
 pub use sessions::SessionTimes;
-pub use settings::{
-    ConfigOutcome, ConfigView, RestartView, SettingChange, SettingView, TakesEffect, Written,
-};
+pub use settings::{ConfigOutcome, ConfigView, RestartView, SettingView};
+pub use written::Written;
 
 /// The iSCSI port where none is written.
 pub const ISCSI_PORT: u16 = 3260;
@@ -102,7 +102,7 @@ impl Config {
     /// A key with its place, for messages: `node.toml:12: pool[0].path`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
-        if settings::is_own(&self.own_keys, key) {
+        if written::is_own(&self.own_keys, key) {
             return format!("{}: {key}", self.own_file.display());
         }
         let file = self.file.display();
@@ -217,7 +217,7 @@ pub enum LogFormat {
 pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
     let source = Source::new(&file.display().to_string(), text);
     let config = source.parse().and_then(|table| {
-        let written = settings::written(text, |at| source.line(at), &table);
+        let written = written::written(text, |at| source.line(at), &table);
         let config = read(file, &source, &Table::top(&source, &table))?;
         Some(Config { written, ..config })
     });
@@ -715,6 +715,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
 
 mod alert_commands;
 mod api;
+mod change;
 mod health;
 mod history;
 mod own;
@@ -723,3 +724,4 @@ mod sessions;
 mod settings;
 #[cfg(test)]
 mod test;
+mod written;

@@ -8,7 +8,7 @@
 //! of `node.toml` ([`parse_with`]). I3: only what [`OwnSettings`] has members for can be changed:
 //! no program, no secret, no certificate, no address of the API.
 
-use super::settings::{is_own, written};
+use super::written::{is_own, written};
 use super::{Config, ISCSI_PORT, Listen, Written, parse};
 use crate::problem::FieldFault;
 use crate::toml_table::{Mistake, Source};
