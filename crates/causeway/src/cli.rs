@@ -250,6 +250,7 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     api::COMPLETED,
     attach::COMPLETED,
     audit::COMPLETED,
+    config::COMPLETED,
     disk::COMPLETED,
     doctor::COMPLETED,
     event::COMPLETED,

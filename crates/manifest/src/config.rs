@@ -5,7 +5,9 @@
 
 pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
-pub use own::{ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, parse_with};
+pub use own::{
+    ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, SettingValue, parse_with,
+};
 pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};
 
@@ -19,7 +21,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 pub use change::{SettingChange, TakesEffect};
 pub use health::HealthSettings;
@@ -215,9 +217,19 @@ pub enum LogFormat {
 /// # Errors
 /// Every mistake that was found.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
+    parse_more(file, text, "")
+}
+
+/// As [`parse`]; `instead`: values, as TOML, that stand in place of those of `text`.
+fn parse_more(file: &Path, text: &str, instead: &str) -> Result<Config, Vec<Mistake>> {
     let source = Source::new(&file.display().to_string(), text);
-    let config = source.parse().and_then(|table| {
-        let written = written::written(text, |at| source.line(at), &table);
+    let others = Source::new("", instead);
+    let config = source.parse().and_then(|mut table| {
+        let mut written = written::written(text, |at| source.line(at), &table);
+        if let Some(others) = others.parse() {
+            written.extend(written::written(instead, |_| 0, &others));
+            put(&mut table, others);
+        }
         let config = read(file, &source, &Table::top(&source, &table))?;
         Some(Config { written, ..config })
     });
@@ -225,6 +237,17 @@ pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
     match config {
         Some(config) if mistakes.is_empty() => Ok(config),
         _ => Err(mistakes),
+    }
+}
+
+/// Puts the values of sections in place of others.
+fn put<'a>(table: &mut DeTable<'a>, others: DeTable<'a>) {
+    for (section, values) in others {
+        let known = table.get_mut(&section).map(toml::Spanned::get_mut);
+        match (known, values.into_inner()) {
+            (Some(DeValue::Table(known)), DeValue::Table(values)) => known.extend(values),
+            (_, values) => drop(table.insert(section, toml::Spanned::new(0..0, values))),
+        }
     }
 }
 
@@ -716,6 +739,7 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
 mod alert_commands;
 mod api;
 mod change;
+mod changeable;
 mod health;
 mod history;
 mod own;

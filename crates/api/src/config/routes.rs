@@ -67,7 +67,7 @@ pub(crate) fn paths(paths: Paths) -> Paths {
         )
         .patch(
             "/api/v1/config",
-            "changes the node's name, portals, the schedule of scrubs, or adds a pool: `config set`, `config add-pool`",
+            "changes settings of the node, or adds a pool: `config set`, `config add-pool`",
             change,
         )
         .post(

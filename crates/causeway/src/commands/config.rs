@@ -1,16 +1,38 @@
 //! `causeway config ...`: the settings of `node.toml`, in force and as the file says by now.
 
 use super::context::Context;
+use crate::completion::{CompletedArgument, Kind};
 use crate::output::{Output, table};
 use clap::{ArgGroup, Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
-use manifest::config::{ConfigOutcome, ConfigView, RestartView, SettingChange, SettingView};
+use manifest::config::{
+    ConfigOutcome, ConfigView, RestartView, SettingChange, SettingValue, SettingView,
+};
 use manifest::problem::Problem;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use units::text::counted;
+
+/// What may stand where.
+pub(crate) const COMPLETED: &[CompletedArgument] =
+    &[(&["config", "set"], "values", Kind::Assignment(VALUES))];
+
+const VALUES: &[&str] = &[
+    "api.token_for_reads=true",
+    "health.every_minutes=",
+    "history.max_bytes=",
+    "log.format=json",
+    "log.format=text",
+    "runtime.coalesce_us=",
+    "runtime.poll_us=",
+    "session.data_seconds=",
+    "session.login_seconds=",
+    "session.ping_after_seconds=",
+    "session.ping_timeout_seconds=",
+];
 
 /// As the API takes it.
 #[derive(Args, Serialize, Debug)]
@@ -51,7 +73,7 @@ pub(crate) enum ConfigVerb {
     /// Show what the daemon's file says by now and is not in force, and what a restart would end
     Diff,
     /// Change settings of the daemon; the file stays as it is, and a later change of it counts
-    #[command(group = ArgGroup::new("what").args(["name", "portals", "scrub_every"]).required(true).multiple(true))]
+    #[command(group = ArgGroup::new("what").args(["name", "portals", "scrub_every", "values"]).required(true).multiple(true))]
     Set {
         /// The node's name
         #[arg(long, value_name = "NAME")]
@@ -65,12 +87,35 @@ pub(crate) enum ConfigVerb {
         /// Scrub each LUN so often, in days; 0: when somebody asks
         #[arg(long, value_name = "DAYS")]
         scrub_every: Option<u32>,
+        /// Others by their key, such as history.max_bytes=2GiB; without a value: as node.toml says
+        #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+        values: Vec<(String, Option<SettingValue>)>,
     },
     /// Add a pool to the daemon's settings
     AddPool(NewPool),
     /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
     /// again
     Restart,
+}
+
+/// A setting and its value.
+fn pair(text: &str) -> Result<(String, Option<SettingValue>), String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("write KEY=VALUE, such as history.max_bytes=2GiB")?;
+    let value = match value {
+        "" => None,
+        "true" => Some(SettingValue::Flag(true)),
+        "false" => Some(SettingValue::Flag(false)),
+        number if number.bytes().all(|it| it.is_ascii_digit()) => {
+            let number = number
+                .parse()
+                .map_err(|_| format!("{number} is too large"))?;
+            Some(SettingValue::Number(number))
+        }
+        text => Some(SettingValue::Text(text.to_owned())),
+    };
+    Ok((key.to_owned(), value))
 }
 
 /// Reads the file as a start would.
@@ -118,11 +163,14 @@ pub(crate) fn run<'a>(
             portals,
             portal_group,
             scrub_every,
+            values,
         } => {
             let listens =
                 (!portals.is_empty()).then(|| json!({ "group": portal_group, "listen": portals }));
-            let body =
-                json!({ "node_name": name, "portals": listens, "scrub_every_days": scrub_every });
+            let values: BTreeMap<_, _> = values.iter().cloned().collect();
+            let body = json!({
+                "node_name": name, "portals": listens, "scrub_every_days": scrub_every, "values": values,
+            });
             change(&context()?, &body)
         }
     }

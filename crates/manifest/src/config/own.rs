@@ -8,8 +8,12 @@
 //! of `node.toml` ([`parse_with`]). I3: only what [`OwnSettings`] has members for can be changed:
 //! no program, no secret, no certificate, no address of the API.
 
+mod values;
+
+pub use values::SettingValue;
+
 use super::written::{is_own, written};
-use super::{Config, ISCSI_PORT, Listen, Written, parse};
+use super::{Config, ISCSI_PORT, Listen, Written, parse, parse_more};
 use crate::problem::FieldFault;
 use crate::toml_table::{Mistake, Source};
 use schemars::JsonSchema;
@@ -47,6 +51,9 @@ pub struct OwnSettings {
     pools: Vec<NewPool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scrub_every_days: Option<Instead<u32>>,
+    /// By key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    values: values::Values,
 }
 
 /// Changes of the node's settings: what is absent stays.
@@ -65,6 +72,9 @@ pub struct ConfigPatch {
     /// Each LUN is scrubbed so often by itself; 0: when somebody asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub_every_days: Option<u32>,
+    /// Other settings by their key, such as `history.max_bytes`; `null`: what `node.toml` says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Option<SettingValue>>,
 }
 
 /// The portals of a portal group.
@@ -234,6 +244,8 @@ fn names(top: &DeTable<'_>, section: &str) -> Vec<String> {
 /// `node.toml` with the changes in it.
 struct Merged {
     text: String,
+    /// What stands in place of values of that text, as TOML.
+    instead: String,
     /// The keys that are changes; those of whole sections end with a dot.
     keys: BTreeSet<String>,
     /// Changes that `node.toml` has overtaken.
@@ -281,6 +293,7 @@ impl OwnSettings {
     fn merge(&self, text: &str) -> Merged {
         let unchanged = || Merged {
             text: text.to_owned(),
+            instead: String::new(),
             keys: BTreeSet::new(),
             overtaken: BTreeSet::new(),
         };
@@ -315,6 +328,16 @@ impl OwnSettings {
                 merged.overtaken.insert(format!("pool {}", pool.name));
             }
         }
+        let mut instead = Vec::new();
+        for (key, it) in &self.values {
+            if places.says(key) != it.of {
+                merged.overtaken.insert(key.clone());
+                continue;
+            }
+            instead.push((key.clone(), it.value.toml()));
+            merged.keys.insert(key.clone());
+        }
+        merged.instead = values::lines(&instead);
         edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
         for (span, value) in edits {
             let lines = text
@@ -351,6 +374,12 @@ impl OwnSettings {
             portals: portals.map(|(k, v)| (k.clone(), v.clone())).collect(),
             pools: self.pools_more(places).cloned().collect(),
             scrub_every_days: scrub.filter(|it| is("scrub.every_days", &it.of)).cloned(),
+            values: self
+                .values
+                .iter()
+                .filter(|(key, it)| is(key, &it.of))
+                .map(|(key, it)| (key.clone(), it.clone()))
+                .collect(),
         }
     }
 
@@ -359,12 +388,6 @@ impl OwnSettings {
     /// # Errors
     /// What cannot be meant; what else is wrong [`parse_with`] says.
     pub fn patched(&self, text: &str, patch: &ConfigPatch) -> Result<Self, Vec<FieldFault>> {
-        let fault = |field: &str, message: String| {
-            vec![FieldFault {
-                field: field.to_owned(),
-                message,
-            }]
-        };
         let places = Places::of(text);
         let places = places.ok_or_else(|| fault("", "node.toml is no TOML".to_owned()))?;
         let mut own = self.in_force(&places);
@@ -382,51 +405,72 @@ impl OwnSettings {
             own.scrub_every_days = (!same).then_some(Instead { value: days, of });
         }
         if let Some(portals) = &patch.portals {
-            let first = || places.groups.first().cloned().unwrap_or_default();
-            let group = portals.group.clone().unwrap_or_else(first);
-            let Some(key) = places.listen_of(&group) else {
-                let known = places.groups.join(", ");
-                let message = format!("there is no portal group \"{group}\"; there is {known}");
-                return Err(fault("portals.group", message));
-            };
-            if portals.listen.is_empty() {
-                let message = "hosts would reach nothing: name an address or an interface";
-                return Err(fault("portals.listen", message.to_owned()));
-            }
-            for (at, word) in portals.listen.iter().enumerate() {
-                listen(word).map_err(|why| fault(&format!("portals.listen[{at}]"), why))?;
-            }
-            let of = places.says(&key);
-            if of.as_deref() == Some(&listeners(&portals.listen)) {
-                own.portals.remove(&group);
-            } else {
-                let value = portals.listen.clone();
-                own.portals.insert(group, Instead { value, of });
-            }
+            own.listen_at(&places, portals)?;
         }
         if let Some(pool) = &patch.add_pool {
-            if places.pools.contains(&pool.name) {
-                let message = format!("there is a pool \"{}\" already", pool.name);
-                return Err(fault("add_pool.name", message));
-            }
-            let paths = [
-                ("path", Some(&pool.path)),
-                ("journal", pool.journal.as_ref()),
-            ];
-            for (key, path) in paths {
-                let Some(path) = path else { continue };
-                if !path.starts_with('/') || path.contains(char::is_control) {
-                    let message = format!(
-                        "\"{}\": write a whole path, such as /srv/fast",
-                        path.escape_debug()
-                    );
-                    return Err(fault(&format!("add_pool.{key}"), message));
-                }
-            }
-            own.pools.push(pool.clone());
+            own.add_pool(&places, pool)?;
+        }
+        for (key, value) in &patch.values {
+            values::change(&mut own.values, &places, key, value.as_ref())
+                .map_err(|fault| vec![fault])?;
         }
         Ok(own)
     }
+
+    fn listen_at(&mut self, places: &Places, portals: &NewPortals) -> Result<(), Vec<FieldFault>> {
+        let first = || places.groups.first().cloned().unwrap_or_default();
+        let group = portals.group.clone().unwrap_or_else(first);
+        let Some(key) = places.listen_of(&group) else {
+            let known = places.groups.join(", ");
+            let message = format!("there is no portal group \"{group}\"; there is {known}");
+            return Err(fault("portals.group", message));
+        };
+        if portals.listen.is_empty() {
+            let message = "hosts would reach nothing: name an address or an interface";
+            return Err(fault("portals.listen", message.to_owned()));
+        }
+        for (at, word) in portals.listen.iter().enumerate() {
+            listen(word).map_err(|why| fault(&format!("portals.listen[{at}]"), why))?;
+        }
+        let of = places.says(&key);
+        if of.as_deref() == Some(&listeners(&portals.listen)) {
+            self.portals.remove(&group);
+        } else {
+            let value = portals.listen.clone();
+            self.portals.insert(group, Instead { value, of });
+        }
+        Ok(())
+    }
+
+    fn add_pool(&mut self, places: &Places, pool: &NewPool) -> Result<(), Vec<FieldFault>> {
+        if places.pools.contains(&pool.name) {
+            let message = format!("there is a pool \"{}\" already", pool.name);
+            return Err(fault("add_pool.name", message));
+        }
+        let paths = [
+            ("path", Some(&pool.path)),
+            ("journal", pool.journal.as_ref()),
+        ];
+        for (key, path) in paths {
+            let Some(path) = path else { continue };
+            if !path.starts_with('/') || path.contains(char::is_control) {
+                let message = format!(
+                    "\"{}\": write a whole path, such as /srv/fast",
+                    path.escape_debug()
+                );
+                return Err(fault(&format!("add_pool.{key}"), message));
+            }
+        }
+        self.pools.push(pool.clone());
+        Ok(())
+    }
+}
+
+fn fault(field: &str, message: String) -> Vec<FieldFault> {
+    vec![FieldFault {
+        field: field.to_owned(),
+        message,
+    }]
 }
 
 /// A list on so many lines more, so that all that follows stands on the line that it has.
@@ -451,7 +495,8 @@ pub fn parse_with(
     parse(file, text)?;
     let merged = own.merge(text);
     let lines = text.matches('\n').count() + 1;
-    let config = parse(file, &merged.text).map_err(|mistakes| {
+    let parsed = parse_more(file, &merged.text, &merged.instead);
+    let config = parsed.map_err(|mistakes| {
         let blame = |mistake: Mistake| {
             if mistake.line <= lines && !is_own(&merged.keys, &mistake.key) {
                 return mistake;

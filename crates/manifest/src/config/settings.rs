@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::change::{SettingChange, TakesEffect};
+use super::changeable::is_changeable;
 use super::written::{Written, is_own, plain};
 use crate::field::Field;
 use crate::fields::node_fields;
@@ -77,6 +78,9 @@ pub struct SettingView {
     /// It was changed through the API, and stands in place of what the file says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed_here: bool,
+    /// It can be changed through the API by this key, in `values`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changeable: bool,
     /// What may stand there.
     pub values: String,
     /// What holds where nothing is written.
@@ -184,6 +188,7 @@ fn view(
         value: written.map(|it| shown(key, &it.value)),
         line: written.map(|it| it.line),
         changed_here: false,
+        changeable: is_changeable(key),
         values: values.to_owned(),
         default: default.to_owned(),
         meaning: meaning.to_owned(),

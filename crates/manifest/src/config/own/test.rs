@@ -236,3 +236,102 @@ fn what_the_checks_of_the_file_refuse_is_refused_and_blamed_on_the_change() {
     let wrong = parsed(&FILE.replace("tag = 1", "tag = 0"), &all_four()).unwrap_err();
     assert!(wrong[0].starts_with("node.toml:7: "), "{wrong:?}");
 }
+
+#[test]
+fn values_stand_in_place_of_what_the_file_says_wherever_it_is_said() {
+    let file = FILE.replace(
+        "[log]",
+        "[session]\nlogin_seconds = 20\nping_after_seconds = 21\n[log]",
+    );
+    let wanted = json!({ "values": {
+        "history.max_bytes": "2GiB", "session.login_seconds": 5, "session.data_seconds": 6, "log.format": "json",
+        "api.token_for_reads": true,
+    } });
+    let own = changed(&OwnSettings::default(), &file, &wanted);
+    let own = OwnSettings::read(&own.bytes()).unwrap();
+    let config = parsed(&file, &own).unwrap();
+    assert_eq!(config.history.max_bytes, 2 << 30);
+    let times = [
+        config.session.login,
+        config.session.data,
+        config.session.ping_after,
+    ];
+    assert_eq!(times.map(|it| it.as_secs()), [5, 6, 21]);
+    assert!(config.api_settings.token_for_reads);
+    assert_eq!(config.log, crate::config::LogFormat::Json);
+    let settings = config.settings();
+    let one = |key: &str| {
+        let it = settings.iter().find(|it| it.key == key).unwrap();
+        (it.value.clone().unwrap(), it.line, it.changed_here)
+    };
+    assert_eq!(one("session.login_seconds"), ("5".to_owned(), None, true));
+    assert_eq!(
+        one("history.max_bytes"),
+        ("\"2GiB\"".to_owned(), None, true)
+    );
+    assert_eq!(
+        one("session.ping_after_seconds"),
+        ("21".to_owned(), Some(19), false)
+    );
+    // Null brings back what the file says; so does what the file says.
+    let back = json!({ "values": { "history.max_bytes": null, "session.login_seconds": 20 } });
+    let own = changed(&own, &file, &back);
+    let config = parsed(&file, &own).unwrap();
+    assert_eq!(
+        (config.history.max_bytes, config.session.login.as_secs()),
+        (1 << 30, 20)
+    );
+    assert_eq!(config.session.data.as_secs(), 6);
+    // The file was changed later: it holds.
+    let later = file.replace("[session]", "[session]\ndata_seconds = 7");
+    let config = parsed(&later, &own).unwrap();
+    assert_eq!(
+        (config.session.data.as_secs(), config.overtaken()),
+        (7, vec!["session.data_seconds".to_owned()])
+    );
+}
+
+#[test]
+fn values_that_are_not_for_the_api_or_that_a_start_refuses_are_refused() {
+    for key in [
+        "alert_command.argv",
+        "api.certificate",
+        "node.state_dir",
+        "runtime.cores",
+        "x\n[api]",
+    ] {
+        let wanted = json!({ "values": { key: "x" } });
+        let faults = OwnSettings::default()
+            .patched(FILE, &patch(&wanted))
+            .unwrap_err();
+        assert_eq!(faults[0].field, format!("values.{key}"));
+    }
+    let open = json!({ "values": { "api.token_for_reads": false } });
+    let own = changed(&OwnSettings::default(), FILE, &open);
+    assert_eq!(own, OwnSettings::default(), "it is so already");
+    let strict = FILE.replace("[api]", "[api]\ntoken_for_reads = true");
+    let faults = OwnSettings::default()
+        .patched(&strict, &patch(&open))
+        .unwrap_err();
+    assert!(faults[0].message.contains("node.toml"), "{faults:?}");
+    for (key, value) in [
+        (
+            "session.login_seconds",
+            json!("x\"\n[[alert_command]]\nname = \"e\"\nargv = [\"/bin/sh\"]\n#"),
+        ),
+        ("session.login_seconds", json!(0)),
+        ("history.max_bytes", json!("1KiB")),
+        ("log.format", json!(true)),
+    ] {
+        let own = changed(
+            &OwnSettings::default(),
+            FILE,
+            &json!({ "values": { key: value } }),
+        );
+        let wrong = parsed(FILE, &own).unwrap_err();
+        assert!(
+            wrong[0].starts_with(&format!("settings.json: {key}: ")),
+            "{wrong:?}"
+        );
+    }
+}
