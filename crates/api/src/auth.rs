@@ -21,12 +21,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use env::{CoreHandle, durable};
 use manifest::code::Code;
+use manifest::config::Config;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The file in the state directory that holds the token.
 pub const TOKEN_FILE: &str = "api.token";
@@ -47,8 +49,8 @@ pub(crate) struct Gate {
     /// When that was made, in seconds since 1970, where it is known, and used last.
     pub(crate) token_made: Option<u64>,
     pub(crate) token_used: Mutex<Option<u64>>,
-    /// Over loopback addresses, too, reading takes a login or a token.
-    pub(crate) for_reads: bool,
+    /// The settings, with the live ones as they are by now.
+    pub(crate) live: watch::Receiver<Arc<Config>>,
     /// Names by which the node may be asked for, in lower case.
     pub(crate) names: Vec<String>,
     /// How long a body may take.
@@ -154,6 +156,11 @@ impl From<Problem> for NotAdmitted {
 }
 
 impl Gate {
+    /// Over loopback addresses, too, reading takes a login or a token.
+    fn for_reads(&self) -> bool {
+        self.live.borrow().api_settings.token_for_reads
+    }
+
     /// Who asks, where they may.
     pub(crate) fn admit(&self, request: &Parts) -> Result<Caller, NotAdmitted> {
         let peer = request.extensions.get::<ConnectInfo<Peer>>();
@@ -162,7 +169,14 @@ impl Gate {
             return Err(Problem::new(Code::Internal, detail).into());
         };
         if matches!(peer.from, PeerAddress::Network { .. }) {
-            origin::check(request, &self.names)?;
+            let live = self.live.borrow();
+            let more = &live.api_settings.names;
+            origin::check(request, |name| {
+                [&self.names, more]
+                    .into_iter()
+                    .flatten()
+                    .any(|it| it == name)
+            })?;
         }
         if reads(&request.method) && PROBES.contains(&request.uri.path()) {
             // A proof that has ended does not make the node one that is down.
@@ -174,7 +188,7 @@ impl Gate {
         let caller = match (caller, needed) {
             (Some(caller), _) => caller,
             (None, Need::Nothing) => return Ok(Caller::new("", Role::Viewer, Via::Nobody)),
-            (None, Need::Role { free: true, .. }) if peer.is_loopback() && !self.for_reads => {
+            (None, Need::Role { free: true, .. }) if peer.is_loopback() && !self.for_reads() => {
                 return Ok(Caller::new("", Role::Viewer, Via::Loopback));
             }
             (None, _) => {

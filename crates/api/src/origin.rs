@@ -21,14 +21,14 @@ fn without_port(authority: &str) -> &str {
 ///
 /// # Errors
 /// Which of them it is.
-pub(crate) fn check(request: &Parts, names: &[String]) -> Result<(), Problem> {
+pub(crate) fn check(request: &Parts, is_ours: impl Fn(&str) -> bool) -> Result<(), Problem> {
     let host = authority(request)?;
     let name = without_port(&host)
         .trim_end_matches('.')
         .to_ascii_lowercase();
     // A name is needed to rebind; an address leads where it leads.
     let is_address = name.parse::<IpAddr>().is_ok() || name.parse::<Ipv6Addr>().is_ok();
-    if !is_address && name != "localhost" && !names.contains(&name) {
+    if !is_address && name != "localhost" && !is_ours(&name) {
         let detail = format!("Host: {}", shown(&host));
         return Err(Problem::new(Code::ForeignHost, detail));
     }
@@ -83,7 +83,7 @@ mod test {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        check(&parts, &["san-a".to_owned()]).map_err(|problem| problem.code)
+        check(&parts, |name| name == "san-a").map_err(|problem| problem.code)
     }
 
     #[test]

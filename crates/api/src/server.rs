@@ -49,6 +49,7 @@ pub struct Server {
     sockets: Arc<Mutex<Vec<PathBuf>>>,
     reload: Arc<Notify>,
     restart: Arc<Notify>,
+    live: Option<watch::Receiver<Arc<Config>>>,
 }
 
 /// What is served, and the work beside it.
@@ -60,6 +61,7 @@ struct Service {
     alerting: Option<(Arc<Alerting>, Handle)>,
     /// What it has started.
     work: Option<(Arc<Bench>, Arc<Beds>)>,
+    settings: Option<(Arc<Settings>, Handle)>,
 }
 
 /// What the thread has in common with the rest.
@@ -97,13 +99,13 @@ impl Server {
         records: Records,
         (times, log): (Times, LogTail),
     ) -> Result<Self, Problem> {
-        let config = config.clone();
         let restart = Arc::new(Notify::new());
         let asked = Arc::clone(&restart);
+        let (live, known) = watch::channel(Arc::new(config.clone()));
         let mut server = Self::with(bound, times, async move || {
-            open(handle, token, &config, records, (times, log), asked).await
+            open(handle, token, live, records, (times, log), asked).await
         })?;
-        server.restart = restart;
+        (server.restart, server.live) = (restart, Some(known));
         Ok(server)
     }
 
@@ -121,6 +123,7 @@ impl Server {
                 gate: None,
                 alerting: None,
                 work: None,
+                settings: None,
             })
         })
     }
@@ -170,13 +173,20 @@ impl Server {
             sockets,
             reload,
             restart: Arc::default(),
+            live: None,
         };
         let gone = |_| Problem::new(Code::Internal, "the API's thread ended before it served");
         is_ready.recv().map_err(gone)??;
         Ok(server)
     }
 
-    /// Reads the certificate's files again.
+    /// The settings, with the live ones as they are by now; of a daemon.
+    #[must_use]
+    pub fn live(&self) -> Option<watch::Receiver<Arc<Config>>> {
+        self.live.clone()
+    }
+
+    /// Reads the certificate's files again, and the settings: live ones come into force.
     pub fn reload(&self) {
         self.reload.notify_one();
     }
@@ -218,39 +228,53 @@ impl Drop for Server {
     }
 }
 
+/// What addresses of https are served with, where there are any.
+async fn certificate(
+    files: &StateFiles,
+    handle: &Handle,
+    config: &Config,
+    names: &[String],
+) -> Result<Option<Arc<Certificate>>, Problem> {
+    let is_https = |address: &ApiAddress| matches!(address, ApiAddress::Https(_));
+    if !config.api.iter().any(is_https) {
+        return Ok(None);
+    }
+    let (paths, origin) = match config.api_settings.certificate.clone() {
+        Some(paths) => (paths, Origin::Given),
+        None => {
+            let mut all = [names, &config.api_settings.names].concat();
+            all.extend(addresses(handle).await?);
+            let paths = tls::own(files, &config.node_name, all).await?;
+            (paths, Origin::Own)
+        }
+    };
+    let certificate = Certificate::read(paths, origin)?;
+    let fingerprint = certificate.fingerprint();
+    tracing::info!(fingerprint, "the API's certificate");
+    Ok(Some(certificate))
+}
+
 /// Opens the accounts and the certificate.
 async fn open(
     handle: Handle,
     token: Secret,
-    config: &Config,
+    live: watch::Sender<Arc<Config>>,
     records: Records,
     (times, log): (Times, LogTail),
     restart: Arc<Notify>,
 ) -> Result<Service, Problem> {
+    let config = &Arc::clone(&*live.borrow());
+    let known = live.subscribe();
     let files = StateFiles::new(handle.clone(), &config.state_dir);
     let names = host_names(config);
-    let is_https = |address: &ApiAddress| matches!(address, ApiAddress::Https(_));
-    let certificate = if config.api.iter().any(is_https) {
-        let given = config.api_settings.certificate.clone();
-        let (paths, origin) = match given {
-            Some(paths) => (paths, Origin::Given),
-            None => {
-                let mut all = names.clone();
-                all.extend(addresses(&handle).await?);
-                let paths = tls::own(&files, &config.node_name, all).await?;
-                (paths, Origin::Own)
-            }
-        };
-        Some(Certificate::read(paths, origin)?)
-    } else {
-        None
-    };
-    if let Some(certificate) = &certificate {
-        let fingerprint = certificate.fingerprint();
-        tracing::info!(fingerprint, "the API's certificate");
-    }
+    let certificate = certificate(&files, &handle, config, &names).await?;
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
-    let alerting = Alerting::open(files.clone(), config, certificate.clone(), records.clone());
+    let alerting = Alerting::open(
+        files.clone(),
+        known.clone(),
+        certificate.clone(),
+        records.clone(),
+    );
     let alerting = Arc::new(alerting.await?);
     let token_made = std::fs::metadata(files.path(TOKEN_FILE)).and_then(|it| it.modified());
     let token_made = token_made.map(|at| at.duration_since(UNIX_EPOCH));
@@ -260,7 +284,7 @@ async fn open(
         store: Store::open(files.clone()).await?,
         certificate: certificate.clone(),
         token,
-        for_reads: config.api_settings.token_for_reads,
+        live: known,
         names,
         body_time: times.body,
         heartbeat: times.heartbeat,
@@ -279,6 +303,8 @@ async fn open(
     if let Err(problem) = gate.store.whole() {
         alerting.add_record(store::FILE, &problem);
     }
+    let settings = Settings::new(live, files.clone(), restart, records.clone());
+    let settings = Arc::new(settings);
     Ok(Service {
         app: router(
             handle.clone(),
@@ -286,32 +312,29 @@ async fn open(
             records,
             Arc::clone(&alerting),
             (Arc::clone(&work.0), Arc::clone(&work.1)),
-            Arc::new(Settings::new(config.clone(), files.clone(), restart)),
+            Arc::clone(&settings),
             (files, log),
         ),
         tls: server.map(TlsAcceptor::from),
         certificate,
         gate: Some(gate),
-        alerting: Some((alerting, handle)),
+        alerting: Some((alerting, handle.clone())),
         work: Some(work),
+        settings: Some((settings, handle)),
     })
 }
 
-/// Names by which the node may be asked for, in lower case.
+/// Names by which the node may be asked for, in lower case, beside those that are live settings.
 fn host_names(config: &Config) -> Vec<String> {
     let system = rustix::system::uname();
     let host = system.nodename().to_string_lossy().to_ascii_lowercase();
     let short = host.split('.').next().unwrap_or_default().to_owned();
-    let own = [
+    let mut names = vec![
         "localhost".to_owned(),
         config.node_name.to_ascii_lowercase(),
         host,
         short,
     ];
-    let mut names: Vec<String> = own
-        .into_iter()
-        .chain(config.api_settings.names.clone())
-        .collect();
     names.sort();
     names.dedup();
     names.retain(|name| !name.is_empty());
@@ -354,7 +377,11 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     }
     let upkeep = async {
         tokio::join!(
-            follow_files(service.certificate.as_deref(), &shared.reload),
+            follow_files(
+                service.certificate.as_deref(),
+                service.settings.as_ref(),
+                &shared.reload
+            ),
             store_uses(service.gate.as_deref()),
             keep_alerts(service.alerting.as_ref(), shared.times.alerts),
             end_work(service.work.as_ref(), &shared.end_work)
@@ -402,12 +429,20 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     let _ = timeout(STOP_GRACE, all_ended).await;
 }
 
-/// Reads the certificate again when somebody says so, or its files changed.
-async fn follow_files(certificate: Option<&Certificate>, reload: &Notify) {
+/// Reads the certificate again when somebody says so, or its files changed; and the settings when
+/// somebody says so.
+async fn follow_files(
+    certificate: Option<&Certificate>,
+    settings: Option<&(Arc<Settings>, Handle)>,
+    reload: &Notify,
+) {
     loop {
         let said = timeout(AGAIN, reload.notified()).await.is_ok();
         if let Some(certificate) = certificate {
             certificate.refresh(said);
+        }
+        if let Some((settings, handle)) = settings.filter(|_| said) {
+            settings.reload(handle).await;
         }
     }
 }

@@ -265,7 +265,7 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
         let announced =
             handle.call(move |controller| Box::pin(async move { controller.set_api(reached) }));
         announced.await?;
-        disk_watch::start(&handle, config).await?;
+        disk_watch::start(&handle, config, server.live()).await?;
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
         service::is_over();
@@ -316,7 +316,7 @@ fn catch(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Problem> {
 /// SIGHUP: what can be read again is.
 async fn reload(hangup: &mut tokio::signal::unix::Signal, server: &api::Server) {
     while hangup.recv().await.is_some() {
-        tracing::info!("SIGHUP: the certificate is read again");
+        tracing::info!("SIGHUP: the certificate and the settings are read again");
         server.reload();
     }
     std::future::pending::<()>().await;

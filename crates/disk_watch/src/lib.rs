@@ -10,6 +10,8 @@ use manifest::problem::Problem;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::watch;
 
 /// What is remembered of disks, in the state directory.
 const FILE: &str = "disks.json";
@@ -82,11 +84,27 @@ impl World for Node {
     }
 }
 
+/// Has disks asked as often as the settings say by now.
+async fn follow(watch: Watch, mut live: watch::Receiver<Arc<Config>>) {
+    let mut every = live.borrow().health.every;
+    while live.changed().await.is_ok() {
+        let now = live.borrow_and_update().health.every;
+        if now != every {
+            every = now;
+            watch.ask_every(every);
+        }
+    }
+}
+
 /// Starts the watch. Where it cannot be had the daemon serves without.
 ///
 /// # Errors
 /// The controller is gone.
-pub async fn start(handle: &Handle, config: &Config) -> Result<(), Problem> {
+pub async fn start(
+    handle: &Handle,
+    config: &Config,
+    live: Option<watch::Receiver<Arc<Config>>>,
+) -> Result<(), Problem> {
     let made_up = |at: &PathBuf| Roots {
         sys: at.join("sys"),
         proc: at.join("proc"),
@@ -109,6 +127,9 @@ pub async fn start(handle: &Handle, config: &Config) -> Result<(), Problem> {
             return Ok(());
         }
     };
+    if let Some(live) = live {
+        tokio::spawn(follow(watch.clone(), live));
+    }
     let forget = move |name: String| -> LocalFuture<bool> {
         let watch = watch.clone();
         Box::pin(async move { watch.forget(&name).await })

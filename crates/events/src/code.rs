@@ -94,8 +94,8 @@ catalogue! {
         "the node; `version`, and `unclean` where the daemon before had not stopped in order";
     NodeStopping = "node_stopping", Info, "The daemon stops",
         "the node";
-    ConfigApplied = "config_applied", Info, "Objects were changed",
-        "the node; `generation`; the audit log says by whom and how";
+    ConfigApplied = "config_applied", Info, "Objects were changed, or settings came into force",
+        "the node; `generation` of the objects, or the keys of `settings`; the audit log says by whom and how";
     SessionOpened = "session_opened", Info, "A host logged in",
         "the host; `session`, `initiator`, `from`, `target`. Discoveries are no events";
     SessionClosed = "session_closed", Info, "A session ended",

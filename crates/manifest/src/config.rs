@@ -5,6 +5,7 @@
 
 pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
+pub use live::live_keys;
 pub use own::{
     ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, SettingValue, parse_with,
 };
@@ -742,6 +743,7 @@ mod change;
 mod changeable;
 mod health;
 mod history;
+mod live;
 mod own;
 mod place;
 mod sessions;

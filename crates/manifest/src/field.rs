@@ -9,7 +9,7 @@ pub struct Field {
     pub values: &'static str,
     /// What holds where it does not stand.
     pub default: &'static str,
-    /// Whether it changes while hosts work; of an object.
+    /// Whether a change comes into force while hosts work.
     pub live: bool,
     /// What it means.
     pub meaning: &'static str,

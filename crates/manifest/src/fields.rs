@@ -33,7 +33,7 @@ const NODE_BEFORE: [Field; 8] = [
         "required",
         "target portal group tag: stable, and unique across nodes that share a target",
     ),
-    node(
+    live(
         "portal_group.listen",
         "list",
         "required",
@@ -69,7 +69,7 @@ const NODE_AFTER: [Field; 25] = [
         "required",
         "`unix:PATH`, `IP:PORT` (http, on loopback addresses) or `https://IP:PORT`",
     ),
-    node(
+    live(
         "api.token_for_reads",
         "boolean",
         "`false`",
@@ -82,7 +82,7 @@ const NODE_AFTER: [Field; 25] = [
         "`false`",
         "addresses that other machines reach may be served in plain text; `status` names them",
     ),
-    node(
+    live(
         "api.names",
         "list of names",
         "none",
@@ -102,31 +102,31 @@ const NODE_AFTER: [Field; 25] = [
         "made at the first start",
         "files (PEM) for https; read again on SIGHUP and when they change",
     ),
-    node(
+    live(
         "alert_command.name",
         "name",
         "required",
         "by which a receiver of alerts names it",
     ),
-    node(
+    live(
         "alert_command.argv",
         "list of texts",
         "required",
         "a program, by its whole path, and its arguments: it is run with each message about alerts",
     ),
-    node(
+    live(
         "alert_command.seconds",
         "1 to 600",
         "30",
         "it is ended after so long",
     ),
-    node(
+    live(
         "scrub.every_days",
         "0 to 3650",
         "0",
         "each LUN is scrubbed so often by itself, one after the other; 0: when somebody asks",
     ),
-    node(
+    live(
         "health.every_minutes",
         "0 to 10080",
         "60",
@@ -145,33 +145,33 @@ const NODE_AFTER: [Field; 25] = [
         "what root has read of the disks (`causeway disk scan --to`), which counts before what \
          the daemon would read itself",
     ),
-    node(
+    live(
         "history.max_bytes",
         "16MiB to 64GiB",
         "`1GiB`",
         "the most that the file of the history takes; beyond, the finest figures go first, the oldest of them",
     ),
-    node(
+    live(
         "session.login_seconds",
         "1 to 300",
         "15",
         "from the connection to the end of the login, whatever comes meanwhile",
     ),
-    node(
+    live(
         "session.ping_after_seconds",
         "1 to 3600",
         "15",
         "a session, also one for discovery, from which nothing comes for so long is asked \
          (NOP-In)",
     ),
-    node(
+    live(
         "session.ping_timeout_seconds",
         "1 to 3600",
         "10",
         "it is ended where nothing comes for so long then either; so is one that reads \
          nothing for the sum of both",
     ),
-    node(
+    live(
         "session.data_seconds",
         "1 to 3600",
         "30",
@@ -198,7 +198,7 @@ const NODE_AFTER: [Field; 25] = [
         "after I/O, a core looks for more for so many microseconds before it sleeps: shorter \
          latency for processor time",
     ),
-    node(
+    live(
         "runtime.coalesce_us",
         "0 to 1000",
         "150",
@@ -342,10 +342,18 @@ const OBJECTS: [Field; 23] = [
 /// The table of `node.toml`.
 #[must_use]
 pub fn node_table() -> String {
-    let mut table = MarkdownTable::new(&["Key", "Values", "Default", "Meaning"]);
-    for field in node_fields() {
+    table(
+        &["Key", "Values", "Default", "Live", "Meaning"],
+        node_fields(),
+    )
+}
+
+fn table(heads: &[&str], fields: Vec<Field>) -> String {
+    let mut table = MarkdownTable::new(heads);
+    for field in fields {
         let key = format!("`{}`", field.key);
-        table.row(&[&key, field.values, field.default, field.meaning]);
+        let live = if field.live { "yes" } else { "no" };
+        table.row(&[&key, field.values, field.default, live, field.meaning]);
     }
     table.into_text()
 }
@@ -363,13 +371,10 @@ pub fn object_fields() -> Vec<Field> {
 /// The fields of all objects as a table of Markdown, for the reference.
 #[must_use]
 pub fn object_table() -> String {
-    let mut table = MarkdownTable::new(&["Field", "Values", "Default", "Live", "Meaning"]);
-    for field in object_fields() {
-        let key = format!("`{}`", field.key);
-        let live = if field.live { "yes" } else { "no" };
-        table.row(&[&key, field.values, field.default, live, field.meaning]);
-    }
-    table.into_text()
+    table(
+        &["Field", "Values", "Default", "Live", "Meaning"],
+        object_fields(),
+    )
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use manifest::problem::Problem;
 use manifest::view::AlertCounts;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 use units::Now;
 
 /// Alerts and what administrators did about them, in the state directory.
@@ -64,8 +65,8 @@ pub(crate) struct Alerting {
     inner: Mutex<Inner>,
     pub(super) files: StateFiles,
     pub(super) node: String,
-    pub(super) commands: Vec<AlertCommand>,
-    pub(super) scrub_every_days: Option<u32>,
+    /// The settings, with the live ones as they are by now.
+    live: watch::Receiver<Arc<Config>>,
     certificate: Option<Arc<Certificate>>,
     pub(super) records: Records,
     /// Held by whoever writes files.
@@ -139,7 +140,7 @@ impl Alerting {
     /// The state directory cannot be read.
     pub(crate) async fn open(
         files: StateFiles,
-        config: &Config,
+        live: watch::Receiver<Arc<Config>>,
         certificate: Option<Arc<Certificate>>,
         records: Records,
     ) -> Result<Self, Problem> {
@@ -171,17 +172,27 @@ impl Alerting {
             let sent = document.value.sent.get(&receiver.name).cloned();
             inner.add(receiver, Outbox::new(sent.unwrap_or_default()));
         }
+        let node = live.borrow().node_name.clone();
         Ok(Self {
             inner: Mutex::new(inner),
-            node: config.node_name.clone(),
-            commands: config.alert_commands.clone(),
-            scrub_every_days: config.scrub_every_days,
+            node,
+            live,
             writing: tokio::sync::Mutex::default(),
             foreign: foreign.map(|(name, _)| *name).collect(),
             files,
             certificate,
             records,
         })
+    }
+
+    /// Programs that may be run with alerts.
+    pub(super) fn commands(&self) -> Vec<AlertCommand> {
+        self.live.borrow().alert_commands.clone()
+    }
+
+    /// How often each LUN is scrubbed by itself.
+    pub(super) fn scrub_every_days(&self) -> Option<u32> {
+        self.live.borrow().scrub_every_days
     }
 
     /// All of it, for a moment.

@@ -105,10 +105,11 @@ impl Alerting {
         let Channel::Command(to) = &receiver.channel else {
             return Ok(());
         };
-        if self.commands.iter().any(|known| known.name == to.name) {
+        let commands = self.commands();
+        if commands.iter().any(|known| known.name == to.name) {
             return Ok(());
         }
-        let known: Vec<&str> = self.commands.iter().map(|it| it.name.as_str()).collect();
+        let known: Vec<&str> = commands.iter().map(|it| it.name.as_str()).collect();
         let has = if known.is_empty() {
             "none at all".to_owned()
         } else {
@@ -189,7 +190,7 @@ impl Alerting {
             return Ok(());
         }
         let message = Message::test(&self.node, name, rfc3339(moment().wall), by);
-        let sent = deliver::send(&receiver, &self.commands, &message).await;
+        let sent = deliver::send(&receiver, &self.commands(), &message).await;
         match sent {
             Ok(()) => {
                 // What waits goes now.

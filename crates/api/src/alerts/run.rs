@@ -55,7 +55,7 @@ impl Alerting {
         facts.records.extend(inner.records.iter().cloned());
         facts.records.extend(self.of_records());
         facts.certificates = self.endings();
-        facts.scrub_every_days = self.scrub_every_days;
+        facts.scrub_every_days = self.scrub_every_days();
         let settings = inner.board.settings().clone();
         let readings = inner.watch.read(&facts, &settings, at);
         let changes = inner.board.take(at, readings);
@@ -78,7 +78,7 @@ impl Alerting {
                 let this = Arc::clone(self);
                 let (receiver, serial) = (kept.receiver.clone(), kept.serial);
                 tokio::spawn(async move {
-                    let sent = deliver::send(&receiver, &this.commands, &message).await;
+                    let sent = deliver::send(&receiver, &this.commands(), &message).await;
                     this.ended(&receiver.name, serial, &message, sent);
                 });
             }

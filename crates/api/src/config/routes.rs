@@ -7,22 +7,25 @@ use crate::edit::ask;
 use crate::etag::tag_of;
 use crate::parts::Wanted;
 use crate::plain_change::{PlainChange, Refusals, SeenChange};
+use crate::records::Records;
 use axum::extract::{Extension, State};
 use controller::{Handle, StateFiles};
 use manifest::code::Code;
 use manifest::config::{
-    Config, ConfigOutcome, ConfigPatch, ConfigView, RestartView, SETTINGS_FILE,
+    Config, ConfigOutcome, ConfigPatch, ConfigView, RestartView, SETTINGS_FILE, live_keys,
 };
 use manifest::problem::Problem;
 use settings::{Here, Now, check, now, with};
 use std::sync::Arc;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::spawn_blocking;
 
 /// What the daemon was started with, and how it is changed.
 pub(crate) struct Settings {
-    running: Config,
+    /// What is in force.
+    live: watch::Sender<Arc<Config>>,
     files: StateFiles,
+    records: Records,
     /// Changes come one after the other.
     turn: Mutex<()>,
     /// Notified when the daemon is to end and to begin anew.
@@ -30,27 +33,37 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(running: Config, files: StateFiles, restart: Arc<Notify>) -> Self {
+    pub(crate) fn new(
+        live: watch::Sender<Arc<Config>>,
+        files: StateFiles,
+        restart: Arc<Notify>,
+        records: Records,
+    ) -> Self {
         Self {
-            running,
+            live,
             files,
+            records,
             turn: Mutex::new(()),
             restart,
         }
     }
 
+    fn running(&self) -> Arc<Config> {
+        Arc::clone(&self.live.borrow())
+    }
+
     /// What a start would read now. A disk that hangs holds up nobody else.
     async fn now(&self) -> Result<Now, Problem> {
-        let file = self.running.file.clone();
+        let file = self.running().file.clone();
         let read = spawn_blocking(move || now(&file)).await;
         read.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))
     }
 
     /// Why nothing may be changed.
     fn fixed(&self) -> Option<String> {
-        let fixed = self.running.api_settings.fixed_settings;
-        fixed.then(|| {
-            let file = self.running.file.display();
+        let running = self.running();
+        running.api_settings.fixed_settings.then(|| {
+            let file = running.file.display();
             format!("{file} says change_settings = false below [api]")
         })
     }
@@ -84,7 +97,7 @@ fn tag(now: &Now) -> String {
 
 async fn config(State(handle): State<Handle>, Extension(settings): The) -> WithTag<ConfigView> {
     let sessions = ask!(handle, |controller| controller.sessions().await.len());
-    let running = &settings.running;
+    let running = settings.running();
     let now = settings.now().await;
     let tag = now.as_ref().ok().map(tag);
     let (changes, overtaken, mistakes) = match now {
@@ -172,24 +185,67 @@ impl Settings {
             Problem::new(Code::ConfigValue, detail).fields(faults)
         })?;
         let own_file = self.files.path(SETTINGS_FILE);
-        let after = with(&self.running.file, &now.text, &own_file, &own)?;
+        let running = self.running();
+        let after = with(&running.file, &now.text, &own_file, &own)?;
         let here = here(handle).await?;
         let wanted = after.clone();
         let checked = spawn_blocking(move || check(&patch, &wanted, &here)).await;
         checked.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))?;
-        let changes = now.config.changes_to(&after);
+        let mut changes = now.config.changes_to(&after);
+        for it in &mut changes {
+            it.takes_effect = running.effect(&after, &it.key);
+        }
+        let live = running.with_live(&after, &live_keys(&changes));
+        let waiting = live.changes_to(&after);
         if !change.dry_run && own != now.own {
             let before = format!("{SETTINGS_FILE}.before");
             self.files.write(&before, now.own.bytes()).await?;
             self.files.write(SETTINGS_FILE, own.bytes()).await?;
+            self.apply(handle, live).await?;
         }
         let sessions = ask!(handle, |controller| controller.sessions().await.len())?;
         Ok(ConfigOutcome {
             dry_run: change.dry_run,
             changes,
-            waiting: self.running.changes_to(&after),
+            waiting,
             sessions: count(sessions),
         })
+    }
+
+    /// Brings live settings into force.
+    async fn apply(&self, handle: &Handle, next: Config) -> Result<(), Problem> {
+        let running = self.running();
+        let changes = running.changes_to(&next);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let config = next.clone();
+        ask!(handle, |controller| controller.configure(config).await)?;
+        self.records.bound_history(next.history);
+        self.live.send_replace(Arc::new(next));
+        let keys: Vec<String> = changes.into_iter().map(|it| it.key).collect();
+        let keys = keys.join(", ");
+        tracing::info!(settings = keys, "settings came into force");
+        self.records.settings_applied(&keys);
+        Ok(())
+    }
+
+    /// Reads the files again, and brings what is live of them into force.
+    pub(crate) async fn reload(&self, handle: &Handle) {
+        let _one_at_a_time = self.turn.lock().await;
+        let done = async {
+            let now = self.now().await?;
+            let running = self.running();
+            let keys = live_keys(&running.changes_to(&now.config));
+            let live = running.with_live(&now.config, &keys);
+            for waits in live.changes_to(&now.config) {
+                tracing::warn!("{} was changed, and waits for a restart", waits.key);
+            }
+            self.apply(handle, live).await
+        };
+        if let Err(problem) = done.await {
+            tracing::error!("the settings stay as they are: {problem}");
+        }
     }
 }
 
@@ -221,7 +277,7 @@ async fn restart(
             dry_run: change.dry_run,
             started: status.started,
             sessions: count(status.counts.sessions),
-            waiting: settings.running.changes_to(&now.config),
+            waiting: settings.running().changes_to(&now.config),
         })
     };
     Answer(run.await)

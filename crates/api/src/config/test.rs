@@ -143,3 +143,104 @@ fn settings_a_text_that_is_more_toml_names_no_program() {
     let shown = shown(&daemon).to_string();
     assert!(!shown.contains("/bin/sh"), "{shown}");
 }
+
+/// When the change of a key comes into force.
+fn when<'a>(changes: &'a Value, key: &str) -> &'a str {
+    let all = changes.as_array().unwrap();
+    let found = all.iter().find(|it| it["key"] == key);
+    found.map_or("it is none", |it| it["takes_effect"].as_str().unwrap())
+}
+
+#[test]
+fn live_settings_hold_when_the_change_is_answered_and_others_wait() {
+    let daemon = Daemon::start("settings_live");
+    let reads = || daemon.get("/api/v1/status").0.as_u16();
+    assert_eq!(reads(), 200);
+    let values =
+        json!({ "api.token_for_reads": true, "log.format": "json", "history.max_bytes": "16MiB" });
+    let wanted = json!({ "values": values, "scrub_every_days": 7 });
+    let (_, plan) = daemon.send("PATCH", &format!("{CONFIG}?dry_run=true"), &wanted);
+    let newest = daemon.records.events().newest().map(|it| it.id);
+    assert_eq!(reads(), 200, "only asked");
+    let (status, done) = daemon.send("PATCH", CONFIG, &wanted);
+    assert_eq!(status.as_u16(), 200, "{done}");
+    assert_eq!(reads(), 401, "it holds at once");
+    for answer in [&plan, &done] {
+        let changes = &answer["changes"];
+        for key in [
+            "api.token_for_reads",
+            "scrub.every_days",
+            "history.max_bytes",
+        ] {
+            assert_eq!(when(changes, key), "now", "{answer}");
+            assert_eq!(when(&answer["waiting"], key), "it is none", "{answer}");
+        }
+        assert_eq!(when(changes, "log.format"), "restart", "{answer}");
+        assert_eq!(
+            when(&answer["waiting"], "log.format"),
+            "restart",
+            "{answer}"
+        );
+    }
+    let shown = shown(&daemon);
+    let settings = shown["settings"].as_array().unwrap();
+    let of = |key: &str| settings.iter().find(|it| it["key"] == key).unwrap();
+    assert_eq!(of("scrub.every_days")["value"], "7");
+    assert_eq!(of("scrub.every_days")["changed_here"], true);
+    assert_eq!(of("log.format")["value"], Value::Null, "it waits");
+    let event = daemon.records.events().newest().unwrap();
+    assert_eq!(event.code, "config_applied", "{event:?}");
+    assert!(
+        newest.is_none_or(|newest| newest < event.id),
+        "one of the change"
+    );
+    let keys = event.fields["settings"].as_str().unwrap();
+    assert_eq!(
+        keys,
+        "api.token_for_reads, history.max_bytes, scrub.every_days"
+    );
+    // Back to what node.toml says, which is nothing.
+    let back = json!({ "values": { "api.token_for_reads": null } });
+    let (status, done) = daemon.send("PATCH", CONFIG, &back);
+    assert_eq!((status.as_u16(), reads()), (200, 200), "{done}");
+}
+
+#[test]
+fn a_reload_brings_what_is_live_of_node_toml_into_force_and_a_mistake_changes_nothing() {
+    let daemon = Daemon::start("settings_reload");
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let reads = || daemon.get("/api/v1/status").0.as_u16();
+    std::fs::write(
+        &path,
+        text.replace("[api]", "[api]\ntoken_for_reads = true"),
+    )
+    .unwrap();
+    assert_eq!(
+        when(&shown(&daemon)["changes"], "api.token_for_reads"),
+        "now"
+    );
+    assert_eq!(reads(), 200, "nobody has said so");
+    let reload_until = |wanted: u16| {
+        daemon.reload();
+        for _ in 0..200 {
+            if reads() == wanted {
+                return;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(25));
+        }
+        panic!("it is not {wanted} within five seconds");
+    };
+    reload_until(401);
+    assert_eq!(
+        when(&shown(&daemon)["changes"], "api.token_for_reads"),
+        "it is none"
+    );
+    // A file that cannot be used is not used in part.
+    std::fs::write(&path, text.replace("tag = 1", "tag = 0")).unwrap();
+    daemon.reload();
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    assert_eq!(reads(), 401);
+    std::fs::write(&path, text).unwrap();
+    reload_until(200);
+}

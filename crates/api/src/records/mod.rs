@@ -101,6 +101,18 @@ impl Records {
         &self.0.history
     }
 
+    /// The file of the history takes so much at most from now on.
+    pub(crate) fn bound_history(&self, history: HistorySettings) {
+        self.0.history.bound(history.max_bytes);
+    }
+
+    /// Settings came into force.
+    pub(crate) fn settings_applied(&self, keys: &str) {
+        let message = format!("settings came into force: {keys}");
+        let applied = self.of_node(EventCode::ConfigApplied, message);
+        self.0.events.emit(applied.with("settings", keys));
+    }
+
     /// What is recorded of an object goes on under its new name.
     pub(crate) fn renamed(&self, subject: &Subject, to: &str) {
         let kind = match subject.section {

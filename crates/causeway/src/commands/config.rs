@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{
-    ConfigOutcome, ConfigView, RestartView, SettingChange, SettingValue, SettingView,
+    ConfigOutcome, ConfigView, RestartView, SettingChange, SettingValue, SettingView, TakesEffect,
 };
 use manifest::problem::Problem;
 use serde::Serialize;
@@ -180,13 +180,16 @@ fn change(context: &Context<'_>, body: &Value) -> Result<(), Problem> {
     let path = format!("/api/v1/config?dry_run={}", context.is_dry_run());
     let done: ConfigOutcome = context.client.send(Method::PATCH, &path, body)?;
     context.output.show(&done, |done| {
-        let mut out = listed(&done.changes, ["before", "now"]);
+        let would = if done.dry_run {
+            "at once"
+        } else {
+            "in effect now"
+        };
+        let mut out = listed(&done.changes, ["before", "now"], would);
         if done.changes.is_empty() {
             out.push_str("it is so already\n");
         }
-        if !done.waiting.is_empty() {
-            out.push_str(&restart_ends(done.sessions));
-        }
+        out.push_str(&waits(&done.waiting, done.sessions));
         out
     });
     Ok(())
@@ -202,15 +205,23 @@ fn restart(context: &Context<'_>) -> Result<(), Problem> {
             "restarts"
         };
         let ends = ended(begun.sessions);
-        let all = listed(&begun.waiting, ["in force", "from then on"]);
+        let all = listed(&begun.waiting, ["in force", "from then on"], "restart");
         format!("the daemon {word}; {ends}\n{all}")
     });
     Ok(())
 }
 
-fn restart_ends(sessions: u64) -> String {
-    let ends = ended(sessions);
-    format!("a restart brings it into force: causeway config restart; {ends}\n")
+/// How what waits comes into force.
+fn waits(waiting: &[SettingChange], sessions: u64) -> String {
+    let any = |when| waiting.iter().any(|it| it.takes_effect == when);
+    if any(TakesEffect::Restart) {
+        let ends = ended(sessions);
+        format!("a restart brings it into force: causeway config restart; {ends}\n")
+    } else if any(TakesEffect::Now) {
+        "a reload brings it into force, and ends no session: systemctl reload causeway\n".to_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// What a restart means for hosts.
@@ -225,14 +236,16 @@ fn ended(sessions: u64) -> String {
 }
 
 /// What changes, a line each.
-fn listed(changes: &[SettingChange], words: [&str; 2]) -> String {
+fn listed(changes: &[SettingChange], words: [&str; 2], live: &str) -> String {
     let word = |value: &Option<String>| value.as_deref().unwrap_or("default").to_owned();
     let lines = changes.iter().map(|it| {
         let (before, now) = (word(&it.in_force), word(&it.in_file));
-        format!(
-            "{}: {before} {}, {now} {} [restart]\n",
-            it.key, words[0], words[1]
-        )
+        let when = match it.takes_effect {
+            TakesEffect::Now => live,
+            TakesEffect::Restart => "after a restart",
+        };
+        let [was, is] = words;
+        format!("{}: {before} {was}, {now} {is} [{when}]\n", it.key)
     });
     lines.collect()
 }
@@ -278,7 +291,7 @@ fn changes(view: &ConfigView) -> String {
             String::new()
         };
     }
-    let mut out = listed(&view.changes, ["in force", "in the file"]);
-    out.push_str(&restart_ends(view.sessions));
+    let mut out = listed(&view.changes, ["in force", "in the file"], "after a reload");
+    out.push_str(&waits(&view.changes, view.sessions));
     out
 }

@@ -28,7 +28,7 @@ fn what_is_in_force_and_what_the_file_says_by_now_are_distinguished() {
         &before.replace("cores = [0]", "cores = \"auto\""),
     );
     let diff = place.run(0, "config diff");
-    let wanted = "runtime.cores: [0] in force, \"auto\" in the file [restart]";
+    let wanted = "runtime.cores: [0] in force, \"auto\" in the file [after a restart]";
     assert!(
         diff.contains(wanted) && diff.contains("no host is logged in"),
         "{diff}"
@@ -80,7 +80,7 @@ fn settings_are_changed_by_the_command_line_and_hold_after_a_restart_of_the_same
         "config set --name san-b --portals 127.0.0.2:0,lo:0 --scrub-every 30 --dry-run",
     );
     assert!(
-        said.contains("node.name: \"n\" before, \"san-b\" now [restart]"),
+        said.contains("node.name: \"n\" before, \"san-b\" now [after a restart]"),
         "{said}"
     );
     assert!(
@@ -157,5 +157,75 @@ fn a_later_change_of_the_file_counts_and_damage_of_the_settings_is_named() {
     );
     let said = place.run(5, "config restart");
     assert!(said.contains("CWY5037"), "{said}");
+    drop(daemon);
+}
+
+#[test]
+fn live_settings_hold_at_once_and_portals_move() {
+    let place = Place::new("config_live");
+    let daemon = place.start();
+    let started = started(&place).unwrap();
+    let before = place.json("status")["portals"][0]["address"].clone();
+    let set =
+        "config set --portals 127.0.0.2:0 --scrub-every 7 session.data_seconds=9 log.format=json";
+    let said = place.run(0, &format!("{set} --dry-run"));
+    assert!(
+        said.contains("session.data_seconds: default before, 9 now [at once]"),
+        "{said}"
+    );
+    let said = place.run(0, set);
+    for line in [
+        "scrub.every_days: default before, 7 now [in effect now]",
+        "log.format: default before, \"json\" now [after a restart]",
+        "config restart",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let moved = || {
+        let status = place.json("status");
+        let portals = status["portals"].as_array().unwrap().clone();
+        portals.len() == 1
+            && portals[0]["address"]
+                .as_str()
+                .unwrap()
+                .starts_with("127.0.0.2:")
+    };
+    let mut left = 100;
+    while !moved() {
+        left -= 1;
+        assert!(
+            left > 0,
+            "the portal is still at {before}: {}",
+            place.json("status")
+        );
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(
+        self::started(&place),
+        Some(started),
+        "it is the same daemon"
+    );
+    let diff = place.run(0, "config diff");
+    assert!(
+        diff.contains("log.format") && !diff.contains("scrub"),
+        "{diff}"
+    );
+    let said = place.run(2, "config set node.state_dir=/tmp");
+    assert!(said.contains("history.max_bytes"), "{said}");
+    place.run(2, "config set history.max_bytes");
+    let events = place.run(0, "event ls");
+    assert!(events.contains("settings came into force"), "{events}");
+    // What somebody wrote into the file is said to wait for a reload.
+    let text = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    place.write(
+        "node.toml",
+        &format!("{text}\n[history]\nmax_bytes = \"32MiB\"\n"),
+    );
+    place.run(0, "config set log.format=");
+    let diff = place.run(0, "config diff");
+    assert!(
+        diff.contains("[after a reload]") && diff.contains("systemctl reload"),
+        "{diff}"
+    );
     drop(daemon);
 }

@@ -3,6 +3,7 @@
 use super::Config;
 use super::change::{SettingChange, TakesEffect};
 use super::changeable::is_changeable;
+use super::live::takes_effect;
 use super::written::{Written, is_own, plain};
 use crate::field::Field;
 use crate::fields::node_fields;
@@ -20,7 +21,7 @@ pub struct ConfigView {
     pub file: String,
     /// All settings that there are, in the order of the reference.
     pub settings: Vec<SettingView>,
-    /// What the file says by now, and what is in force instead: it takes a restart.
+    /// What the file says by now, and what is in force instead.
     pub changes: Vec<SettingChange>,
     /// Why the daemon could not start with what the file says by now; none where it could.
     pub mistakes: Vec<String>,
@@ -171,7 +172,7 @@ impl Config {
                 key: (*key).clone(),
                 in_force: before.map(|value| shown(key, &value)),
                 in_file: after.map(|value| shown(key, &value)),
-                takes_effect: TakesEffect::Restart,
+                takes_effect: self.effect(file, key),
             })
         };
         keys.iter().filter_map(change).collect()
@@ -192,7 +193,7 @@ fn view(
         values: values.to_owned(),
         default: default.to_owned(),
         meaning: meaning.to_owned(),
-        takes_effect: TakesEffect::Restart,
+        takes_effect: takes_effect(&plain(key)),
     }
 }
 
