@@ -16,6 +16,7 @@ const VERBS: &[(&str, &str)] = &[
     ("config diff", "GET /api/v1/config"),
     ("config set", "PATCH /api/v1/config"),
     ("config add-pool", "PATCH /api/v1/config"),
+    ("config remove-pool", "PATCH /api/v1/config"),
     ("config restart", "POST /api/v1/restart"),
     ("status", "GET /api/v1/status"),
     ("lun create", "POST /api/v1/luns"),

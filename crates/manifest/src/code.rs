@@ -293,6 +293,9 @@ catalogue! {
     RestartRefused = 5037, 409, Refused, "The daemon would not start again",
         "What node.toml or the changed settings say by now cannot be used, so a restart would leave the SAN down.",
         "Correct what the message names, then ask for the restart again.";
+    PoolUsed = 5038, 409, Refused, "LUNs lie in the pool",
+        "Without the pool the node could not serve what lies in it, also what was deleted and can still come back. Nothing was changed.",
+        "Delete and purge what the message names, after its data was copied where it is wanted; or leave the pool where it is.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

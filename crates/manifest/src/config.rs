@@ -22,7 +22,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 pub use change::{SettingChange, TakesEffect};
 pub use health::HealthSettings;
@@ -218,17 +218,27 @@ pub enum LogFormat {
 /// # Errors
 /// Every mistake that was found.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
-    parse_more(file, text, "")
+    parse_more(file, text, &InPlace::default())
 }
 
-/// As [`parse`]; `instead`: values, as TOML, that stand in place of those of `text`.
-fn parse_more(file: &Path, text: &str, instead: &str) -> Result<Config, Vec<Mistake>> {
+/// What holds in place of what a text says.
+#[derive(Default)]
+struct InPlace {
+    /// Values, as TOML.
+    values: String,
+    /// Pools that are not there.
+    no_pools: BTreeSet<String>,
+}
+
+/// As [`parse`], with what holds in place of what `text` says.
+fn parse_more(file: &Path, text: &str, instead: &InPlace) -> Result<Config, Vec<Mistake>> {
     let source = Source::new(&file.display().to_string(), text);
-    let others = Source::new("", instead);
+    let others = Source::new("", &instead.values);
     let config = source.parse().and_then(|mut table| {
+        drop_pools(&mut table, &instead.no_pools);
         let mut written = written::written(text, |at| source.line(at), &table);
         if let Some(others) = others.parse() {
-            written.extend(written::written(instead, |_| 0, &others));
+            written.extend(written::written(&instead.values, |_| 0, &others));
             put(&mut table, others);
         }
         let config = read(file, &source, &Table::top(&source, &table))?;
@@ -239,6 +249,21 @@ fn parse_more(file: &Path, text: &str, instead: &str) -> Result<Config, Vec<Mist
         Some(config) if mistakes.is_empty() => Ok(config),
         _ => Err(mistakes),
     }
+}
+
+/// Takes pools away.
+fn drop_pools(table: &mut DeTable<'_>, names: &BTreeSet<String>) {
+    let pools = table.get_mut("pool").map(toml::Spanned::get_mut);
+    let Some(DeValue::Array(pools)) = pools else {
+        return;
+    };
+    let stays = |pool: &toml::Spanned<DeValue<'_>>| {
+        let name = pool.get_ref().get("name");
+        let name = name.and_then(|name| name.get_ref().as_str());
+        name.is_none_or(|name| !names.contains(name))
+    };
+    let all = std::mem::replace(pools, DeArray::new());
+    *pools = all.into_iter().filter(stays).collect();
 }
 
 /// Puts the values of sections in place of others.

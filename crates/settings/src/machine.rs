@@ -1,7 +1,7 @@
 //! Whether this machine has what a change of settings names, before a start would have to say it.
 
 use manifest::code::Code;
-use manifest::config::{Config, ConfigPatch, Listen, NewPool};
+use manifest::config::{Config, ConfigPatch, Listen, NewPool, Pool};
 use manifest::problem::{FieldFault, Problem};
 use rustix::fs::{Access, OFlags, StatVfsMountFlags, access, statvfs};
 use std::fs::{Metadata, OpenOptions, metadata, read_dir};
@@ -22,6 +22,8 @@ pub struct Here {
     pub addresses: Vec<String>,
     /// Where the node listens now.
     pub listening: Vec<SocketAddr>,
+    /// Pools that it serves now.
+    pub pools: Vec<Pool>,
 }
 
 /// `config`: as `patch` makes it.
@@ -42,7 +44,13 @@ pub fn check(patch: &ConfigPatch, config: &Config, here: &Here) -> Result<(), Pr
             }
         }
     }
-    if let Some(pool) = &patch.add_pool {
+    // One that is served is as it should be: it was to be removed, and is not any more.
+    let is_served = |pool: &NewPool| {
+        let mut wanted = config.pools.iter();
+        let wanted = wanted.find(|it| it.name == pool.name);
+        wanted.is_some_and(|it| here.pools.contains(it))
+    };
+    if let Some(pool) = patch.add_pool.as_ref().filter(|it| !is_served(it)) {
         faults.extend(of_pool(pool, config).into_iter().map(|(key, message)| {
             let field = format!("add_pool.{key}");
             FieldFault { field, message }
@@ -260,6 +268,7 @@ mod test {
         Here {
             addresses: vec!["192.0.2.7".to_owned()],
             listening: vec!["192.0.2.7:3260".parse().unwrap()],
+            pools: Vec::new(),
         }
     }
 

@@ -19,6 +19,10 @@ use settings::{Here, Now, check, now, with};
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::spawn_blocking;
+use units::text::counted;
+
+/// So many LUNs of a pool are named.
+const NAMED_MAX: usize = 20;
 
 /// What the daemon was started with, and how it is changed.
 pub(crate) struct Settings {
@@ -80,7 +84,7 @@ pub(crate) fn paths(paths: Paths) -> Paths {
         )
         .patch(
             "/api/v1/config",
-            "changes settings of the node, or adds a pool: `config set`, `config add-pool`",
+            "changes settings of the node, adds or removes a pool: `config set`, `config add-pool`, `config remove-pool`",
             change,
         )
         .post(
@@ -144,6 +148,8 @@ impl Refusals for OfSettings {
         Code::ConfigEnvironment,
         Code::ConfigPlainHttp,
         Code::SettingsFixed,
+        Code::RestartRefused,
+        Code::PoolUsed,
         Code::StateNotSaved,
     ];
 }
@@ -184,10 +190,14 @@ impl Settings {
             let detail = lines.collect::<Vec<String>>().join("; ");
             Problem::new(Code::ConfigValue, detail).fields(faults)
         })?;
+        if let Some(pool) = &patch.remove_pool {
+            unused(handle, pool).await?;
+        }
         let own_file = self.files.path(SETTINGS_FILE);
         let running = self.running();
         let after = with(&running.file, &now.text, &own_file, &own)?;
-        let here = here(handle).await?;
+        let notices = notices(patch.remove_pool.as_deref(), &now.config);
+        let here = here(handle, &running).await?;
         let wanted = after.clone();
         let checked = spawn_blocking(move || check(&patch, &wanted, &here)).await;
         checked.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))?;
@@ -208,6 +218,7 @@ impl Settings {
             dry_run: change.dry_run,
             changes,
             waiting,
+            notices,
             sessions: count(sessions),
         })
     }
@@ -249,12 +260,47 @@ impl Settings {
     }
 }
 
-async fn here(handle: &Handle) -> Result<Here, Problem> {
+/// Refuses to do without a pool that something lies in.
+async fn unused(handle: &Handle, pool: &str) -> Result<(), Problem> {
+    let name = pool.to_owned();
+    let mut lies = ask!(handle, |controller| controller.lies_in(&name).await)?;
+    if lies.is_empty() {
+        return Ok(());
+    }
+    let all = counted(count(lies.len()), "LUN");
+    let detail = format!("pool {pool} is not removed: it has {all}");
+    let more = lies.len().saturating_sub(NAMED_MAX);
+    lies.truncate(NAMED_MAX);
+    if more > 0 {
+        lies.push(format!("and {more} more"));
+    }
+    Err(Problem::new(Code::PoolUsed, detail).hits(lies))
+}
+
+/// What is to be known of a pool that goes.
+fn notices(removed: Option<&str>, config: &Config) -> Vec<String> {
+    let pool = config.pools.iter().find(|it| Some(&*it.name) == removed);
+    let Some(pool) = pool else {
+        return Vec::new();
+    };
+    let all = pool.place.paths().iter().chain(&pool.journal);
+    let all: Vec<String> = all.map(|path| path.display().to_string()).collect();
+    match all.as_slice() {
+        [] => Vec::new(),
+        all => vec![format!(
+            "nothing is deleted: {} stays as it is",
+            all.join(", ")
+        )],
+    }
+}
+
+async fn here(handle: &Handle, running: &Config) -> Result<Here, Problem> {
     let portals = ask!(handle, |controller| controller.portals().await)?;
     let listening = portals.iter().filter(|it| it.problem.is_none());
     Ok(Here {
         addresses: addresses(handle).await?,
         listening: listening.filter_map(|it| it.address.parse().ok()).collect(),
+        pools: running.pools.clone(),
     })
 }
 
@@ -268,7 +314,14 @@ async fn restart(
             let detail = format!("the daemon could not start again: {}", problem.detail);
             Problem::new(Code::RestartRefused, detail)
         })?;
+        let running = settings.running();
+        let stays = |name: &str| now.config.pools.iter().any(|it| it.name == name);
+        for pool in running.pools.iter().filter(|it| !stays(&it.name)) {
+            // Made since, or the file was edited.
+            unused(&handle, &pool.name).await?;
+        }
         let status = ask!(handle, |controller| controller.status().await)?;
+        let hits = ask!(handle, |controller| controller.hosts_hit().await)?;
         if !change.dry_run {
             tracing::info!("a restart was asked for");
             settings.restart.notify_one();
@@ -277,7 +330,8 @@ async fn restart(
             dry_run: change.dry_run,
             started: status.started,
             sessions: count(status.counts.sessions),
-            waiting: settings.running().changes_to(&now.config),
+            hits,
+            waiting: running.changes_to(&now.config),
         })
     };
     Answer(run.await)

@@ -244,3 +244,62 @@ fn a_reload_brings_what_is_live_of_node_toml_into_force_and_a_mistake_changes_no
     std::fs::write(&path, text).unwrap();
     reload_until(200);
 }
+
+#[test]
+fn a_pool_that_luns_lie_in_is_not_removed_nor_taken_away_by_a_restart() {
+    let daemon = Daemon::start("settings_remove_pool");
+    let remove = json!({ "remove_pool": "default" });
+    let refused = |method: &str, path: &str, body: &Value| {
+        let (status, problem) = daemon.send(method, path, body);
+        assert_eq!(
+            (status.as_u16(), &problem["code"]),
+            (409, &json!("CWY5038")),
+            "{problem}"
+        );
+        let hits = problem["hits"].as_array().unwrap().clone();
+        assert!(
+            hits[0].as_str().unwrap().starts_with("LUN l, "),
+            "{problem}"
+        );
+    };
+    let dry = format!("{CONFIG}?dry_run=true");
+    let (status, plan) = daemon.send("PATCH", &dry, &remove);
+    assert_eq!(status.as_u16(), 200, "nothing lies in it: {plan}");
+    assert_eq!(when(&plan["changes"], "pool[0].path"), "restart");
+    let notice = plan["notices"][0].as_str().unwrap();
+    assert!(
+        notice.contains("nothing is deleted") && notice.contains("pool"),
+        "{plan}"
+    );
+    let lun = json!({ "name": "l", "size": "1GiB" });
+    let (status, made) = daemon.send("POST", "/api/v1/luns", &lun);
+    assert!(status.is_success(), "{made}");
+    refused("PATCH", &dry, &remove);
+    refused("PATCH", CONFIG, &remove);
+    assert_eq!(file(&daemon), None);
+    // A deleted one can come back.
+    daemon.send("DELETE", "/api/v1/luns/l", &json!(null));
+    refused("PATCH", CONFIG, &remove);
+    daemon.send("POST", "/api/v1/luns/l/purge?force=true", &json!(null));
+    let (status, done) = daemon.send("PATCH", CONFIG, &remove);
+    assert_eq!(status.as_u16(), 200, "{done}");
+    assert_eq!(last(&daemon).after["pool[0].path"], Value::Null);
+    // One that was made since is not left without its pool.
+    let (status, made) = daemon.send("POST", "/api/v1/luns", &lun);
+    assert!(status.is_success(), "{made}");
+    refused("POST", "/api/v1/restart?dry_run=true", &json!(null));
+    refused("POST", "/api/v1/restart", &json!(null));
+}
+
+#[test]
+fn the_plan_of_a_restart_names_whom_it_hits() {
+    let daemon = Daemon::start("settings_hits");
+    let (_, plan) = daemon.send("POST", "/api/v1/restart?dry_run=true", &json!(null));
+    assert_eq!(plan["sessions"], 1, "{plan}");
+    let hit = &plan["hits"][0];
+    assert_eq!(
+        (&hit["host"], &hit["sessions"][0]["id"]),
+        (&json!("h"), &json!(4)),
+        "{plan}"
+    );
+}

@@ -9,6 +9,7 @@ use manifest::code::Code;
 use manifest::config::{
     ConfigOutcome, ConfigView, RestartView, SettingChange, SettingValue, SettingView, TakesEffect,
 };
+use manifest::plan::HostHit;
 use manifest::problem::Problem;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,8 +18,10 @@ use std::path::{Path, PathBuf};
 use units::text::counted;
 
 /// What may stand where.
-pub(crate) const COMPLETED: &[CompletedArgument] =
-    &[(&["config", "set"], "values", Kind::Assignment(VALUES))];
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["config", "set"], "values", Kind::Assignment(VALUES)),
+    (&["config", "remove-pool"], "name", Kind::Name("pool")),
+];
 
 const VALUES: &[&str] = &[
     "api.token_for_reads=true",
@@ -93,6 +96,12 @@ pub(crate) enum ConfigVerb {
     },
     /// Add a pool to the daemon's settings
     AddPool(NewPool),
+    /// Remove a pool from the daemon's settings; refused while a LUN lies in it, and nothing on
+    /// disk is deleted
+    RemovePool {
+        /// Its name
+        name: String,
+    },
     /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
     /// again
     Restart,
@@ -156,6 +165,7 @@ pub(crate) fn run<'a>(
             Ok(())
         }
         ConfigVerb::Diff => diff(&view()?, output),
+        ConfigVerb::RemovePool { name } => change(&context()?, &json!({ "remove_pool": name })),
         ConfigVerb::Restart => restart(&context()?),
         ConfigVerb::AddPool(pool) => change(&context()?, &json!({ "add_pool": pool })),
         ConfigVerb::Set {
@@ -189,6 +199,9 @@ fn change(context: &Context<'_>, body: &Value) -> Result<(), Problem> {
         if done.changes.is_empty() {
             out.push_str("it is so already\n");
         }
+        for notice in &done.notices {
+            out.push_str(&format!("{notice}\n"));
+        }
         out.push_str(&waits(&done.waiting, done.sessions));
         out
     });
@@ -206,7 +219,9 @@ fn restart(context: &Context<'_>) -> Result<(), Problem> {
         };
         let ends = ended(begun.sessions);
         let all = listed(&begun.waiting, ["in force", "from then on"], "restart");
-        format!("the daemon {word}; {ends}\n{all}")
+        let hit = |it: &HostHit| format!("hits {it}\n");
+        let hits: String = begun.hits.iter().map(hit).collect();
+        format!("the daemon {word}; {ends}\n{hits}{all}")
     });
     Ok(())
 }

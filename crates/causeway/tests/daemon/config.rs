@@ -229,3 +229,51 @@ fn live_settings_hold_at_once_and_portals_move() {
     );
     drop(daemon);
 }
+
+#[test]
+fn a_pool_is_removed_when_nothing_lies_in_it_and_what_is_in_its_place_stays() {
+    let place = Place::new("config_remove_pool");
+    let daemon = place.start();
+    let fast = place.path("fast");
+    let add = format!("config add-pool fast --path {}", fast.display());
+    place.run(0, &add);
+    restart(&place);
+    place.run(0, "lun create quick --size 1M --pool fast");
+    let said = place.run(5, "config remove-pool fast");
+    assert!(
+        said.contains("CWY5038")
+            && said.contains("it has 1 LUN")
+            && said.contains("LUN quick, 1MiB: no host"),
+        "{said}"
+    );
+    place.run(0, "lun delete quick");
+    let said = place.run(5, "config remove-pool fast --dry-run");
+    assert!(said.contains("lun purge quick"), "{said}");
+    place.run(0, "lun purge quick --yes");
+    let said = place.run(0, "config remove-pool fast");
+    let path = format!("nothing is deleted: {} stays", fast.display());
+    assert!(
+        said.contains("pool[1].name: \"fast\" before, default now [after a restart]"),
+        "{said}"
+    );
+    assert!(said.contains(&path), "{said}");
+    let said = place.run(2, "config remove-pool fast");
+    assert!(
+        said.contains("there is no pool \"fast\"; there is default"),
+        "{said}"
+    );
+    // It is served until then, and taken back with the words that made it.
+    assert!(place.run(0, "pool ls").contains("fast"));
+    place.run(0, &add);
+    assert!(place.run(0, "config diff").contains("is in force"));
+    place.run(0, "config remove-pool fast");
+    let said = place.run(0, "config restart --dry-run");
+    assert!(
+        said.contains("would restart") && said.contains("no host is logged in"),
+        "{said}"
+    );
+    restart(&place);
+    assert!(!place.run(0, "pool ls").contains("fast"));
+    assert!(fast.join("pool.toml").exists());
+    drop(daemon);
+}

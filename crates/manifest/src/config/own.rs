@@ -8,12 +8,13 @@
 //! of `node.toml` ([`parse_with`]). I3: only what [`OwnSettings`] has members for can be changed:
 //! no program, no secret, no certificate, no address of the API.
 
+mod pools;
 mod values;
 
 pub use values::SettingValue;
 
 use super::written::{is_own, written};
-use super::{Config, ISCSI_PORT, Listen, Written, parse, parse_more};
+use super::{Config, ISCSI_PORT, InPlace, Listen, Written, parse, parse_more};
 use crate::problem::FieldFault;
 use crate::toml_table::{Mistake, Source};
 use schemars::JsonSchema;
@@ -49,6 +50,9 @@ pub struct OwnSettings {
     /// Pools that `node.toml` does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pools: Vec<NewPool>,
+    /// Pools that it has and the node does not, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    removed_pools: BTreeMap<String, pools::PoolText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scrub_every_days: Option<Instead<u32>>,
     /// By key.
@@ -69,6 +73,9 @@ pub struct ConfigPatch {
     /// A pool that is not there yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add_pool: Option<NewPool>,
+    /// A pool that no LUN lies in. What is in its place stays there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove_pool: Option<String>,
     /// Each LUN is scrubbed so often by itself; 0: when somebody asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub_every_days: Option<u32>,
@@ -244,8 +251,8 @@ fn names(top: &DeTable<'_>, section: &str) -> Vec<String> {
 /// `node.toml` with the changes in it.
 struct Merged {
     text: String,
-    /// What stands in place of values of that text, as TOML.
-    instead: String,
+    /// What stands in place of what that text says.
+    instead: InPlace,
     /// The keys that are changes; those of whole sections end with a dot.
     keys: BTreeSet<String>,
     /// Changes that `node.toml` has overtaken.
@@ -293,7 +300,7 @@ impl OwnSettings {
     fn merge(&self, text: &str) -> Merged {
         let unchanged = || Merged {
             text: text.to_owned(),
-            instead: String::new(),
+            instead: InPlace::default(),
             keys: BTreeSet::new(),
             overtaken: BTreeSet::new(),
         };
@@ -317,17 +324,7 @@ impl OwnSettings {
             }
             merged.keys.insert(key);
         }
-        for (at, pool) in self.pools_more(&places).enumerate() {
-            merged
-                .keys
-                .insert(format!("pool[{}].", places.pools.len() + at));
-            behind.push_str(&pool.section());
-        }
-        for pool in &self.pools {
-            if places.pools.contains(&pool.name) {
-                merged.overtaken.insert(format!("pool {}", pool.name));
-            }
-        }
+        self.merge_pools(&places, &mut merged, &mut behind);
         let mut instead = Vec::new();
         for (key, it) in &self.values {
             if places.says(key) != it.of {
@@ -337,7 +334,7 @@ impl OwnSettings {
             instead.push((key.clone(), it.value.toml()));
             merged.keys.insert(key.clone());
         }
-        merged.instead = values::lines(&instead);
+        merged.instead.values = values::lines(&instead);
         edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
         for (span, value) in edits {
             let lines = text
@@ -351,12 +348,6 @@ impl OwnSettings {
             merged.text.push_str(&behind);
         }
         merged
-    }
-
-    /// Pools that `node.toml` does not have by now.
-    fn pools_more<'s>(&'s self, places: &'s Places) -> impl Iterator<Item = &'s NewPool> {
-        let pools = self.pools.iter();
-        pools.filter(|pool| !places.pools.contains(&pool.name))
     }
 
     /// Without what `node.toml`, whose text it is, has overtaken.
@@ -373,6 +364,10 @@ impl OwnSettings {
             node_name: name.filter(|it| is("node.name", &it.of)).cloned(),
             portals: portals.map(|(k, v)| (k.clone(), v.clone())).collect(),
             pools: self.pools_more(places).cloned().collect(),
+            removed_pools: self
+                .pools_less(places)
+                .map(|(name, of)| (name.clone(), of.clone()))
+                .collect(),
             scrub_every_days: scrub.filter(|it| is("scrub.every_days", &it.of)).cloned(),
             values: self
                 .values
@@ -410,6 +405,9 @@ impl OwnSettings {
         if let Some(pool) = &patch.add_pool {
             own.add_pool(&places, pool)?;
         }
+        if let Some(name) = &patch.remove_pool {
+            own.remove_pool(&places, name)?;
+        }
         for (key, value) in &patch.values {
             values::change(&mut own.values, &places, key, value.as_ref())
                 .map_err(|fault| vec![fault])?;
@@ -443,9 +441,8 @@ impl OwnSettings {
     }
 
     fn add_pool(&mut self, places: &Places, pool: &NewPool) -> Result<(), Vec<FieldFault>> {
-        if places.pools.contains(&pool.name) {
-            let message = format!("there is a pool \"{}\" already", pool.name);
-            return Err(fault("add_pool.name", message));
+        if self.is_back(places, pool)? {
+            return Ok(());
         }
         let paths = [
             ("path", Some(&pool.path)),

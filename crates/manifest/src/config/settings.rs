@@ -7,9 +7,10 @@ use super::live::takes_effect;
 use super::written::{Written, is_own, plain};
 use crate::field::Field;
 use crate::fields::node_fields;
+use crate::plan::HostHit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Its arguments may hold what is not for everybody, such as an address with a password.
 const PROGRAM: &str = "alert_command.argv";
@@ -48,6 +49,9 @@ pub struct ConfigOutcome {
     pub changes: Vec<SettingChange>,
     /// What waits for a restart then, this change and earlier ones.
     pub waiting: Vec<SettingChange>,
+    /// What the administrator should know of it, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// Sessions that a restart ends; hosts log in again by themselves.
     pub sessions: u64,
 }
@@ -61,6 +65,9 @@ pub struct RestartView {
     pub started: String,
     /// Sessions that end; hosts log in again by themselves.
     pub sessions: u64,
+    /// Whose they are, by host, with the LUNs that the host reaches over them.
+    #[serde(default)]
+    pub hits: Vec<HostHit>,
     /// What comes into force.
     pub waiting: Vec<SettingChange>,
 }
@@ -164,10 +171,11 @@ impl Config {
     /// What `file`, read by now, changes against what is in force.
     #[must_use]
     pub fn changes_to(&self, file: &Self) -> Vec<SettingChange> {
-        let keys: BTreeSet<&String> = self.written.keys().chain(file.written.keys()).collect();
+        let theirs = self.numbered_here(file);
+        let keys: BTreeSet<&String> = self.written.keys().chain(theirs.keys()).collect();
         let change = |key: &&String| {
-            let value = |config: &Self| config.written.get(*key).map(|it| it.value.clone());
-            let (before, after) = (value(self), value(file));
+            let before = self.written.get(*key).map(|it| it.value.clone());
+            let after = theirs.get(*key).map(|it| it.value.clone());
             (before != after).then(|| SettingChange {
                 key: (*key).clone(),
                 in_force: before.map(|value| shown(key, &value)),
@@ -176,6 +184,33 @@ impl Config {
             })
         };
         keys.iter().filter_map(change).collect()
+    }
+
+    /// What `file` says, its pools with the numbers that those of the same name have here: one that
+    /// goes is no change of those behind it.
+    fn numbered_here<'f>(&self, file: &'f Self) -> BTreeMap<String, &'f Written> {
+        let names = |config: &Self| -> Vec<String> {
+            let pools = config.pools.iter();
+            pools.map(|pool| pool.name.clone()).collect()
+        };
+        let (ours, theirs) = (names(self), names(file));
+        let mut behind = ours.len()..;
+        let numbers = theirs.iter().enumerate().map(|(at, name)| {
+            let known = ours.iter().position(|it| it == name);
+            // In the place of one that is gone it has another name.
+            let renamed = || ours.get(at).filter(|it| !theirs.contains(it)).map(|_| at);
+            let number = known.or_else(renamed).or_else(|| behind.next());
+            number.unwrap_or_default()
+        });
+        let numbers: Vec<usize> = numbers.collect();
+        let numbered = |key: &String| {
+            let (at, rest) = key.strip_prefix("pool[")?.split_once(']')?;
+            let at = numbers.get(at.parse::<usize>().ok()?)?;
+            Some(format!("pool[{at}]{rest}"))
+        };
+        let all = file.written.iter();
+        let all = all.map(|(key, it)| (numbered(key).unwrap_or_else(|| key.clone()), it));
+        all.collect()
     }
 }
 

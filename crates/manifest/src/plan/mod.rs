@@ -12,11 +12,14 @@
 mod adopt;
 mod choice;
 mod compare;
+mod losing;
 mod only;
 mod removed;
 mod rollback;
 mod single;
 mod wanted;
+
+pub use losing::{HostHit, hosts_hit, lies_in};
 
 use crate::code::Code;
 use crate::objects::{ObjectSet, Objects, Patch, PoolBrief, Redirect};

@@ -815,3 +815,53 @@ mod grants;
 mod only;
 mod patch;
 mod rollback;
+
+#[test]
+fn a_restart_hits_each_host_with_its_sessions_and_the_luns_that_it_reaches() {
+    let objects = stored();
+    let mut other = session(9);
+    (other.host, other.target) = ("web".to_owned(), None);
+    let hit = hosts_hit(&objects, &[session(8), other, session(7)]);
+    let said: Vec<String> = hit.iter().map(ToString::to_string).collect();
+    let wanted = [
+        "host esx01: sessions 7, 8, LUNs vm01, vm02",
+        "host web: session 9, no LUN",
+    ];
+    assert_eq!(said, wanted);
+    let mut many = objects.clone();
+    for at in 0..9 {
+        let mut key = many.grants.keys().next().unwrap().clone();
+        let grant = many.grants[&key].clone();
+        key.lun = format!("a{at}");
+        many.grants.insert(key, grant);
+    }
+    let said = hosts_hit(&many, &[session(7)])[0].to_string();
+    assert!(
+        said.ends_with("LUNs a0, a1, a2, a3, a4 and 6 more"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_lies_in_a_pool_is_named_with_who_uses_it_and_what_was_deleted_too() {
+    let objects = stored();
+    let mut deleted = objects.clone();
+    let lun = deleted.luns.remove("vm02").unwrap();
+    deleted.removed.insert("vm02".to_owned(), lun);
+    let lies = lies_in(&deleted, "default", &[session(7)]);
+    assert_eq!(lies.len(), 2, "{lies:?}");
+    assert!(
+        lies[0].starts_with("LUN vm01, ") && lies[0].ends_with(": logged in: esx01"),
+        "{lies:?}"
+    );
+    assert!(
+        lies[1].contains("vm02") && lies[1].contains("lun purge vm02"),
+        "{lies:?}"
+    );
+    assert_eq!(
+        lies_in(&deleted, "other", &[session(7)]),
+        Vec::<String>::new()
+    );
+    let lies = lies_in(&objects, "default", &[]);
+    assert!(lies[0].ends_with("no host is logged in"), "{lies:?}");
+}

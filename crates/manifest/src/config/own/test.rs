@@ -335,3 +335,76 @@ fn values_that_are_not_for_the_api_or_that_a_start_refuses_are_refused() {
         );
     }
 }
+
+const TWO: &str = r#"
+[[pool]]
+name = "fast"
+path = "/f"
+journal = "/j"
+"#;
+
+#[test]
+fn a_pool_that_is_removed_is_gone_until_the_file_says_something_else_of_it() {
+    let file = format!("{FILE}{TWO}");
+    let more = json!({ "add_pool": { "name": "more", "path": "/m" }, "remove_pool": "slow" });
+    let own = changed(&OwnSettings::default(), &file, &more);
+    let own = OwnSettings::read(&own.bytes()).unwrap();
+    let config = parsed(&file, &own).unwrap();
+    let names: Vec<&str> = config.pools.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["fast", "more"]);
+    assert_eq!(config.place("pool[0].path"), "node.toml:22: pool[0].path");
+    assert_eq!(config.place("pool[1].path"), "settings.json: pool[1].path");
+    // The one behind it has not changed.
+    let before = crate::config::parse(Path::new("node.toml"), &file).unwrap();
+    let changes = before.changes_to(&config).into_iter();
+    let changes: Vec<(String, bool)> = changes.map(|it| (it.key, it.in_file.is_some())).collect();
+    let wanted = [
+        ("pool[0].name", false),
+        ("pool[0].path", false),
+        ("pool[2].name", true),
+        ("pool[2].path", true),
+    ];
+    assert_eq!(changes, wanted.map(|(key, is)| (key.to_owned(), is)));
+    // What was added here goes for good.
+    let own = changed(&own, &file, &json!({ "remove_pool": "more" }));
+    assert_eq!(parsed(&file, &own).unwrap().pools.len(), 1);
+    for name in ["more", "slow", "none"] {
+        let faults = own
+            .patched(&file, &patch(&json!({ "remove_pool": name })))
+            .unwrap_err();
+        assert_eq!(faults[0].field, "remove_pool");
+        assert!(faults[0].message.ends_with("there is fast"), "{faults:?}");
+    }
+    let later = file.replace("\"/b\"", "\"/b2\"");
+    let config = parsed(&later, &own).unwrap();
+    assert_eq!(
+        (config.pools.len(), config.overtaken()),
+        (2, vec!["pool slow".to_owned()])
+    );
+    let own = changed(&own, &later, &json!({ "scrub_every_days": 3 }));
+    assert!(
+        !String::from_utf8(own.bytes())
+            .unwrap()
+            .contains("removed_pools"),
+        "it is forgotten"
+    );
+}
+
+#[test]
+fn a_removed_pool_comes_back_as_it_was_and_another_one_does_not_take_its_name() {
+    let file = format!("{FILE}{TWO}");
+    let own = changed(
+        &OwnSettings::default(),
+        &file,
+        &json!({ "remove_pool": "fast" }),
+    );
+    let other = json!({ "add_pool": { "name": "fast", "path": "/other" } });
+    let faults = own.patched(&file, &patch(&other)).unwrap_err();
+    assert!(faults[0].message.contains("was removed here"), "{faults:?}");
+    let same = json!({ "add_pool": { "name": "fast", "path": "/f", "journal": "/j" } });
+    assert_eq!(changed(&own, &file, &same), OwnSettings::default());
+    let faults = OwnSettings::default()
+        .patched(&file, &patch(&same))
+        .unwrap_err();
+    assert!(faults[0].message.contains("already"), "{faults:?}");
+}
