@@ -99,7 +99,7 @@ describe('a new node and who uses it', { skip }, () => {
     await text('5 settings wait for a restart').waitFor();
   });
 
-  it('has portals listen elsewhere, restarts the daemon and waits until it is back', async () => {
+  it('has portals listen elsewhere at once, restarts the daemon for the rest and waits until it is back', async () => {
     await link('Next: Where hosts reach it').click();
     await text('which are for this machine alone').waitFor();
     const portals = field('Addresses or interfaces');
@@ -108,8 +108,11 @@ describe('a new node and who uses it', { skip }, () => {
     await page().getByRole('alert').getByText(/this machine has no address 198\.51\.100\.7/).waitFor();
     await portals.fill('127.0.1.1 127.0.3.1');
     await text(/portal_group\[0\]\.listen/).first().waitFor();
+    await text('It is in effect at once, and ends no session.').waitFor();
     await button('Apply').click();
-    await text('6 settings wait for a restart').waitFor();
+    await text('In effect now: portal_group[0].listen').waitFor();
+    await text('5 settings wait for a restart').waitFor();
+    await until('a portal more is served', () => daemon.run('status', '-o', 'json').includes(`127.0.3.1:${daemon.port}`));
     const { pid } = daemon;
     const asked = Date.now();
     await button('Restart the daemon …').click();
@@ -360,7 +363,7 @@ describe('a new node and who uses it', { skip }, () => {
     await text(/too many logins failed; try again in \d+ s/).waitFor();
   });
 
-  it('changes the schedule of scrubs, and asks for the name before a restart that hosts notice', async () => {
+  it('changes the schedule of scrubs at once, removes an unused pool, and names whom its restart hits', async () => {
     // Too many logins failed before: a token.
     const admin = await Browser.open(daemon.url);
     try {
@@ -370,16 +373,32 @@ describe('a new node and who uses it', { skip }, () => {
       await admin.page.getByLabel('Each LUN every so many days').fill('14');
       await admin.page.getByText('scrub.every_days: nothing → 14').waitFor();
       await admin.page.getByRole('button', { name: 'Apply', exact: true }).click();
-      await admin.page.getByText('One setting waits for a restart, which ends 1 session').waitFor();
+      await admin.page.getByText('In effect now: scrub.every_days').waitFor();
+      assert.match(daemon.run('config', 'show'), /scrub\.every_days +14 +by config set/);
+      await admin.go('/pools/fast');
+      await admin.page.getByText('Remove this pool').click();
+      await admin.page.getByRole('alert').getByText(/^LUN vm01, 64MiB: logged in: everyone$/).waitFor();
+      const remove = admin.page.getByRole('button', { name: 'Remove', exact: true });
+      assert.equal(await remove.isDisabled(), true);
+      await admin.go('/pools/default');
+      await admin.page.getByText('Remove this pool').click();
+      await admin.page.getByText('pool[0].name: "default" → nothing').waitFor();
+      await admin.page.getByText(/^nothing is deleted: .* stays as it is$/).waitFor();
+      assert.equal(await remove.isDisabled(), true);
+      await admin.page.getByLabel('Type default to go on').fill('default');
+      await remove.click();
+      await admin.page.getByText(/settings wait for a restart, which ends 1 session/).waitFor();
+      await admin.go('/settings/node');
       await admin.page.getByRole('button', { name: 'Restart the daemon …' }).click();
       const box = admin.page.getByRole('dialog', { name: 'Restart the daemon' });
+      await box.getByText(/^everyone: session \d+, LUN vm01$/).waitFor();
       assert.equal(await box.getByRole('button', { name: 'Restart', exact: true }).isDisabled(), true);
       await box.getByLabel('Type san-b to go on').fill('san-b');
       await box.getByRole('button', { name: 'Restart', exact: true }).click();
       await admin.page.getByText(/The daemon is back after/).waitFor({ timeout: 60_000 });
       // It logs in again by itself.
       await until('the host is there again', () => daemon.run('session', 'ls').includes('iqn.2026-01.org:first'));
-      assert.match(daemon.run('config', 'show'), /scrub\.every_days +14 +by config set/);
+      assert.doesNotMatch(daemon.run('pool', 'ls'), /default/);
     } finally {
       await admin.close();
     }

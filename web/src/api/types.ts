@@ -804,7 +804,9 @@ export interface Setting {
   values: string;
   default: string;
   meaning: string;
-  takes_effect: 'restart';
+  takes_effect: 'now' | 'restart';
+  /** The API takes it by its key. */
+  changeable?: boolean;
 }
 
 export interface SettingChange {
@@ -813,7 +815,8 @@ export interface SettingChange {
   in_force?: string;
   /** Without it the file says nothing any more. */
   in_file?: string;
-  takes_effect: 'restart';
+  /** `now`: at once, or where the file was edited with a reload. */
+  takes_effect: 'now' | 'restart';
 }
 
 export interface ConfigView {
@@ -835,6 +838,8 @@ export interface ConfigOutcome {
   dry_run: boolean;
   changes: SettingChange[];
   waiting: SettingChange[];
+  /** What else is to be known of it, a sentence each. */
+  notices?: string[];
   sessions: number;
 }
 
@@ -867,4 +872,20 @@ export interface Orphan {
   /** It was never a LUN here. */
   is_foreign?: boolean;
   has_checksums: boolean;
+}
+
+/** A host that a restart hits. */
+export interface HostHit {
+  host: string;
+  sessions: { id: number; initiator: string; target?: string }[];
+  luns: string[];
+}
+
+/** A restart that begins, or would begin. */
+export interface RestartPlan {
+  dry_run: boolean;
+  started: string;
+  sessions: number;
+  hits: HostHit[];
+  waiting: SettingChange[];
 }

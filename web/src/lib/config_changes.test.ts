@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { addPool, listenWords, restartNode, setPortals, withPort } from './config_changes.ts';
+import type { ConfigView, SettingChange } from '../api/types.ts';
+import { addPool, comesIntoForce, hitSaid, listenWords, removePool, restartNode, setPortals, settingsChanged, setValue, valueToml, withPort } from './config_changes.ts';
 
 describe('settings', () => {
   it('of portals are read as node.toml has them, and asked for as the daemon reads them', () => {
@@ -18,7 +19,47 @@ describe('settings', () => {
   });
 });
 
+const view = (settings: Record<string, string>, changes: SettingChange[] = []) => ({ settings: Object.entries(settings).map(([key, value]) => ({ key, value })), changes }) as unknown as ConfigView;
+const change = (key: string, in_file: string, takes_effect: 'now' | 'restart' = 'now'): SettingChange => ({ key, in_file, takes_effect });
+
+describe('a setting', () => {
+  it('goes to the daemon as the command line sends it', () => {
+    const body = (text: string) => setValue('session.login_seconds', text).body;
+    expect([' 5 ', 'true', '2GiB', ''].map(body)).toEqual([5, true, '2GiB', null].map((value) => ({ values: { 'session.login_seconds': value } })));
+    expect(setValue('history.max_bytes', '2GiB').cli).toBe('causeway config set history.max_bytes=2GiB');
+    expect([valueToml('history.max_bytes', '2GiB'), valueToml('health.every_minutes', '5')]).toEqual(['[history]\nmax_bytes = "2GiB"', '[health]\nevery_minutes = 5']);
+  });
+  it('is in effect at once, or after a restart', () => {
+    const [now, later] = [change('a', '1'), change('b', '1', 'restart')];
+    expect(comesIntoForce([now])).toMatch(/at once, and ends no session/);
+    expect(comesIntoForce([later])).toMatch(/^It is kept .* restart/);
+    expect(comesIntoForce([now, later])).toMatch(/^The rest is kept .* restart/);
+  });
+  it('that two admins changed stands with what it was, is, and shall be', () => {
+    const before = view({ 'node.name': '"a"', 'scrub.every_days': '7', 'log.format': '"text"' });
+    // What waits counts: it is what they said last.
+    const theirs = view({ 'node.name': '"a"', 'scrub.every_days': '8', 'log.format': '"text"' }, [change('node.name', '"b"', 'restart')]);
+    expect(settingsChanged(before, theirs, [change('scrub.every_days', '9')])).toEqual([
+      { field: 'node.name', before: '"a"', theirs: '"b"', mine: '' },
+      { field: 'scrub.every_days', before: '7', theirs: '8', mine: '9' },
+    ]);
+  });
+});
+
+describe('a pool that goes', () => {
+  it('is asked for by its name, in words of the command line', () => {
+    const change = removePool('fast');
+    expect([change.cli, change.body, change.typed]).toEqual(['causeway config remove-pool fast', { remove_pool: 'fast' }, 'fast']);
+  });
+});
+
 describe('a restart', () => {
+  it('names each host that it hits, with its sessions and LUNs', () => {
+    const hit = (ids: number[], luns: string[]) => hitSaid({ host: 'web', sessions: ids.map((id) => ({ id, initiator: 'iqn.x:web' })), luns });
+    expect(hit([3], [])).toBe('web: session 3, no LUN');
+    expect(hit([3, 4], ['a'])).toBe('web: sessions 3, 4, LUN a');
+    expect(hit([3], ['a', 'b', 'c', 'd', 'e', 'f'])).toBe('web: session 3, LUNs a, b, c, d, e and 1 more');
+  });
   it('asks for the name of the node where hosts are logged in', () => {
     expect([restartNode('san-a', 0).typed, restartNode('san-a', 2).typed]).toEqual([undefined, 'san-a']);
   });

@@ -7,7 +7,7 @@ import { endOtherSessions, removeUser, revokeToken } from './account_changes.ts'
 import { removeReceiver, resetRule } from './alert_changes.ts';
 import { forgetRun } from './bench.ts';
 import { dropSession, purgeLun, removeHost, removeLun, revoke, type Change } from './changes.ts';
-import { restartNode } from './config_changes.ts';
+import { removePool, restartNode } from './config_changes.ts';
 import { forgetDisk } from './disks.ts';
 import { rollBack } from './generations.ts';
 import { cancelJob } from './jobs.ts';
@@ -29,6 +29,7 @@ const TAKES: Record<string, [change: Change, typed: string, hits: RegExp | 'plan
   // With the losses of each LUN (DiscardJournal.svelte).
   discardJournal: [discardJournal('default'), 'default', /not destaged are lost/],
   forgetDisk: [forgetDisk('ZC10002'), 'ZC10002', /nobody misses it/],
+  removePool: [removePool('fast'), 'fast', /nothing is deleted/],
   restartNode: [restartNode('san-a', 2), 'san-a', /ends 2 sessions/],
   forgetRun: [forgetRun(run), 'nightly', /902 operations a second in 60 seconds of vm01/],
   tearDown: [tearDown(bed), 'pairs', /host, target, 2 switches, 4 links/],
