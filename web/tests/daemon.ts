@@ -93,11 +93,13 @@ export class Daemon {
 
   private readonly https: boolean;
   private readonly more: string;
+  private readonly ofApi: string;
 
-  /** `https`: it is served with https as well; `more` of its node.toml. */
-  constructor(https = false, more = '') {
+  /** `https`: it is served with https as well; `more` of its node.toml, and of the section of the API there. */
+  constructor(https = false, more = '', ofApi = '') {
     this.https = https;
     this.more = more;
+    this.ofApi = ofApi;
   }
 
   get secureUrl(): string {
@@ -213,6 +215,7 @@ journal = "journal"
 journal_size = "64MiB"
 [api]
 listen = ["unix:api.sock", "127.0.0.1:${this.api}"${this.secure ? `, "${this.secureUrl}"` : ''}]
+${this.ofApi}
 [[alert_command]]
 name = "pager"
 argv = ["/bin/true"]

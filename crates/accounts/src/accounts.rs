@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Token, User};
 use crate::password::PasswordHash;
-use crate::sessions::{OpenSession, Opened, Sessions};
+use crate::sessions::{OpenSession, Opened, SessionTimes, Sessions};
 use crate::throttle::{Source, Throttle};
 use crate::token::digest;
 use crate::{Edit, Principal, Role, Via};
@@ -90,6 +90,24 @@ impl Accounts {
             document,
             ..Self::default()
         }
+    }
+
+    /// With sessions that last so long; those that are open end.
+    #[must_use]
+    pub fn with_times(mut self, times: SessionTimes) -> Self {
+        self.sessions = Sessions::new(times);
+        self
+    }
+
+    /// All sessions of a user, the newest first.
+    #[must_use]
+    pub fn sessions_of(&self, user: &str, now: Moment) -> Vec<OpenSession> {
+        self.sessions.of(user, now.steady)
+    }
+
+    /// Ends them all.
+    pub fn end_sessions_of(&mut self, user: &str) {
+        self.sessions.end_of(|name| name == user);
     }
 
     /// The users and tokens that are in force.

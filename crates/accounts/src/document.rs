@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 /// The version of the form of [`Document`].
 pub const SCHEMA: u32 = 1;
 
+/// The name of the user whom the daemon makes where there is none.
+pub const FIRST_USER: &str = "admin";
+
 /// The most users, and the most tokens.
 pub(crate) const ENTRIES_MAX: usize = 1000;
 
@@ -110,6 +113,14 @@ impl Document {
     #[must_use]
     pub fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)
+    }
+
+    /// The user whom the daemon made, whose first password nobody has changed.
+    #[must_use]
+    pub fn with_first_password(&self) -> Option<&User> {
+        let first = self.user(FIRST_USER)?;
+        let is_first = first.must_change && first.enabled && first.password_set == first.created;
+        is_first.then_some(first)
     }
 
     /// Somebody may log in who may do everything.

@@ -26,12 +26,12 @@ mod throttle;
 mod token;
 
 pub use accounts::{Accounts, Attempt, Known, LoggedIn, Moment};
-pub use document::{Document, SCHEMA, Token, User};
+pub use document::{Document, FIRST_USER, SCHEMA, Token, User};
 pub use edit::Edit;
 pub use password::PasswordHash;
 pub use principal::{Principal, Via};
 pub use role::Role;
-pub use sessions::{IDLE_MAX, LIFE_MAX, OpenSession, Opened};
+pub use sessions::{OpenSession, Opened, SessionTimes};
 pub use throttle::Source;
 pub use token::{NewToken, new_token};
 

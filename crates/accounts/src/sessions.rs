@@ -8,11 +8,23 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{Now, hex};
 
-/// A session that is not used for so long is over.
-pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// How long sessions last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionTimes {
+    /// One that is not used for so long is over.
+    pub idle: Duration,
+    /// One is over so long after its login, however it is used.
+    pub life: Duration,
+}
 
-/// A session is over so long after its login, however it is used.
-pub const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
+impl Default for SessionTimes {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(30 * 60),
+            life: Duration::from_secs(12 * 3600),
+        }
+    }
+}
 
 /// The most sessions of one user, and of all; the one that was used longest ago ends for a new one.
 const OF_ONE_MAX: usize = 16;
@@ -24,6 +36,8 @@ pub struct Opened {
     pub cookie: Secret,
     /// What each change must bring along.
     pub csrf: Secret,
+    /// It lasts no longer.
+    pub life: Duration,
 }
 
 /// A session as its user sees it.
@@ -45,16 +59,20 @@ struct Session {
 }
 
 impl Session {
-    fn is_over(&self, now: Now) -> bool {
-        now.since(self.used) >= IDLE_MAX || now.since(self.began) >= LIFE_MAX
+    fn is_over(&self, now: Now, times: SessionTimes) -> bool {
+        now.since(self.used) >= times.idle || now.since(self.began) >= times.life
     }
 }
 
 /// The sessions that are open, by the hash of their cookie.
 #[derive(Default)]
-pub(crate) struct Sessions(BTreeMap<String, Session>);
+pub(crate) struct Sessions(BTreeMap<String, Session>, SessionTimes);
 
 impl Sessions {
+    pub(crate) fn new(times: SessionTimes) -> Self {
+        Self(BTreeMap::new(), times)
+    }
+
     /// Opens a session with a cookie that nobody has seen before.
     pub(crate) fn open(
         &mut self,
@@ -62,7 +80,8 @@ impl Sessions {
         now: Now,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Opened {
-        self.0.retain(|_, session| !session.is_over(now));
+        let times = self.1;
+        self.0.retain(|_, session| !session.is_over(now, times));
         while self.count(Some(user)) >= OF_ONE_MAX {
             self.end_oldest(Some(user));
         }
@@ -82,14 +101,15 @@ impl Sessions {
             used: now,
         };
         self.0.insert(digest(&cookie), session);
-        Opened { cookie, csrf }
+        let life = self.1.life;
+        Opened { cookie, csrf, life }
     }
 
     /// Whose session it is, and its CSRF token; using it makes its idle time begin anew.
     pub(crate) fn find(&mut self, cookie: &Secret, now: Now) -> Option<(String, Secret)> {
         let key = digest(cookie);
         let session = self.0.get_mut(&key)?;
-        if session.is_over(now) {
+        if session.is_over(now, self.1) {
             self.0.remove(&key);
             return None;
         }
@@ -110,15 +130,22 @@ impl Sessions {
     /// All sessions of whoever has this cookie, the newest first.
     pub(crate) fn with(&self, cookie: &Secret, now: Now) -> Vec<OpenSession> {
         let key = digest(cookie);
-        let Some(user) = self.0.get(&key).map(|session| &session.user) else {
-            return Vec::new();
-        };
+        let user = self.0.get(&key).map(|session| session.user.as_str());
+        user.map_or_else(Vec::new, |user| self.list(user, Some(&key), now))
+    }
+
+    /// All sessions of a user, the newest first.
+    pub(crate) fn of(&self, user: &str, now: Now) -> Vec<OpenSession> {
+        self.list(user, None, now)
+    }
+
+    fn list(&self, user: &str, this: Option<&String>, now: Now) -> Vec<OpenSession> {
         let mine = self.0.iter();
-        let mine = mine.filter(|(_, it)| it.user == *user && !it.is_over(now));
+        let mine = mine.filter(|(_, it)| it.user == *user && !it.is_over(now, self.1));
         let view = |(at, it): (&String, &Session)| OpenSession {
             began: it.began,
             used: it.used,
-            is_this: *at == key,
+            is_this: this == Some(at),
         };
         let mut all: Vec<OpenSession> = mine.map(view).collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.began));

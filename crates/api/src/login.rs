@@ -8,7 +8,7 @@ use crate::noted::Note;
 use crate::outside::{now, random};
 use crate::peer::Peer;
 use crate::plain_answer::problem_response;
-use accounts::{Edit, LIFE_MAX, LoggedIn, Opened, Principal, Role, Source, Via, password};
+use accounts::{Edit, LoggedIn, Opened, Principal, Role, Source, Via, password};
 use axum::extract::{ConnectInfo, Extension};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -147,7 +147,7 @@ fn entered(principal: &Principal, must_change: bool, opened: &Opened, is_tls: bo
         must_change,
     };
     let mut response = Answer(Ok(document)).into_response();
-    if let Some(cookie) = cookie(&opened.cookie, is_tls, LIFE_MAX) {
+    if let Some(cookie) = cookie(&opened.cookie, is_tls, opened.life) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response

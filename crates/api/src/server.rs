@@ -15,6 +15,7 @@ use crate::routes::router;
 use crate::store::{self, Store};
 use crate::support_bundle::LogTail;
 use crate::tls::{self, Certificate, Origin};
+use accounts::SessionTimes;
 use axum::Router;
 use controller::{Handle, StateFiles};
 use manifest::code::Code;
@@ -281,7 +282,7 @@ async fn open(
     let gate = Arc::new(Gate {
         token_made: token_made.ok().and_then(Result::ok).map(|it| it.as_secs()),
         token_used: Mutex::default(),
-        store: Store::open(files.clone()).await?,
+        store: Store::open(files.clone(), login_times(config)).await?,
         certificate: certificate.clone(),
         token,
         live: known,
@@ -322,6 +323,14 @@ async fn open(
         work: Some(work),
         settings: Some((settings, handle)),
     })
+}
+
+fn login_times(config: &Config) -> SessionTimes {
+    let settings = &config.api_settings;
+    SessionTimes {
+        idle: Duration::from_secs(settings.login_idle_seconds),
+        life: Duration::from_secs(settings.login_life_seconds),
+    }
 }
 
 /// Names by which the node may be asked for, in lower case, beside those that are live settings.

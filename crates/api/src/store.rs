@@ -5,7 +5,9 @@
 //! work.
 
 use crate::outside::{now, random};
-use accounts::{Accounts, Document, Edit, Moment, PasswordHash, Role, password};
+use accounts::{
+    Accounts, Document, Edit, FIRST_USER, Moment, PasswordHash, Role, SessionTimes, password,
+};
 use controller::StateFiles;
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -18,9 +20,6 @@ pub(crate) const FILE: &str = "accounts.json";
 
 /// Where the first password is until it was changed.
 pub const FIRST_PASSWORD_FILE: &str = "first-password";
-
-/// The name of the first user.
-const FIRST_USER: &str = "admin";
 
 /// So many passwords are hashed at a time: each takes a processor and 19 MiB.
 const HASHING_MAX: usize = 2;
@@ -40,9 +39,10 @@ impl Store {
     ///
     /// # Errors
     /// The files can neither be read nor made.
-    pub(crate) async fn open(files: StateFiles) -> Result<Self, Problem> {
+    pub(crate) async fn open(files: StateFiles, times: SessionTimes) -> Result<Self, Problem> {
+        let with = |document| Mutex::new(Accounts::new(document).with_times(times));
         let mut store = Self {
-            accounts: Mutex::default(),
+            accounts: with(Document::default()),
             damage: None,
             files,
             changing: tokio::sync::Mutex::default(),
@@ -53,7 +53,7 @@ impl Store {
             return Ok(store);
         };
         match Document::read(&bytes) {
-            Ok(document) => store.accounts = Mutex::new(Accounts::new(document)),
+            Ok(document) => store.accounts = with(document),
             Err(problem) => {
                 let path = store.files.path(FILE);
                 let detail = format!("{}: {}", path.display(), problem.detail);

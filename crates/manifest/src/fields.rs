@@ -50,7 +50,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 25] = [
+const NODE_AFTER: [Field; 27] = [
     node(
         "pool.journal",
         "path",
@@ -95,6 +95,18 @@ const NODE_AFTER: [Field; 25] = [
         "`true`",
         "admins may change some of these settings through the API and the page, which the daemon keeps in its state \
          directory; `false`: what this file says is all that holds of them",
+    ),
+    node(
+        "api.login_idle_seconds",
+        "10 to 86400",
+        "1800",
+        "a login to the page that is not used for so long is over; a page that is open uses it",
+    ),
+    node(
+        "api.login_life_seconds",
+        "10 to 2592000",
+        "43200",
+        "a login to the page is over so long after it was made, however it is used",
     ),
     node(
         "api.certificate",

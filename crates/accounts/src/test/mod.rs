@@ -4,12 +4,13 @@ mod properties;
 
 use crate::document::ENTRIES_MAX;
 use crate::{
-    Accounts, Document, Edit, IDLE_MAX, LIFE_MAX, Moment, OpenSession, PasswordHash, Role, Source,
-    Via, new_token, password,
+    Accounts, Document, Edit, Moment, OpenSession, PasswordHash, Role, SessionTimes, Source, Via,
+    new_token, password,
 };
 use manifest::code::Code;
 use manifest::secret::Secret;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use units::{Now, WallClock};
 
 const RIGHT: &str = "correct horse battery";
@@ -188,7 +189,8 @@ fn a_login_opens_a_session_with_a_new_cookie_each_time() {
 
 #[test]
 fn a_session_ends_when_it_is_idle_and_at_its_age_however_it_is_used() {
-    let (idle, life) = (IDLE_MAX.as_secs(), LIFE_MAX.as_secs());
+    let times = SessionTimes::default();
+    let (idle, life) = (times.idle.as_secs(), times.life.as_secs());
     let mut accounts = two();
     let cookie = login(&mut accounts, "eve", at(0)).opened.cookie;
     assert!(accounts.session(&cookie, at(idle - 1)).is_some());
@@ -202,6 +204,50 @@ fn a_session_ends_when_it_is_idle_and_at_its_age_however_it_is_used() {
         assert!(accounts.session(&cookie, at(used)).is_some(), "{used}");
     }
     assert!(accounts.session(&cookie, at(life)).is_none());
+}
+
+#[test]
+fn sessions_last_as_long_as_is_said() {
+    let times = SessionTimes {
+        idle: Duration::from_secs(5),
+        life: Duration::from_secs(20),
+    };
+    let mut accounts = two().with_times(times);
+    let cookie = login(&mut accounts, "eve", at(0)).opened.cookie;
+    for used in (0..20).step_by(4) {
+        assert_eq!(accounts.sessions_of("eve", at(used)).len(), 1, "{used}");
+        assert!(accounts.session(&cookie, at(used)).is_some(), "{used}");
+    }
+    assert_eq!(accounts.sessions_of("eve", at(20)), []);
+    assert!(accounts.session(&cookie, at(20)).is_none(), "its life");
+    let cookie = login(&mut accounts, "eve", at(30)).opened.cookie;
+    assert!(accounts.session(&cookie, at(35)).is_none(), "idle");
+}
+
+#[test]
+fn the_first_password_is_that_of_the_first_user_until_it_is_changed() {
+    let made = |name: &str, must_change| {
+        with(&[Edit::CreateUser {
+            name: name.to_owned(),
+            role: Role::Admin,
+            hash: some_hash("any"),
+            must_change,
+        }])
+    };
+    assert!(made("admin", true).with_first_password().is_some());
+    assert!(made("admin", false).with_first_password().is_none());
+    assert!(made("eve", true).with_first_password().is_none());
+    let edit = Edit::SetUser {
+        name: "admin".to_owned(),
+        role: None,
+        enabled: None,
+        password: Some((some_hash("other"), true)),
+    };
+    let after = made("admin", true).edit(&edit, 1_000_000).unwrap();
+    assert!(
+        after.with_first_password().is_none(),
+        "set by another admin"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What holds for any order of events, and for any bytes.
 
 use super::{at, create, random, secret, some_hash, two};
-use crate::{Accounts, Document, Edit, IDLE_MAX, LIFE_MAX, PasswordHash, Role, Source};
+use crate::{Accounts, Document, Edit, PasswordHash, Role, SessionTimes, Source};
 use manifest::secret::Secret;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -82,8 +82,8 @@ proptest! {
                 Step::Use(number) => {
                     let count = model.len().max(1);
                     if let Some(entry) = model.get_mut(number % count) {
-                        let idle = Duration::from_secs(now - entry.4) >= IDLE_MAX;
-                        let old = Duration::from_secs(now - entry.3) >= LIFE_MAX;
+                        let idle = Duration::from_secs(now - entry.4) >= SessionTimes::default().idle;
+                        let old = Duration::from_secs(now - entry.3) >= SessionTimes::default().life;
                         entry.5 &= !idle && !old;
                         let known = accounts.session(&entry.0, at(now));
                         prop_assert_eq!(known.is_some(), entry.5);

@@ -44,7 +44,7 @@ pub struct CertificateFiles {
 }
 
 /// What `[api]` says beside the addresses.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiSettings {
     /// Over TCP, all reading takes a login or a token.
     pub token_for_reads: bool,
@@ -56,7 +56,31 @@ pub struct ApiSettings {
     pub fixed_settings: bool,
     /// The certificate; `None`: one of our own.
     pub certificate: Option<CertificateFiles>,
+    /// A login that is not used for so long is over, in seconds.
+    pub login_idle_seconds: u64,
+    /// A login is over so long after it was made, in seconds.
+    pub login_life_seconds: u64,
 }
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self {
+            token_for_reads: false,
+            allow_plain_http: false,
+            names: Vec::new(),
+            fixed_settings: false,
+            certificate: None,
+            login_idle_seconds: 30 * 60,
+            login_life_seconds: 12 * 3600,
+        }
+    }
+}
+
+/// The longest times of logins, in seconds: a day idle, a month in all.
+const IDLE_SECONDS_MAX: u64 = 86_400;
+const LIFE_SECONDS_MAX: u64 = 30 * 86_400;
+/// The shortest of both: somebody reads a screen for so long.
+const LOGIN_SECONDS_MIN: u64 = 10;
 
 /// What is to be known of addresses that are served in plain text.
 pub(super) fn in_plain_text(listen: &[ApiAddress]) -> Vec<String> {
@@ -93,6 +117,10 @@ pub(super) fn read(
         names: read_names(&table),
         fixed_settings: table.boolean("change_settings") == Some(false),
         certificate: read_certificate(&table, base),
+        login_idle_seconds: seconds(&table, "login_idle_seconds", IDLE_SECONDS_MAX)
+            .unwrap_or(ApiSettings::default().login_idle_seconds),
+        login_life_seconds: seconds(&table, "login_life_seconds", LIFE_SECONDS_MAX)
+            .unwrap_or(ApiSettings::default().login_life_seconds),
     };
     let mut out = Vec::new();
     for item in listen.unwrap_or_default() {
@@ -113,6 +141,11 @@ pub(super) fn read(
     }
     table.finish(&["metrics", "tls"]);
     (out, settings)
+}
+
+fn seconds(table: &Table<'_, '_>, key: &'static str, most: u64) -> Option<u64> {
+    let read = table.integer(key, LOGIN_SECONDS_MIN, most);
+    read.map(|seconds| seconds.value)
 }
 
 /// Names as a Host header has them.
