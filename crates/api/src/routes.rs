@@ -253,6 +253,9 @@ async fn status(
     Answer(status.map(|mut status| {
         status.alerts = alerting.counts();
         let certificate = gate.certificate.as_ref();
+        if gate.store.has_first_password() {
+            status.notes.extend(status.open_early());
+        }
         if let Some(why) = certificate.and_then(|it| it.problem()) {
             let problem = format!("https goes on with the certificate that it had: {why}");
             status.problems.push(problem);

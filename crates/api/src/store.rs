@@ -133,6 +133,11 @@ impl Store {
         self.lock().token(secret, at)
     }
 
+    /// Nobody has changed the password that the daemon made for its first user.
+    pub(crate) fn has_first_password(&self) -> bool {
+        self.lock().document().with_first_password().is_some()
+    }
+
     /// The first password is of no use any more.
     pub(crate) async fn forget_first_password(&self) {
         if let Err(problem) = self.files.remove(FIRST_PASSWORD_FILE).await {

@@ -296,6 +296,9 @@ catalogue! {
     PoolUsed = 5038, 409, Refused, "LUNs lie in the pool",
         "Without the pool the node could not serve what lies in it, also what was deleted and can still come back. Nothing was changed.",
         "Delete and purge what the message names, after its data was copied where it is wanted; or leave the pool where it is.";
+    FirstPassword = 5039, 409, Refused, "The first password has to be changed first",
+        "The daemon made the first password, and nobody has changed it. Until then nothing that is set through the API lets other machines reach the node.",
+        "Log in at the page as admin and choose a password, or run `causeway user set admin --password` on the node; then repeat it.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

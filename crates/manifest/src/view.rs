@@ -15,6 +15,7 @@ use crate::size::{Size, rounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// More than this share of the memory is more than there is: the rest of the program and the
 /// machine need some, too.
@@ -75,6 +76,29 @@ pub struct StatusView {
     /// How many alerts there are.
     #[serde(default)]
     pub alerts: AlertCounts,
+}
+
+impl StatusView {
+    /// That other machines reach the node, where its first password is still in force.
+    #[must_use]
+    pub fn open_early(&self) -> Option<String> {
+        let api = self.api.iter().map(|at| at.trim_start_matches("https://"));
+        let api = api.map(|at| at.trim_start_matches("http://"));
+        let portals = self.portals.iter().filter(|it| it.problem.is_none());
+        let portals = portals.map(|it| it.address.as_str());
+        let is_open = |at: &&str| {
+            let at = at.parse::<SocketAddr>();
+            at.is_ok_and(|at| !at.ip().to_canonical().is_loopback())
+        };
+        let open: Vec<&str> = portals.chain(api).filter(is_open).collect();
+        let (at, are) = (open.join(", "), if open.len() == 1 { "is" } else { "are" });
+        (!open.is_empty()).then(|| {
+            format!(
+                "{at} {are} reached by other machines, and nobody has changed the first password: log in at the page as admin, or \
+                 run `causeway user set admin --password`"
+            )
+        })
+    }
 }
 
 /// How many alerts there are that are not over.
@@ -446,5 +470,48 @@ impl Kept {
             grants: objects.grants.len(),
             problem: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn addresses_that_other_machines_reach_are_named_before_the_first_password_is_changed() {
+        let status = |portals: &[&str], api: &[&str]| -> StatusView {
+            let portal = |at: &&str| json!({ "group": "g", "tag": 1, "address": at });
+            let portals: Vec<_> = portals.iter().map(portal).collect();
+            serde_json::from_value(json!({
+                "health": "ok", "problems": [], "node": "n", "node_id": "", "version": "", "started": "", "generation": 1,
+                "portals": portals, "api": api, "pools": [],
+                "counts": { "luns": 0, "luns_offline": 0, "luns_removed": 0, "targets": 0, "hosts": 0, "grants": 0, "sessions": 0 },
+            }))
+            .expect("a status")
+        };
+        let closed = status(
+            &["127.0.0.1:3260", "[::1]:3260"],
+            &[
+                "unix:/run/a.sock",
+                "http://127.0.0.1:8480",
+                "https://[::1]:1",
+            ],
+        );
+        assert_eq!(closed.open_early(), None);
+        let open = status(&["192.0.2.2:3260"], &["https://0.0.0.0:8443"]);
+        let said = open.open_early().expect("both are");
+        assert!(
+            said.starts_with("192.0.2.2:3260, 0.0.0.0:8443 are reached by other machines"),
+            "{said}"
+        );
+        assert!(
+            said.contains("causeway user set admin --password"),
+            "{said}"
+        );
+        let mut away = status(&["192.0.2.2:3260"], &[]);
+        assert!(away.open_early().expect("it is").contains(" is reached "));
+        away.portals[0].problem = Some("not there".to_owned());
+        assert_eq!(away.open_early(), None, "nothing listens there");
     }
 }

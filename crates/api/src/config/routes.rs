@@ -2,6 +2,7 @@
 
 use crate::addresses::addresses;
 use crate::answer::{Answer, WithTag};
+use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::edit::ask;
 use crate::etag::tag_of;
@@ -151,6 +152,7 @@ impl Refusals for OfSettings {
         Code::RestartRefused,
         Code::PoolUsed,
         Code::StateNotSaved,
+        Code::FirstPassword,
     ];
 }
 
@@ -164,9 +166,16 @@ impl Refusals for OfRestarts {
 async fn change(
     State(handle): State<Handle>,
     Extension(settings): The,
+    Extension(gate): Extension<Arc<Gate>>,
     change: SeenChange<OfSettings>,
     Wanted(patch): Wanted<ConfigPatch>,
 ) -> Answer<ConfigOutcome> {
+    if let Some(open) = patch.opens()
+        && gate.store.has_first_password()
+    {
+        let detail = format!("{open}: other machines would reach the node");
+        return Answer(Err(Problem::new(Code::FirstPassword, detail)));
+    }
     Answer(settings.change(&handle, &change, patch).await)
 }
 

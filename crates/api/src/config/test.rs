@@ -303,3 +303,28 @@ fn the_plan_of_a_restart_names_whom_it_hits() {
         "{plan}"
     );
 }
+
+#[test]
+fn other_machines_are_let_in_only_when_the_first_password_was_changed() {
+    let daemon = Daemon::start("settings_first");
+    let to = |at: &str| json!({ "portals": { "listen": [at] } });
+    for at in ["192.0.2.2", "[2001:db8::1]:3260", "0.0.0.0", "eth1"] {
+        for path in [CONFIG.to_owned(), format!("{CONFIG}?dry_run=true")] {
+            let (status, problem) = daemon.send("PATCH", &path, &to(at));
+            assert_eq!(
+                (status.as_u16(), &problem["code"]),
+                (409, &json!("CWY5039")),
+                "{at}: {problem}"
+            );
+        }
+    }
+    assert_eq!(file(&daemon), None);
+    let (status, done) = daemon.send("PATCH", CONFIG, &to("127.0.0.9:3261"));
+    assert_eq!(status.as_u16(), 200, "{done}");
+    let set = json!({ "password": crate::login_test::NEW });
+    let (status, said) = daemon.send("PATCH", "/api/v1/users/admin", &set);
+    assert_eq!(status.as_u16(), 200, "{said}");
+    // What is refused now is that the address is no address of this machine.
+    let (_, problem) = daemon.send("PATCH", CONFIG, &to("192.0.2.2"));
+    assert_ne!(problem["code"], "CWY5039", "{problem}");
+}

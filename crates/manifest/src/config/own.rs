@@ -112,6 +112,21 @@ pub struct NewPool {
     pub journal_size: Option<String>,
 }
 
+impl ConfigPatch {
+    /// The first of the portals that other machines could reach.
+    #[must_use]
+    pub fn opens(&self) -> Option<&str> {
+        let words = self.portals.iter().flat_map(|it| &it.listen);
+        let is_open = |word: &&String| match listen(word) {
+            Ok(Listen::Address(at)) => !at.ip().to_canonical().is_loopback(),
+            Ok(Listen::Interface { name, .. }) => name != "lo",
+            // It is refused for what it is.
+            Err(_) => false,
+        };
+        { words }.find(is_open).map(String::as_str)
+    }
+}
+
 /// An address or interface as people write it.
 ///
 /// # Errors
