@@ -24,6 +24,7 @@ mod role;
 mod sessions;
 mod throttle;
 mod token;
+mod view;
 
 pub use accounts::{Accounts, Attempt, Known, LoggedIn, Moment};
 pub use document::{Document, FIRST_USER, SCHEMA, Token, User};
@@ -34,6 +35,7 @@ pub use role::Role;
 pub use sessions::{OpenSession, Opened, SessionTimes};
 pub use throttle::Source;
 pub use token::{NewToken, new_token};
+pub use view::{TokenView, UserView, time};
 
 #[cfg(test)]
 mod test;

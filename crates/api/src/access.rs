@@ -141,6 +141,7 @@ mod test {
             ("GET", "/api/v1/history/latency", "viewer"),
             ("POST", "/api/v1/users", "admin"),
             ("DELETE", "/api/v1/tokens/1", "admin"),
+            ("DELETE", "/api/v1/users/u/sessions", "admin"),
             ("PUT", "/api/v1/settings/x", "admin"),
             ("GET", "/api/v1/alerts", "viewer"),
             ("GET", "/api/v1/alerts/rules", "viewer"),

@@ -86,7 +86,7 @@ fn whoever_does_not_want_to_wait_is_answered_with_the_job_when_it_begins() {
 fn a_change_that_comes_in_between_refuses_what_was_meant_for_the_objects_before_it() {
     let daemon = Daemon::start("between");
     daemon.send("POST", "/api/v1/apply", &json!(lab()));
-    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     let changes = [
         "/api/v1/generations/1/rollback?force=true",
         "/api/v1/orphans/adopt?force=true",

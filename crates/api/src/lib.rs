@@ -72,6 +72,7 @@ mod repeated;
 mod routes;
 mod sampler;
 mod server;
+mod session_end;
 mod shared_answers;
 mod stall;
 mod store;

@@ -240,8 +240,19 @@ fn users_are_made_changed_and_deleted_and_survive_a_restart() {
     assert_eq!(after["role"], "operator");
     let me = of(&daemon, &eve, ("GET", "/api/v1/me"), &Value::Null).body;
     assert_eq!(me["role"], "operator", "at once");
-    let (status, _) = daemon.send("DELETE", "/api/v1/users/eve?dry_run=true", &Value::Null);
-    assert_eq!(status, StatusCode::OK);
+    let token = json!({ "name": "backup", "role": "viewer" });
+    let said = of(&daemon, &eve, ("POST", "/api/v1/tokens"), &token);
+    assert_eq!(said.status, StatusCode::FORBIDDEN, "an operator");
+    let (status, plan) = daemon.send("DELETE", "/api/v1/users/eve?dry_run=true", &Value::Null);
+    assert_eq!(
+        (status, &plan["changed"]),
+        (StatusCode::OK, &json!(false)),
+        "{plan}"
+    );
+    let logins = plan["hits"].as_array().unwrap();
+    assert_eq!((logins.len(), &logins[0]["kind"]), (1, &json!("login")));
+    let me = of(&daemon, &eve, ("GET", "/api/v1/me"), &Value::Null);
+    assert_eq!(me.status, StatusCode::OK, "nothing was done");
     let (status, problem) = daemon.send("DELETE", "/api/v1/users/admin", &Value::Null);
     assert_eq!(
         (status, &problem["code"]),
@@ -378,4 +389,36 @@ fn the_token_of_the_file_is_listed_with_its_last_use_and_stays() {
     let (_, shown) = daemon.send("GET", path, &Value::Null);
     assert!(shown["last_use"].is_string(), "{shown}");
     assert_eq!(listed(), shown);
+}
+
+#[test]
+fn an_admin_ends_all_logins_of_a_user_and_a_deletion_says_what_it_hits() {
+    let daemon = Daemon::start("endings");
+    make(&daemon, "eve", "admin");
+    let (one, other) = (enter(&daemon, "eve", NEW), enter(&daemon, "eve", NEW));
+    let token = json!({ "name": "backup", "role": "viewer" });
+    let made = of(&daemon, &one, ("POST", "/api/v1/tokens"), &token).body;
+    let (_, plan) = daemon.send("DELETE", "/api/v1/users/eve?dry_run=true", &Value::Null);
+    let kinds: Vec<&str> = plan["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| hit["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["login", "login", "token"], "{plan}");
+    let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    let (_, plan) = daemon.send("DELETE", &format!("{path}?dry_run=true"), &Value::Null);
+    let detail = plan["hits"][0]["detail"].as_str().unwrap();
+    assert_eq!(detail, "role viewer, made by eve, never used");
+    let path = "/api/v1/users/eve/sessions";
+    let (_, plan) = daemon.send("DELETE", &format!("{path}?dry_run=true"), &Value::Null);
+    assert_eq!(plan["hits"].as_array().unwrap().len(), 2, "{plan}");
+    let (status, done) = daemon.send("DELETE", path, &Value::Null);
+    assert_eq!((status, &done["changed"]), (StatusCode::OK, &json!(true)));
+    for who in [&one, &other] {
+        let me = of(&daemon, who, ("GET", "/api/v1/me"), &Value::Null);
+        assert_eq!(me.status, StatusCode::UNAUTHORIZED);
+    }
+    let (status, _) = daemon.send("DELETE", "/api/v1/users/nobody/sessions", &Value::Null);
+    assert_eq!(status, StatusCode::NOT_FOUND);
 }

@@ -13,11 +13,14 @@ use std::marker::PhantomData;
 pub(crate) trait Refusals {
     /// Their codes.
     const CODES: &'static [Code];
+    /// What `force` does.
+    const FORCE: &'static str = "Taken as by every change, and without effect.";
 }
 
-/// A change; `force` is taken as everywhere, and changes nothing here.
+/// A change; what `force` does to it [`Refusals`] say.
 pub(crate) struct PlainChange<R> {
     pub(crate) dry_run: bool,
+    pub(crate) force: bool,
     /// What is said of it to the audit log.
     pub(crate) note: Note,
     of: PhantomData<fn() -> R>,
@@ -28,10 +31,15 @@ impl<S: Send + Sync, R> FromRequestParts<S> for PlainChange<R> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let switches = Switches::read(parts.uri.query(), &["dry_run", "force"])?;
-        let (dry_run, note) = (switches.on("dry_run"), Note::of(parts));
+        let (dry_run, force) = (switches.on("dry_run"), switches.on("force"));
+        let note = Note::of(parts);
         note.dry(dry_run);
-        let of = PhantomData;
-        Ok(Self { dry_run, note, of })
+        Ok(Self {
+            dry_run,
+            force,
+            note,
+            of: PhantomData,
+        })
     }
 }
 
@@ -39,8 +47,7 @@ impl<R: Refusals> Part for PlainChange<R> {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let dry_run = "Only report whether it can be done.";
         operation.takes(Parameter::switch("dry_run", dry_run));
-        let force = "Taken as by every change, and without effect.";
-        operation.takes(Parameter::switch("force", force));
+        operation.takes(Parameter::switch("force", R::FORCE));
         operation.fails(R::CODES);
     }
 }
@@ -57,8 +64,9 @@ impl<S: Send + Sync, R> FromRequestParts<S> for SeenChange<R> {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let PlainChange { dry_run, note, of } =
-            PlainChange::from_request_parts(parts, state).await?;
+        let PlainChange {
+            dry_run, note, of, ..
+        } = PlainChange::from_request_parts(parts, state).await?;
         let seen = Seen::read(parts)?;
         Ok(Self {
             dry_run,

@@ -16,6 +16,7 @@ use crate::nowhere::{not_so, nowhere};
 use crate::only::{Only, Whole};
 use crate::parts::{Change, DryRun, Named, Wanted};
 use crate::records::{Records, Streams};
+use crate::session_end::{drop_session, session_id};
 use crate::shared_answers::{self, SharedAnswers};
 use crate::support_bundle::{LogTail, Within};
 use axum::Router;
@@ -252,10 +253,10 @@ async fn status(
     let status = ask!(handle, |controller| controller.status().await);
     Answer(status.map(|mut status| {
         status.alerts = alerting.counts();
-        let certificate = gate.certificate.as_ref();
         if gate.store.has_first_password() {
             status.notes.extend(status.open_early());
         }
+        let certificate = gate.certificate.as_ref();
         if let Some(why) = certificate.and_then(|it| it.problem()) {
             let problem = format!("https goes on with the certificate that it had: {why}");
             status.problems.push(problem);
@@ -344,30 +345,10 @@ async fn journal(
     Answer(done.and_then(|done| done))
 }
 
-fn session_id(id: &str) -> Result<u64, Problem> {
-    id.parse().map_err(|_| Problem::not_found("session", id))
-}
-
 async fn session(State(handle): State<Handle>, Named(id): Named) -> Answer<SessionFacts> {
     let run = async {
         let id = session_id(&id)?;
         ask!(handle, |controller| controller.session(id).await)?
-    };
-    Answer(run.await)
-}
-
-async fn drop_session(
-    State(handle): State<Handle>,
-    Named(id): Named,
-    DryRun(dry_run, _): DryRun,
-) -> Answer<()> {
-    let run = async {
-        let id = session_id(&id)?;
-        if dry_run {
-            let known = ask!(handle, |controller| controller.session(id).await)?;
-            return known.map(drop);
-        }
-        ask!(handle, |controller| controller.drop_session(id).await)?
     };
     Answer(run.await)
 }

@@ -256,7 +256,7 @@ fn objects_are_made_shown_changed_and_removed() {
 fn a_part_that_is_changed_leaves_what_others_change_in_that_moment() {
     let daemon = Daemon::start("meanwhile");
     daemon.send("POST", "/api/v1/apply", &json!(lab()));
-    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     let force = |what: &str| format!("/api/v1/{what}?force=true");
     let changes = [
         (
@@ -341,12 +341,37 @@ fn what_disturbs_a_session_is_a_conflict_that_names_it() {
         (status, &outcome["changed"]),
         (StatusCode::OK, &json!(false))
     );
-    let (status, _) = daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    let (status, _) = daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     assert_eq!(status, StatusCode::OK);
     let (status, _) = daemon.send("DELETE", "/api/v1/luns/l", &json!(null));
     assert_eq!(status, StatusCode::OK);
-    let (status, _) = daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    let (status, _) = daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[test]
+fn a_hosts_last_path_is_taken_only_where_that_is_meant() {
+    let daemon = Daemon::start("last_path");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let path = "/api/v1/sessions/4";
+    let (status, problem) = daemon.send("DELETE", path, &json!(null));
+    assert_eq!(
+        (status, &problem["code"], &problem["confirm"]),
+        (StatusCode::CONFLICT, &json!("CWY3004"), &json!("h")),
+        "{problem}"
+    );
+    assert_eq!(problem["hits"][1], "LUN l: its last path to it");
+    let (_, plan) = daemon.send("DELETE", &format!("{path}?dry_run=true"), &json!(null));
+    let why = plan["refusal"].as_str().unwrap();
+    assert!(why.contains("the last path of host h"), "{why}");
+    assert_eq!(daemon.get(path).0, StatusCode::OK, "it is still there");
+    let (status, done) = daemon.send("DELETE", &format!("{path}?force=true"), &json!(null));
+    assert_eq!(
+        (status, &done["changed"]),
+        (StatusCode::OK, &json!(true)),
+        "{done}"
+    );
+    assert_eq!(daemon.get(path).0, StatusCode::NOT_FOUND);
 }
 
 #[test]
@@ -613,7 +638,7 @@ fn a_list_is_whole_without_a_limit_and_in_pages_with_one() {
 fn of_two_administrators_who_change_one_object_the_second_is_refused() {
     let daemon = Daemon::start("tags");
     daemon.send("POST", "/api/v1/apply", &json!(lab()));
-    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     let read = |path: &str| daemon.tag_of(path);
     let change = |method: &str, path: &str, tag: &str, body: &Value| {
         daemon.change_if(method, path, tag, body)
@@ -755,7 +780,7 @@ fn a_document_that_has_not_changed_is_left_out_for_who_has_it() {
         assert_eq!(get(path, &tag), (304, tag, String::new()), "{path}");
     }
     let (_, tag, _) = get("/api/v1/sessions", "\"0\"");
-    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    daemon.send("DELETE", "/api/v1/sessions/4?force=true", &json!(null));
     assert_eq!(
         get("/api/v1/sessions", &tag).0,
         200,
@@ -770,7 +795,12 @@ fn every_change_can_only_be_asked_about() {
     let dry = |method: &str, path: &str, body: &Value| {
         daemon.send(method, &format!("/api/v1/{path}?dry_run=true"), body)
     };
-    assert_eq!(dry("DELETE", "sessions/4", &json!(null)).0, StatusCode::OK);
+    let (status, ending) = dry("DELETE", "sessions/4", &json!(null));
+    assert_eq!(
+        (status, &ending["changed"], &ending["hits"][1]["name"]),
+        (StatusCode::OK, &json!(false), &json!("l")),
+        "{ending}"
+    );
     assert_eq!(
         daemon.get("/api/v1/sessions/4").0,
         StatusCode::OK,

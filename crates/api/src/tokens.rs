@@ -7,15 +7,15 @@ use crate::describe::Paths;
 use crate::listing::{Listed, Listing, Row};
 use crate::outside::{now, random};
 use crate::parts::{Named, Wanted};
-use crate::users::time;
-use accounts::{Accounts, Edit, Principal, Role, Token, new_token};
+use accounts::{Accounts, Edit, Principal, Role, Token, TokenView, new_token, time};
 use axum::extract::Extension;
 use manifest::code::Code;
+use manifest::ending::Ending;
 use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::time::parse;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::sync::{Arc, PoisonError};
 
 type TheGate = Extension<Arc<Gate>>;
@@ -31,30 +31,6 @@ pub(super) fn paths(paths: Paths) -> Paths {
         .get("/api/v1/tokens/{id}", "one token", token)
         .delete("/api/v1/tokens/{id}", "ends it for good", delete_token)
         .or(&[Code::Immutable])
-}
-
-/// A token, without what its holder sends.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct TokenView {
-    /// By which it is shown and ended.
-    id: String,
-    /// What it is for.
-    name: String,
-    /// What its holder may do.
-    role: Role,
-    /// Who made it.
-    created_by: String,
-    /// When it was made (RFC 3339); of the one of the file, when that was written.
-    created: String,
-    /// When it ends (RFC 3339); `null`: never.
-    expires: Option<String>,
-    /// That time is over.
-    has_ended: bool,
-    /// When it was used last (RFC 3339); of that of the file `api.token` since the daemon started.
-    last_use: Option<String>,
-    /// What its holder sends: in the answer to its making only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
 }
 
 impl Row for TokenView {
@@ -74,17 +50,7 @@ impl Row for TokenView {
 }
 
 fn view(accounts: &Accounts, token: &Token) -> TokenView {
-    TokenView {
-        id: token.id.clone(),
-        name: token.name.clone(),
-        role: token.role,
-        created_by: token.created_by.clone(),
-        created: time(token.created),
-        expires: token.expires.map(time),
-        has_ended: token.expires.is_some_and(|end| end <= now().seconds()),
-        last_use: accounts.last_use(token).map(time),
-        token: None,
-    }
+    TokenView::of(accounts, token, now().seconds())
 }
 
 /// The token of the file in the state directory, which whoever reads that has.
@@ -210,13 +176,17 @@ async fn delete_token(
     Extension(gate): TheGate,
     Named(id): Named,
     change: AccountChange,
-) -> Answer<()> {
+) -> Answer<Ending> {
     let run = async {
         if id == TOKEN_FILE {
             return Err(stays());
         }
+        let token = find(&gate.store.lock(), &id);
         let edit = Edit::DeleteToken { id };
-        gate.store.change(&edit, change.dry_run).await.map(|_| ())
+        gate.store.change(&edit, change.dry_run).await?;
+        let mut ending = token?.ending();
+        ending.changed = !change.dry_run;
+        Ok(ending)
     };
     Answer(run.await)
 }

@@ -6,18 +6,18 @@ use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::etag::tag_of;
 use crate::listing::{Listed, Listing, Row};
+use crate::outside::now;
 use crate::parts::Named;
-use accounts::{Document, Edit, PasswordHash, Role, User, password};
+use accounts::{Document, Edit, PasswordHash, Role, UserView, password};
 use axum::extract::Extension;
+use manifest::ending::Ending;
 use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
-use manifest::time::rfc3339;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use units::WallClock;
 
 type TheGate = Extension<Arc<Gate>>;
 
@@ -32,28 +32,11 @@ pub(super) fn paths(paths: Paths) -> Paths {
             set_user,
         )
         .delete("/api/v1/users/{name}", "deletes the user", delete_user)
-}
-
-/// Seconds since 1970 as RFC 3339 has them.
-pub(crate) fn time(seconds: u64) -> String {
-    rfc3339(WallClock(seconds.saturating_mul(1_000_000_000)))
-}
-
-/// A user, without anything secret.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct UserView {
-    /// By which the user logs in.
-    name: String,
-    /// What the user may do.
-    role: Role,
-    /// May log in.
-    enabled: bool,
-    /// The password must be changed before anything else.
-    must_change: bool,
-    /// When the user was made (RFC 3339).
-    created: String,
-    /// When the password was set (RFC 3339).
-    password_set: String,
+        .delete(
+            "/api/v1/users/{name}/sessions",
+            "ends all logins of the user: `user end-sessions`",
+            end_sessions,
+        )
 }
 
 impl Row for UserView {
@@ -63,25 +46,14 @@ impl Row for UserView {
     };
 }
 
-fn view(user: &User) -> UserView {
-    UserView {
-        name: user.name.clone(),
-        role: user.role,
-        enabled: user.enabled,
-        must_change: user.must_change,
-        created: time(user.created),
-        password_set: time(user.password_set),
-    }
-}
-
 fn find(document: &Document, name: &str) -> Result<UserView, Problem> {
-    let user = document.user(name).map(view);
+    let user = document.user(name).map(UserView::from);
     user.ok_or_else(|| Problem::not_found("user", name))
 }
 
 /// That the user is the one whom `change` was meant for.
 fn seen(document: &Document, name: &str, change: &SeenChange) -> Result<(), Problem> {
-    let found = document.user(name).map(view);
+    let found = document.user(name).map(UserView::from);
     let tag = found.as_ref().map(tag_of).unwrap_or_default();
     change.seen.check(&format!("user \"{name}\""), &tag)
 }
@@ -101,7 +73,7 @@ async fn users(Extension(gate): TheGate, listing: Listing<UserView>) -> Listed<U
             .document()
             .users
             .iter()
-            .map(view)
+            .map(UserView::from)
             .collect())
     };
     listing.show(list())
@@ -188,7 +160,7 @@ async fn set_user(
         };
         let mut before = None;
         let check = |document: &Document| {
-            before = document.user(&name).map(view);
+            before = document.user(&name).map(UserView::from);
             seen(document, &name, &change)
         };
         let after = gate.store.change_if(&edit, change.dry_run, check).await?;
@@ -203,12 +175,33 @@ async fn delete_user(
     Extension(gate): TheGate,
     Named(name): Named,
     change: SeenChange,
-) -> Answer<()> {
+) -> Answer<Ending> {
     let run = async {
         let edit = Edit::DeleteUser { name: name.clone() };
+        let mut ending = gate.store.lock().ending_of_user(&name, now());
         let check = |document: &Document| seen(document, &name, &change);
         let done = gate.store.change_if(&edit, change.dry_run, check).await;
-        done.map(|_| ())
+        ending.changed = !change.dry_run;
+        done.map(|_| ending)
+    };
+    Answer(run.await)
+}
+
+async fn end_sessions(
+    Extension(gate): TheGate,
+    Named(name): Named,
+    change: AccountChange,
+) -> Answer<Ending> {
+    let run = async {
+        gate.store.whole()?;
+        let mut accounts = gate.store.lock();
+        find(accounts.document(), &name)?;
+        let mut ending = accounts.ending_of_logins(&name, now());
+        if !change.dry_run {
+            accounts.end_sessions_of(&name);
+            ending.changed = !ending.hits.is_empty();
+        }
+        Ok(ending)
     };
     Answer(run.await)
 }

@@ -48,6 +48,7 @@ const VERBS: &[(&str, &str)] = &[
     ("grant delete", "DELETE /api/v1/grants/{name}"),
     ("session ls", "GET /api/v1/sessions"),
     ("session show", "GET /api/v1/sessions/{id}"),
+    ("user end-sessions", "DELETE /api/v1/users/{name}/sessions"),
     ("session drop", "DELETE /api/v1/sessions/{id}"),
     ("scrub start", "POST /api/v1/luns/{name}/scrub"),
     ("scrub status", "GET /api/v1/luns/{name}/scrub"),

@@ -406,7 +406,11 @@ pub fn session(id: u64) -> SessionFacts {
         latency: Latency::default(),
         chap_user: None,
         mutual_chap: false,
-        luns: Vec::new(),
+        luns: vec![manifest::facts::SessionLun {
+            lun_id: 0,
+            lun: "l".to_owned(),
+            read_only: false,
+        }],
         nic: Some(SessionNic {
             name: "eth2".to_owned(),
             card: Some("0000:05:00".to_owned()),

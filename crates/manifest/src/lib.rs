@@ -12,6 +12,7 @@ pub mod code;
 pub mod config;
 pub mod disks;
 pub mod document;
+pub mod ending;
 pub mod facts;
 pub mod field;
 pub mod fields;

@@ -382,6 +382,14 @@ export interface Outcome {
   refusal?: string;
 }
 
+/** What ends with a session, a user or a token, and whom that hits. */
+export interface Ending {
+  changed: boolean;
+  ends: string;
+  hits: { kind: 'host' | 'lun' | 'login' | 'token'; name: string; detail: string }[];
+  refusal?: string;
+}
+
 export type Role = 'viewer' | 'operator' | 'admin';
 
 export interface Me {

@@ -62,7 +62,7 @@ export function removeUser(name: string): Change {
     method: 'DELETE',
     path: `users/${seg(name)}`,
     cli: cli('user', 'delete', name),
-    plans: false,
+    plans: true,
     typed: name,
     explain: 'All their sessions end. Tokens that they made stay: revoke these by themselves.',
   };
@@ -88,7 +88,7 @@ export function revokeToken(id: string, name: string): Change {
     method: 'DELETE',
     path: `tokens/${seg(id)}`,
     cli: cli('token', 'delete', id),
-    plans: false,
+    plans: true,
     typed: name,
     explain: 'Whatever sends it is refused from now on.',
   };

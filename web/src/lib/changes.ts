@@ -276,9 +276,9 @@ export function dropSession(id: number, host: string): Change {
     method: 'DELETE',
     path: `sessions/${id}`,
     cli: cli('session', 'drop', String(id)),
-    plans: false,
+    plans: true,
     typed: host,
-    explain: 'Its initiator logs in again by itself. A host without another path waits until it has.',
+    explain: 'Its initiator logs in again by itself. A host without another path waits until it has: that is refused but for whoever types its name.',
   };
 }
 

@@ -1,4 +1,4 @@
-//! Asking in a terminal before data is lost.
+//! Asking in a terminal before data or a host's last path is lost.
 
 use manifest::problem::Problem;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
@@ -13,7 +13,10 @@ pub(super) fn typed(problem: &Problem) -> bool {
     if !stdin().is_terminal() || !stderr().is_terminal() {
         return false;
     }
-    let mut text = String::from("this loses data, and cannot be taken back:\n");
+    let mut text = String::from(match problem.losses.as_slice() {
+        [] => "it is in use:\n",
+        [..] => "this loses data, and cannot be taken back:\n",
+    });
     for line in problem.losses.iter().chain(&problem.hits) {
         text.push_str(&format!("  {line}\n"));
     }

@@ -10,6 +10,7 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::{Outcome, StatusView};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// What of an object shall change, as the API takes it: only what was asked for, so that what
@@ -228,25 +229,25 @@ impl Context<'_> {
     }
 
     /// Asks for a change.
-    pub(crate) fn request(
+    pub(crate) fn request<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<T, Problem> {
         match self.ask(method.clone(), path, body, self.yes) {
             Err(refused) if confirm::typed(&refused) => self.ask(method, path, body, true),
             done => done,
         }
     }
 
-    fn ask(
+    fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: &impl Serialize,
         force: bool,
-    ) -> Result<Outcome, Problem> {
+    ) -> Result<T, Problem> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let dry_run = self.dry_run;
         let path = format!("{path}{separator}force={force}&dry_run={dry_run}");

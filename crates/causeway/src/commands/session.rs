@@ -5,6 +5,7 @@ use crate::completion::{CompletedArgument, Kind};
 use crate::output::{in_flight, most, properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
+use manifest::ending::{Dropped, Ending};
 use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
 use manifest::size::Size;
@@ -30,7 +31,7 @@ pub(crate) enum SessionVerb {
         /// Its number
         id: u64,
     },
-    /// End a session; its initiator will log in again
+    /// End a session; its initiator will log in again. It asks where that is its last path
     Drop {
         /// Its number
         id: u64,
@@ -74,17 +75,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             let path = format!("/api/v1/sessions/{id}");
             // A program is shown the session as it was.
             let session: SessionFacts = context.client.get(&path)?;
-            if context.is_dry_run() {
-                let text = |session: &SessionFacts| format!("would drop {}\n", session.brief());
-                context.output.show(&session, text);
-                return Ok(());
-            }
-            let () = context.client.send(Method::DELETE, &path, &())?;
-            context.output.show(&session, |session| {
-                format!(
-                    "dropped {}; its initiator may log in again\n",
-                    session.brief()
-                )
+            let ending: Ending = context.request(Method::DELETE, &path, &())?;
+            context.output.show(&Dropped { session, ending }, |it| {
+                format!("{}its initiator may log in again\n", it.ending)
             });
         }
     }

@@ -61,7 +61,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem
 }
 
 fn accept(context: &Context<'_>) -> Result<(), Problem> {
-    let done = context.request(Method::POST, "/api/v1/generations/accept", &())?;
+    let done: manifest::view::Outcome =
+        context.request(Method::POST, "/api/v1/generations/accept", &())?;
     if !done.changed && done.refusal.is_none() {
         let nothing = "no pool has seen newer objects: nothing to do\n";
         context.output.show(&done, |_| nothing.to_owned());

@@ -5,10 +5,10 @@ use super::user::{ROLES, gone, send};
 use crate::args::Deleted;
 use crate::completion::{CompletedArgument, Kind};
 use crate::output::table;
+use accounts::TokenView;
 use clap::Subcommand;
 use hyper::Method;
 use manifest::problem::Problem;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// What may stand where.
@@ -41,21 +41,6 @@ pub(crate) enum TokenVerb {
     /// Remove a token, by its name or its id; it works no more
     #[command(alias = "rm")]
     Delete(Deleted),
-}
-
-/// A token as the API shows it.
-#[derive(Serialize, Deserialize)]
-struct TokenView {
-    id: String,
-    name: String,
-    role: String,
-    created_by: String,
-    created: String,
-    expires: Option<String>,
-    has_ended: bool,
-    last_use: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
 }
 
 pub(crate) fn run(context: &Context<'_>, verb: &TokenVerb) -> Result<(), Problem> {
@@ -96,7 +81,7 @@ fn list(tokens: &[TokenView]) -> String {
             expires.push_str(" (ended)");
         }
         let last = or(&token.last_use, "never");
-        let (id, name, role) = (token.id.clone(), token.name.clone(), token.role.clone());
+        let (id, name, role) = (token.id.clone(), token.name.clone(), token.role.to_string());
         vec![id, name, role, token.created_by.clone(), expires, last]
     };
     let rows: Vec<Vec<String>> = tokens.iter().map(row).collect();

@@ -5,11 +5,13 @@ use crate::args::{Deleted, Named};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
 use crate::output::{print, properties, table};
 use crate::password::new_password;
+use accounts::UserView;
 use clap::{Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
+use manifest::ending::Ending;
 use manifest::problem::Problem;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,6 +22,7 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["user", "show"], "name", Kind::Name("user")),
     (&["user", "set"], "name", Kind::Name("user")),
     (&["user", "delete"], "name", Kind::Name("user")),
+    (&["user", "end-sessions"], "name", Kind::Name("user")),
     (&["user", "create"], "role", Kind::Words(ROLES)),
     (&["user", "set"], "role", Kind::Words(ROLES)),
     (&["user", "set"], "enabled", Kind::Words(BOOLEANS)),
@@ -53,6 +56,8 @@ pub(crate) enum UserVerb {
     /// Remove a user; their sessions end
     #[command(alias = "rm")]
     Delete(Deleted),
+    /// End all logins of a user to the page
+    EndSessions(Named),
 }
 
 /// What of a user shall change.
@@ -75,17 +80,6 @@ pub(crate) struct UserSet {
     /// They have to change it at the next login
     #[arg(long)]
     must_change: bool,
-}
-
-/// A user as the API shows them.
-#[derive(Serialize, Deserialize)]
-struct UserView {
-    name: String,
-    role: String,
-    enabled: bool,
-    must_change: bool,
-    created: String,
-    password_set: String,
 }
 
 pub(crate) fn run(context: &Context<'_>, verb: &UserVerb) -> Result<(), Problem> {
@@ -121,6 +115,12 @@ pub(crate) fn run(context: &Context<'_>, verb: &UserVerb) -> Result<(), Problem>
         UserVerb::Delete(deleted) => {
             let path = object_path("user", &deleted.name);
             gone(context, &path, "user", deleted)
+        }
+        UserVerb::EndSessions(Named { name }) => {
+            let path = format!("{}/sessions", object_path("user", name));
+            let ending: Ending = send(context, Method::DELETE, &path, &())?;
+            context.output.show(&ending, ToString::to_string);
+            Ok(())
         }
     }
 }
@@ -175,13 +175,17 @@ pub(crate) fn gone(
     deleted: &Deleted,
 ) -> Result<(), Problem> {
     let name = &deleted.name;
-    let said = match send::<()>(context, Method::DELETE, path, &()) {
+    let said = match send::<Option<Ending>>(context, Method::DELETE, path, &()) {
         Err(problem) if problem.code == Code::NotFound && deleted.if_exists => {
             format!("there is no {noun} \"{name}\"")
         }
         Err(problem) => return Err(problem),
-        Ok(()) if context.is_dry_run() => format!("{noun} {name} can be deleted"),
-        Ok(()) => format!("{noun} {name} deleted"),
+        Ok(Some(ending)) => {
+            context.output.show(&ending, ToString::to_string);
+            return Ok(());
+        }
+        Ok(None) if context.is_dry_run() => format!("{noun} {name} can be deleted"),
+        Ok(None) => format!("{noun} {name} deleted"),
     };
     if context.output.is_json() {
         context.output.show(&(), |()| String::new());
@@ -204,7 +208,7 @@ fn list(users: &[UserView]) -> String {
         let state = state(user).to_owned();
         vec![
             user.name.clone(),
-            user.role.clone(),
+            user.role.to_string(),
             user.password_set.clone(),
             state,
         ]
@@ -216,7 +220,7 @@ fn list(users: &[UserView]) -> String {
 fn page(user: &UserView) -> String {
     properties(&[
         ("name", user.name.clone()),
-        ("role", user.role.clone()),
+        ("role", user.role.to_string()),
         ("may log in", user.enabled.to_string()),
         ("must change the password", user.must_change.to_string()),
         ("made", user.created.clone()),

@@ -2,6 +2,7 @@
 
 use crate::place::{Place, text_of};
 use rustix::process::Signal;
+use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -98,6 +99,12 @@ fn users_are_made_listed_changed_and_deleted_with_the_promised_exit_codes() {
     place.run(0, "user delete eve");
     place.run(3, "user delete eve");
     place.run(0, "user delete eve --if-exists");
+    place.run(3, "user end-sessions eve");
+    let none = place.json("user end-sessions admin");
+    assert_eq!(
+        (&none["changed"], &none["hits"]),
+        (&json!(false), &json!([]))
+    );
     let table = place.run(0, "user ls");
     assert!(table.contains("has to change the password"), "{table}");
     daemon.stop();
@@ -132,7 +139,12 @@ fn a_token_changes_things_over_tcp_by_its_role_and_is_shown_once() {
         list.contains("operator") && !list.contains(secret.trim()),
         "{list}"
     );
-    place.run(0, "token delete o");
+    let plan = place.run(0, "token delete o --dry-run");
+    assert!(plan.contains("would end token o"), "{plan}");
+    assert!(plan.contains("role operator, made by uid:"), "{plan}");
+    assert!(plan.contains("used last at "), "{plan}");
+    let done = place.run(0, "token delete o");
+    assert!(done.contains("ended token o"), "{done}");
     place.run(3, "token delete o");
     at(
         &place,

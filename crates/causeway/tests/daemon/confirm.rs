@@ -1,5 +1,6 @@
 //! What loses data asks first, on every way.
 
+use crate::login::{login, served};
 use crate::place::{Daemon, Place, text_of};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
@@ -289,5 +290,32 @@ fn a_share_is_listed_deleted_with_its_grants_and_restored_with_them() {
     let missing = place.run_with(&place.api(), &["share", "delete", "none"], "");
     text_of(&missing, 3, "share delete none");
     place.run(0, "share delete none --if-exists");
+    daemon.stop();
+}
+
+#[test]
+fn the_last_path_of_a_host_is_ended_for_whoever_means_it_and_says_whom_that_hits() {
+    let place = Place::new("last-path");
+    let daemon = place.start();
+    let session = login(&served(&place));
+    assert_eq!(session.status, 0);
+    let shown = place.json("session ls");
+    let (id, host) = (&shown[0]["id"], shown[0]["host"].as_str().unwrap());
+    let drop = format!("session drop {id}");
+    for (code, command) in [(5, drop.clone()), (0, format!("{drop} --dry-run"))] {
+        let output = place.run(code, &command);
+        assert!(output.contains("its last path to it"), "{output}");
+        assert!(output.contains("/s go over it now"), "{output}");
+    }
+    let refused = place.run(5, &drop);
+    assert!(refused.contains("error[CWY3004]"), "{refused}");
+    let (code, seen) = typed(&place, &drop, "another");
+    assert_eq!(code, Some(5), "{seen}");
+    assert_eq!(place.json("session ls")[0]["id"], *id, "it is still there");
+    let (code, seen) = typed(&place, &drop, host);
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("it is in use:"), "{seen}");
+    assert!(seen.contains(&format!("ended session {id}")), "{seen}");
+    place.run(3, &drop);
     daemon.stop();
 }
