@@ -7,7 +7,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const PROGRAM = resolve(process.env['CAUSEWAY_BIN'] ?? 'target/debug/causeway');
+export const PROGRAM = resolve(process.env['CAUSEWAY_BIN'] ?? 'target/debug/causeway');
 /** Two networks, as two switches make them; all of 127/8 is this machine. */
 export const PORTALS = ['127.0.1.1', '127.0.2.1'];
 const READY_MS = 30_000;

@@ -332,6 +332,11 @@ describe('objects', { skip }, () => {
     // The one that works: the initiator's first look at the target is over by then.
     await page().locator('summary').filter({ hasText: /[1-9]\d* commands\/s/ }).first().click();
     await button('End this session').filter({ visible: true }).click();
+    // Whom it hits, what goes over it, and that it is the host's only way.
+    await dialog().getByText(/^host web: .* to vms, .*\/s go over it now$/).waitFor();
+    await dialog().getByText(/: its last path to it$/).first().waitFor();
+    await dialog().getByText('The same as a command line').click();
+    await dialog().getByText(/^causeway session drop \d+ --yes$/).waitFor();
     await confirm('web', 'End it');
   });
 

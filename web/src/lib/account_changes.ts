@@ -104,6 +104,7 @@ export function ownPassword(user: string, old: string, wanted: string): Change {
     shown: { old: HIDDEN, new: HIDDEN },
     cli: cli('user', 'set', user, '--password'),
     plans: false,
+    own: true,
     explain: 'All your other sessions end. An admin does it for others on the command line, without the old one.',
   };
 }
@@ -114,9 +115,10 @@ export function endOtherSessions(user: string, others: number): Change {
     verb: 'End them',
     method: 'DELETE',
     path: 'me/sessions',
-    cli: cli('api', 'DELETE', '/api/v1/me/sessions'),
+    cli: cli('user', 'end-sessions', user),
     plans: false,
     typed: user,
-    explain: `${plural(others, 'session')} of ${user} in other browsers. Whoever sits there has to log in again. This page stays.`,
+    own: true,
+    explain: `${plural(others, 'session')} of ${user} in other browsers. Whoever sits there has to log in again. This page stays; the command line, which has no session of its own, ends that one as well.`,
   };
 }

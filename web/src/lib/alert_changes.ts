@@ -229,35 +229,42 @@ function common(form: ReceiverForm) {
 function hidden(body: Record<string, unknown>): Record<string, unknown> {
   const copy = JSON.parse(JSON.stringify(body)) as { webhook?: Record<string, unknown>; mail?: Record<string, unknown> };
   for (const [inside, names] of [[copy.webhook, ['url', 'token']], [copy.mail, ['password']]] as const) {
-    for (const name of names) if (inside?.[name] !== undefined) inside[name] = HIDDEN;
+    for (const name of names) if (inside?.[name]) inside[name] = HIDDEN;
   }
   return copy;
 }
 
-function options(form: ReceiverForm): string[] {
+/** What differs from `before`, which is the receiver that is there, or what one is without any words. */
+function options(form: ReceiverForm, before?: ReceiverForm): string[] {
+  const was = before ?? receiverForm();
   const out: string[] = [];
-  const add = (name: string, value: string | number | boolean) => out.push(`--${name}`, String(value));
+  const add = (name: string, value: string | number | boolean) => (value === '' ? out.push(`--${name}=`) : out.push(`--${name}`, String(value)));
+  const other = (name: string, value: string | number | boolean, old: string | number | boolean, place: string) => {
+    if (!before || value !== old) add(name, value === '' ? place : value);
+  };
   if (form.kind === 'webhook') {
     if (form.url) add('url-file', 'FILE');
     if (form.token) add('bearer-file', 'FILE');
   } else if (form.kind === 'command') {
-    add('command', form.command || 'NAME');
+    other('command', form.command, was.command, 'NAME');
   } else {
-    add('server', form.server || 'HOST');
-    if (form.port) add('port', form.port);
-    if (form.encryption !== 'starttls') add('encryption', form.encryption);
-    if (form.user) add('user', form.user);
+    other('server', form.server, was.server, 'HOST');
+    if (form.port && form.port !== was.port) add('port', form.port);
+    if (form.encryption !== was.encryption) add('encryption', form.encryption);
+    if (form.user !== was.user) add('user', form.user);
     if (form.password) add('password-file', 'FILE');
-    add('from', form.from || 'ADDRESS');
-    add('to', addresses(form.to).join(',') || 'ADDRESS');
+    other('from', form.from, was.from, 'ADDRESS');
+    other('to', addresses(form.to).join(','), addresses(was.to).join(','), 'ADDRESS');
   }
   if (form.ca.trim()) add('ca-of-receiver', 'FILE');
-  if (!form.enabled) add('enabled', false);
-  if (form.least !== 'warning') add('least', form.least);
-  if (form.rules.length) add('rules', form.rules.join(','));
-  if (form.group !== 10) add('group-seconds', form.group);
-  if (form.remind !== 24) add('remind-hours', form.remind);
-  if (!form.resolved) add('resolved', false);
+  if (form.enabled !== was.enabled) add('enabled', form.enabled);
+  if (form.least !== was.least) add('least', form.least);
+  if (form.rules.join() !== was.rules.join()) add('rules', form.rules.join(','));
+  if (form.group !== was.group) add('group-seconds', form.group);
+  if (form.remind !== was.remind) add('remind-hours', form.remind);
+  if (form.resolved !== was.resolved) add('resolved', form.resolved);
+  // Whoever changes nothing changes this to what it is.
+  if (before && !out.length) add('enabled', form.enabled);
   return out;
 }
 
@@ -276,7 +283,7 @@ export function createReceiver(form: ReceiverForm): Change {
   };
 }
 
-export function setReceiver(name: string, form: ReceiverForm): Change {
+export function setReceiver(name: string, form: ReceiverForm, before: ReceiverForm): Change {
   const body: Record<string, unknown> = { ...common(form), ...channel(form) };
   // Who logged in there before, and does not any more.
   if (form.kind === 'mail' && !form.user) Object.assign(body['mail'] as object, { user: null, password: null });
@@ -287,7 +294,7 @@ export function setReceiver(name: string, form: ReceiverForm): Change {
     path: `alerts/receivers/${seg(name)}`,
     body,
     shown: hidden(body),
-    cli: cli('alert', 'receiver', 'set', name, ...options(form)),
+    cli: cli('alert', 'receiver', 'set', name, ...options(form, before)),
     plans: false,
     explain: 'Secrets that are left empty stay as they are.',
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, AlertRule, Status } from '../api/types.ts';
-import { createReceiver, receiverForm, ruleForm, setReceiver, setRule } from './alert_changes.ts';
+import { createReceiver, receiverForm, ruleForm, setReceiver, setRule, type ReceiverForm } from './alert_changes.ts';
 import { ordered } from './alerts.ts';
 import { curl } from './changes.ts';
 import { verdict } from './verdict.ts';
@@ -65,7 +65,20 @@ describe('a receiver', () => {
   });
   it('keeps secrets that are not typed anew, and loses a login that was taken away', () => {
     const form = { ...receiverForm(), name: 'mail', kind: 'mail' as const, server: 'mx', from: 'a@b.c', to: 'd@e.f', user: '' };
-    expect(setReceiver('mail', form).body).toMatchObject({ mail: { server: 'mx', user: null, password: null, to: ['d@e.f'] } });
-    expect(setReceiver('hook', { ...form, kind: 'webhook' }).body).toMatchObject({ webhook: {} });
+    expect(setReceiver('mail', form, form).body).toMatchObject({ mail: { server: 'mx', user: null, password: null, to: ['d@e.f'] } });
+    const hook = { ...form, kind: 'webhook' as const };
+    expect(setReceiver('hook', hook, hook).body).toMatchObject({ webhook: {} });
+  });
+  it('is changed on the command line in what differs from the receiver as it was, also where it becomes as new ones are', () => {
+    const was = { ...receiverForm(), name: 'p', kind: 'command' as const, command: 'pager', enabled: false, least: 'info' as const, remind: 1, resolved: false, rules: ['lun_offline'] };
+    const line = (form: Partial<ReceiverForm>) => setReceiver('p', { ...was, ...form }, was).cli.replace('causeway alert receiver set p ', '');
+    expect(line({ least: 'warning' })).toBe('--least warning');
+    expect(line({ remind: 24 })).toBe('--remind-hours 24');
+    expect(line({ enabled: true })).toBe('--enabled true');
+    expect(line({ resolved: true })).toBe('--resolved true');
+    expect(line({ rules: [] })).toBe('--rules=');
+    expect(line({})).toBe('--enabled false');
+    const mail = { ...receiverForm(), name: 'p', kind: 'mail' as const, server: 'mx', encryption: 'tls' as const, user: 'u', from: 'a@b.c', to: 'd@e.f, g@h.i' };
+    expect(setReceiver('p', { ...mail, encryption: 'starttls', user: '' }, mail).cli).toBe('causeway alert receiver set p --encryption starttls --user=');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { allow, createShare, curl, removeLun, setLun, word, type ShareForm } from './changes.ts';
+import { endOtherSessions } from './account_changes.ts';
+import { allow, confirmation, createShare, curl, isForced, purgeLun, removeLun, setLun, shownLine, word, type ShareForm } from './changes.ts';
 import { bytes, count, latency, parseSize } from './format.ts';
 
 const form: ShareForm = {
@@ -31,6 +32,18 @@ describe('a change', () => {
     expect(word("a'; rm -rf /")).toBe(`'a'\\''; rm -rf /'`);
     expect(removeLun('a/../b').path).toBe('luns/a%2F..%2Fb');
     expect(curl(allow("x'y", '', ['l'], 't', []), 'http://h')).toContain(`x'\\''y`);
+  });
+  it('that was confirmed says so in both lines, and has the proof that it takes', () => {
+    const purge = purgeLun('a');
+    const forced = isForced(purge, confirmation(purge));
+    expect(shownLine(purge, forced)).toBe('causeway lun purge a --yes');
+    expect(curl(purge, 'http://h', forced)).toMatch(/^curl -X POST 'http:\/\/h\/api\/v1\/luns\/a\/purge\?force=true' /);
+    const cut = setLun('a', { cache: 'volatile' });
+    expect(isForced(cut, confirmation(cut))).toBe(false);
+    expect(isForced(cut, confirmation(cut, 'Refused: …'))).toBe(true);
+    const own = curl(endOtherSessions('eve', 2), 'http://h');
+    expect(own).toContain('causeway-session=$COOKIE');
+    expect(own).not.toContain('$TOKEN');
   });
   it('of fields names what is lifted', () => {
     expect(setLun('a', { shares: null, limit: { iops: 5, bytes_per_second: null } }).cli).toBe(

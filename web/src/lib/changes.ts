@@ -20,6 +20,8 @@ export interface Change {
   explain?: string;
   /** What brings back all that it took. */
   undo?: Change;
+  /** Only a login of one's own can make it: a token has no password and no sessions. */
+  own?: true;
 }
 
 export const seg = encodeURIComponent;
@@ -308,9 +310,22 @@ export function reopenJournal(pool: string): Change {
   };
 }
 
+/** What somebody types before it is done; a plan that is refused, or a refusal, asks for it too. */
+export function confirmation(change: Change, refusal?: string, confirm?: string): string | undefined {
+  if (change.typed !== undefined) return change.typed;
+  return refusal || confirm ? (confirm ?? decodeURIComponent(change.path.split('/')[1] ?? '')) : undefined;
+}
+
+/** It says that it is meant: what has a plan is refused without where that hits somebody. */
+export const isForced = (change: Change, confirm: string | undefined) => change.plans && confirm !== undefined;
+
+/** The command line that does the same as a page on which the name was typed. */
+export const shownLine = (change: Change, forced: boolean) => (forced ? `${change.cli} --yes` : change.cli);
+
 /** As a shell makes the call. */
-export function curl(change: Change, origin: string): string {
-  const parts = [`curl -X ${change.method} ${origin}/api/v1/${change.path}`, '-H "Authorization: Bearer $TOKEN"'];
+export function curl(change: Change, origin: string, forced = false): string {
+  const proof = change.own ? ['-b "causeway-session=$COOKIE"', '-H "X-Causeway-CSRF: $CSRF"'] : ['-H "Authorization: Bearer $TOKEN"'];
+  const parts = [`curl -X ${change.method} ${word(`${origin}/api/v1/${change.path}${forced ? '?force=true' : ''}`)}`, ...proof];
   const body = change.shown ?? change.body;
   if (body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${word(JSON.stringify(body))}`);
   return parts.join(' \\\n  ');

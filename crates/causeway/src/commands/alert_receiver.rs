@@ -125,7 +125,7 @@ pub(crate) struct ReceiverFlags {
     /// Mail: starttls, tls or none [default: starttls]
     #[arg(long)]
     encryption: Option<String>,
-    /// Mail: who logs in there
+    /// Mail: who logs in there; empty: nobody
     #[arg(long)]
     user: Option<String>,
     /// Mail: a file with the password; - is standard input
@@ -149,7 +149,7 @@ pub(crate) struct ReceiverFlags {
     /// The mildest severity that it is sent: info, warning, critical [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     least: Option<String>,
-    /// Only alerts of these rules, with commas between
+    /// Only alerts of these rules, with commas between; empty: of all
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     rules: Option<Vec<String>>,
     /// How long what happens together is gathered for one message [default: 10]
@@ -262,7 +262,9 @@ fn body(flags: &ReceiverFlags) -> Result<Map<String, Value>, Problem> {
     let mut all = Members(Map::new());
     all.put("enabled", flags.enabled.map(Value::from));
     all.put("least", flags.least.clone().map(Value::from));
-    all.put("rules", flags.rules.clone().map(Value::from));
+    let named =
+        |all: &Vec<String>| json!(all.iter().filter(|it| !it.is_empty()).collect::<Vec<_>>());
+    all.put("rules", flags.rules.as_ref().map(named));
     all.put("group_seconds", flags.group_seconds.map(Value::from));
     all.put("remind_hours", flags.remind_hours.map(Value::from));
     all.put("resolved", flags.resolved.map(Value::from));
@@ -273,8 +275,16 @@ fn body(flags: &ReceiverFlags) -> Result<Map<String, Value>, Problem> {
     mail.put("server", flags.server.clone().map(Value::from));
     mail.put("port", flags.port.map(Value::from));
     mail.put("encryption", flags.encryption.clone().map(Value::from));
-    mail.put("user", flags.user.clone().map(Value::from));
-    mail.put("password", file(&flags.password_file)?);
+    let nobody = flags.user.as_deref() == Some("");
+    mail.put(
+        "user",
+        flags
+            .user
+            .clone()
+            .map(|user| if nobody { Value::Null } else { json!(user) }),
+    );
+    let password = file(&flags.password_file)?;
+    mail.put("password", password.or(nobody.then_some(Value::Null)));
     mail.put("from", flags.from.clone().map(Value::from));
     mail.put("to", (!flags.to.is_empty()).then(|| json!(flags.to)));
     let ca = file(&flags.ca_of_receiver)?;
