@@ -1,7 +1,7 @@
 // Hosts, targets, grants and LUNs are made, changed and taken away; and two people change one of them.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
@@ -159,8 +159,16 @@ describe('objects', { skip }, () => {
     await button('Portals').click();
     await page().getByRole('cell', { name: /^127.0.1.1:/ }).waitFor();
     const portals = field('Addresses or interfaces');
+    // Nobody has changed the first password yet: other machines are not let in.
+    const refusal = page().getByRole('alert');
+    await portals.fill('0.0.0.0');
+    await refusal.getByText('The first password has to be changed first').waitFor();
+    await refusal.getByText(/causeway user set admin --password/).waitFor();
+    const secret = join(daemon.dir, 'of-admin');
+    writeFileSync(secret, 'five words of the admin', { mode: 0o600 });
+    daemon.run('user', 'set', 'admin', '--password-file', secret);
     await portals.fill('nothere0');
-    await page().getByRole('alert').getByText(/this machine has no interface "nothere0"/).waitFor();
+    await refusal.getByText(/this machine has no interface "nothere0"/).waitFor();
     await portals.fill('127.0.1.1, 127.0.2.1, 127.0.3.1');
     await text(/portal_group\[0\]\.listen: .*127\.0\.3\.1/).waitFor();
     assert.equal(await button('Apply').isEnabled(), true);
