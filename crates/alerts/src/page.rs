@@ -2,7 +2,7 @@
 
 use crate::rule::{RULES, Rule};
 use crate::settings::Settings;
-use manifest::page::{MarkdownTable, paragraph};
+use markdown::{MarkdownTable, paragraph};
 
 fn seconds(seconds: u64) -> String {
     match seconds {

@@ -2,7 +2,7 @@
 
 use crate::routes::paths;
 use manifest::golden;
-use manifest::page::{MarkdownTable, paragraph};
+use markdown::{MarkdownTable, paragraph};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -48,10 +48,10 @@ pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(paths())
 pub(crate) fn router(
     handle: Handle,
     gate: Arc<Gate>,
-    records: Records,
-    alerting: Arc<Alerting>,
-    (bench, beds): (Arc<Bench>, Arc<Beds>),
-    settings: Arc<Settings>,
+    records: &Records,
+    alerting: &Arc<Alerting>,
+    (bench, beds): &(Arc<Bench>, Arc<Beds>),
+    settings: &Arc<Settings>,
     (files, log): (StateFiles, LogTail),
 ) -> Router {
     let watched = records.clone();
@@ -67,10 +67,10 @@ pub(crate) fn router(
             .layer(Extension(Arc::clone(&gate)))
             .layer(Extension(records.clone()))
             .layer(Extension(Streams::default()))
-            .layer(Extension(Arc::clone(&alerting)))
-            .layer(Extension(Arc::clone(&bench)))
-            .layer(Extension(Arc::clone(&beds)))
-            .layer(Extension(Arc::clone(&settings)))
+            .layer(Extension(Arc::clone(alerting)))
+            .layer(Extension(Arc::clone(bench)))
+            .layer(Extension(Arc::clone(beds)))
+            .layer(Extension(Arc::clone(settings)))
     };
     let app = known(but_the_bundle().into_router()).with_state(handle.clone());
     let within = Arc::new(Within {

@@ -4,7 +4,7 @@
 use crate::cli::Cli;
 use clap::{Arg, Command, CommandFactory};
 use manifest::golden;
-use manifest::page::{MarkdownTable, paragraph};
+use markdown::{MarkdownTable, paragraph};
 use std::fmt::Write as _;
 
 const BEGIN: &str = "# Command line\n\n\

@@ -1,7 +1,7 @@
 //! The one catalogue of events: what the log, the API, the command line and
 //! `docs/reference/events.md` say.
 
-use manifest::page::{MarkdownTable, paragraph};
+use markdown::{MarkdownTable, paragraph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -5,7 +5,7 @@
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
 //! them.
 
-use crate::page::{MarkdownTable, paragraph};
+use markdown::{MarkdownTable, paragraph};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::fmt::Write as _;

@@ -237,7 +237,7 @@ mod test {
         assert_eq!(left(&[one.clone(), through]), 1);
         let discovery = session(4, "10.0.0.9:4", "t", &[]);
         assert_eq!(
-            Ending::of_session(&discovery, &[discovery.clone()], None).refusal,
+            Ending::of_session(&discovery, std::slice::from_ref(&discovery), None).refusal,
             None
         );
     }

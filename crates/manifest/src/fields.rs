@@ -4,7 +4,7 @@
 use crate::config::pool_fields;
 use crate::field::{Field, live, node};
 use crate::objects::{FIELDS, StorageField};
-use crate::page::MarkdownTable;
+use markdown::MarkdownTable;
 
 /// The keys of `node.toml` up to those that say what holds a pool's LUNs.
 const NODE_BEFORE: [Field; 8] = [
@@ -395,7 +395,7 @@ mod test {
     use crate::config::{self, SessionTimes};
     use crate::golden;
     use crate::objects;
-    use crate::page::with_block;
+    use markdown::with_block;
     use std::collections::BTreeSet;
     use std::path::Path;
 

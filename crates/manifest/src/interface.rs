@@ -1,7 +1,7 @@
 //! The member tables of `docs/interface.md` against the schemas.
 
-use crate::page::rows;
 use crate::{facts, journal, orphan, scrub, view};
+use markdown::rows;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};

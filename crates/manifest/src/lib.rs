@@ -31,7 +31,6 @@ pub mod name;
 pub mod not_safe;
 pub mod objects;
 pub mod orphan;
-pub mod page;
 pub mod plan;
 pub mod problem;
 pub mod pulse;

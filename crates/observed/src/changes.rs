@@ -502,7 +502,6 @@ mod test {
     use manifest::journal::JournalFacts;
     use manifest::latency::Latency;
     use serde_json::{Value, json};
-    use std::sync::Arc;
 
     fn pool(state: &str, journal: Option<JournalState>) -> PoolFacts {
         let mut pool = fixture::pool("p");

@@ -7,7 +7,7 @@ mod slow;
 
 use crate::{Moment, Object, Reading, Rule, Severity, Verdict};
 use manifest::golden;
-use manifest::page::with_block;
+use markdown::with_block;
 use units::{Now, WallClock};
 
 /// So many seconds after the start, by both clocks.

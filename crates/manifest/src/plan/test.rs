@@ -831,7 +831,7 @@ fn a_restart_hits_each_host_with_its_sessions_and_the_luns_that_it_reaches() {
     let mut many = objects.clone();
     for at in 0..9 {
         let mut key = many.grants.keys().next().unwrap().clone();
-        let grant = many.grants[&key].clone();
+        let grant = many.grants[&key];
         key.lun = format!("a{at}");
         many.grants.insert(key, grant);
     }

@@ -4,7 +4,7 @@ use super::bar::{Bar, Limit};
 use super::chart::{self, Group};
 use super::figures::Figures;
 use super::rounds::{Effort, Row};
-use manifest::page::{MarkdownTable, paragraph, with_block};
+use markdown::{MarkdownTable, paragraph, with_block};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
