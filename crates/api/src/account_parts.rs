@@ -74,6 +74,21 @@ impl Refusals for OfAccounts {
     ];
 }
 
+/// Logins, which are in memory alone.
+pub(super) struct OfLogins;
+
+impl Refusals for OfLogins {
+    const CODES: &'static [Code] = &[
+        Code::BadRequest,
+        Code::NotFound,
+        Code::Stopping,
+        Code::AccountsDamaged,
+    ];
+}
+
+/// How somebody's logins end.
+pub(super) type LoginChange = PlainChange<OfLogins>;
+
 /// How users and tokens are changed.
 pub(super) type AccountChange = PlainChange<OfAccounts>;
 

@@ -1,6 +1,6 @@
 //! `users`: who may log in.
 
-use crate::account_parts::{AccountChange, SecretBody, SeenChange};
+use crate::account_parts::{AccountChange, LoginChange, SecretBody, SeenChange};
 use crate::answer::{Answer, WithTag};
 use crate::auth::Gate;
 use crate::describe::Paths;
@@ -190,7 +190,7 @@ async fn delete_user(
 async fn end_sessions(
     Extension(gate): TheGate,
     Named(name): Named,
-    change: AccountChange,
+    change: LoginChange,
 ) -> Answer<Ending> {
     let run = async {
         gate.store.whole()?;
