@@ -207,6 +207,7 @@ fn keep(connection: &Connection, drained: &Drained, now: u64) -> rusqlite::Resul
          WHERE last < excluded.last OR name <> excluded.name OR identity IS NOT excluded.identity",
     )?;
     for (Known { id, identity }, Object { kind, name }) in &drained.objects {
+        free(connection, kind.number(), name, *id)?;
         object.execute(params![id, kind.number(), name, last, identity.as_deref()])?;
     }
     let mut chunk = connection.prepare_cached("INSERT OR REPLACE INTO chunk VALUES (?1, ?2)")?;
@@ -216,16 +217,23 @@ fn keep(connection: &Connection, drained: &Drained, now: u64) -> rusqlite::Resul
     Ok(())
 }
 
-fn rename(connection: &Connection, id: u32, to: &Object) -> rusqlite::Result<()> {
-    let (kind, name) = (to.kind.number(), &to.name);
-    // Another one of this name goes by its identity; one that has none is let go.
+/// Another object than this one that has the name goes by its identity. One that has none is let
+/// go, and so is one that is called by its identity already.
+fn free(connection: &Connection, kind: i64, name: &str, id: u32) -> rusqlite::Result<()> {
     for other in [
-        "UPDATE object SET name = identity WHERE kind = ?1 AND name = ?2 AND id <> ?3 AND identity IS NOT NULL",
+        "UPDATE OR REPLACE object SET name = identity
+         WHERE kind = ?1 AND name = ?2 AND id <> ?3 AND identity <> name",
         "DELETE FROM object WHERE kind = ?1 AND name = ?2 AND id <> ?3",
     ] {
         let mut other = connection.prepare_cached(other)?;
         other.execute(params![kind, name, id])?;
     }
+    Ok(())
+}
+
+fn rename(connection: &Connection, id: u32, to: &Object) -> rusqlite::Result<()> {
+    let (kind, name) = (to.kind.number(), &to.name);
+    free(connection, kind, name, id)?;
     let sql = "UPDATE object SET name = ?1 WHERE id = ?2";
     connection
         .prepare_cached(sql)?

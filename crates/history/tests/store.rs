@@ -383,6 +383,25 @@ fn another_lun_of_the_same_name_begins_a_line_of_its_own() {
 }
 
 #[test]
+fn one_that_comes_again_under_its_name_keeps_nothing_from_being_stored() {
+    let dir = Dir::new("again");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    // Each has the name in turn, the first one twice.
+    for (turn, identity) in (0..).zip(["naa.1", "naa.2", "naa.1", "naa.3"]) {
+        let from = BEGAN + turn * 50;
+        push_one(&history, from..from + 50, "a", Some(identity));
+    }
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 200, 64 << 20);
+    let have = ["a", "naa.2"].map(|name| seconds(&history, name));
+    assert_eq!(have, [49, 49]);
+    assert!(seconds(&history, "naa.1") >= 49, "one of its two lines");
+    let health = history.health();
+    assert_eq!((health.failing, health.dropped), (None, 0));
+    history.stop();
+}
+
+#[test]
 fn a_file_from_before_there_were_identities_goes_on() {
     let dir = Dir::new("no-identity");
     let history = start(&dir.file(), BEGAN, 64 << 20);
