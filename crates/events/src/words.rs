@@ -89,6 +89,7 @@ fn did(entry: &Entry, parts: &[&str], alone: bool) -> String {
 /// By what stands behind the name of an object.
 fn act_of(method: &str, act: &str) -> Option<&'static str> {
     Some(match (method, act) {
+        ("DELETE", "sessions") => "ended all logins of",
         ("POST", "resize") => "changed the size of",
         ("POST", "rename") => "renamed",
         ("POST", "restore") => "restored",
@@ -196,6 +197,7 @@ mod test {
         PUT hosts/a | host/a | set host a\n\
         DELETE grants/a:b:c | grant/a:b:c | took away grant a:b:c\n\
         DELETE sessions/4 | session/4 | ended session 4\n\
+        DELETE users/eve/sessions | user/eve | ended all logins of user eve\n\
         DELETE tokens/x | token/x | revoked token x\n\
         POST alerts/7/acknowledge | alert/7 | acknowledged alert 7\n\
         DELETE alerts/7/acknowledge | alert/7 | took back the acknowledgement of alert 7\n\
