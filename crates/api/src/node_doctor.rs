@@ -33,12 +33,17 @@ async fn examined(handle: &Handle) -> Result<Report, Problem> {
         .iter()
         .filter_map(|pool| pool_space(&pool.name, pool.used, pool.available));
     let spaces = spaces.collect();
-    let _turn = TURN.lock().await;
+    let turn = TURN.lock().await;
     let failed = |why: String| {
         Problem::new(Code::Internal, why)
             .hint("see that the daemon may ask the kernel for its interfaces (netlink)")
     };
-    let report = spawn_blocking(move || examine_node(spaces)).await;
+    // It goes on when nobody waits for it any more, and keeps its turn for so long.
+    let report = spawn_blocking(move || {
+        let _turn = turn;
+        examine_node(spaces)
+    });
+    let report = report.await;
     let report = report.map_err(|error| failed(error.to_string()))?;
     report.map_err(|error| failed(error.to_string()))
 }

@@ -23,9 +23,11 @@ use manifest::secret::Secret;
 use manifest::time::rfc3339;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use support::{ASKED, Bundle, Secrets, system_facts};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// What the log has lately; empty where nobody knows.
 pub type LogTail = Arc<dyn Fn() -> String + Send + Sync>;
@@ -50,6 +52,10 @@ pub(crate) fn paths(paths: Paths) -> Paths {
 
 /// An archive, or why there is none.
 pub(crate) struct Archive(Result<(String, Vec<u8>), Problem>);
+
+/// What has not answered by then is said to be missing.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 const KIND: &str = "application/gzip";
 
@@ -92,20 +98,26 @@ async fn support_bundle(
         let at = now().wall;
         let seconds = at.0 / 1_000_000_000;
         let mut bundle = Bundle::new(records.node(), seconds, Secrets::new(known));
+        let mut answers = Vec::new();
         for asked in ASKED {
-            match within.ask(asked.path).await {
-                Ok(Value::String(text)) => bundle.text(asked.file, asked.about, &text),
-                Ok(document) => bundle.document(asked.file, asked.about, document),
-                Err(why) => bundle.missing(asked.file, &why),
-            }
+            answers.push((asked, within.ask(asked.path).await));
         }
         let log = Arc::clone(&within.log);
+        // Looking for secrets takes a while: others are answered meanwhile.
         let packed = spawn_blocking(move || {
-            bundle.text("system.txt", "what the kernel says", &system_facts());
+            // First, for the rest must not crowd it out.
             match log() {
                 tail if tail.is_empty() => bundle.missing("log.txt", "no log is kept here"),
                 tail => bundle.text("log.txt", "the log since the start, its end", &tail),
             }
+            for (asked, answer) in answers {
+                match answer {
+                    Ok(Value::String(text)) => bundle.text(asked.file, asked.about, &text),
+                    Ok(document) => bundle.document(asked.file, asked.about, document),
+                    Err(why) => bundle.missing(asked.file, &why),
+                }
+            }
+            bundle.text("system.txt", "what the kernel says", &system_facts());
             bundle.finish()
         });
         let failed = |why: tokio::task::JoinError| Problem::new(Code::Internal, why.to_string());
@@ -118,14 +130,19 @@ async fn support_bundle(
 }
 
 impl Within {
-    /// What the API answers at a path.
+    /// What the API answers at a path, in time: what hangs is what somebody wants to know of.
     async fn ask(&self, path: &str) -> Result<Value, String> {
+        let answer = timeout(ANSWERED_WITHIN, self.answer(path)).await;
+        answer.unwrap_or_else(|_| Err(format!("no answer within {ANSWERED_WITHIN:?}")))
+    }
+
+    async fn answer(&self, path: &str) -> Result<Value, String> {
         let request = Request::get(path).body(Body::empty());
         let request = request.map_err(|error| error.to_string())?;
         let app = TowerToHyperService::new(self.app.clone());
         let Ok(response) = app.call(request).await;
         let (head, body) = response.into_parts();
-        let bytes = to_bytes(body, usize::MAX).await;
+        let bytes = to_bytes(body, ANSWER_BYTES_MAX).await;
         let bytes = bytes.map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if !head.status.is_success() {

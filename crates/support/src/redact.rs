@@ -138,9 +138,13 @@ fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|it| word.eq_ignore_ascii_case(it))
 }
 
-/// `password:` and `password=`, whose value is the next word.
+/// `password:`, `password=` and `--password`, whose value is the next word.
 fn is_open_name(word: &str) -> bool {
     let name = word.strip_suffix(['=', ':']);
+    let name = name.or_else(|| {
+        word.strip_prefix("--")
+            .filter(|it| !it.contains(['=', ':']))
+    });
     name.is_some_and(is_secret)
 }
 
@@ -149,15 +153,22 @@ fn is_secret(name: &str) -> bool {
     NAMES.iter().any(|it| name.contains(it))
 }
 
-/// `password=x` without its value.
+/// `password=x` without its value, also behind others: `a=b&token=x`.
 fn without_value(word: &str) -> String {
-    let Some(at) = word.find(['=', ':']) else {
-        return word.to_owned();
-    };
-    let (name, value) = word.split_at(at);
-    let is_address = value.starts_with("://");
-    if !is_address && value.len() > 1 && is_secret(name) {
-        return format!("{name}{}{REMOVED}", &value[..1]);
+    const ENDS: [char; 3] = ['&', ';', ','];
+    let mut from = 0;
+    while let Some(found) = word[from..].find(['=', ':']) {
+        let at = from + found;
+        let before = word[..at]
+            .rfind(|letter: char| !letter.is_ascii_alphanumeric() && !"-_".contains(letter));
+        let name = &word[before.map_or(0, |it| it + 1)..at];
+        let value = &word[at + 1..];
+        if !value.starts_with("//") && !value.is_empty() && is_secret(name) {
+            let end = value.find(ENDS).unwrap_or(value.len());
+            let rest = without_value(&value[end..]);
+            return format!("{}{REMOVED}{rest}", &word[..=at]);
+        }
+        from = at + 1;
     }
     word.to_owned()
 }

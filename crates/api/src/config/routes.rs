@@ -216,10 +216,13 @@ impl Settings {
         }
         let live = running.with_live(&after, &live_keys(&changes));
         let waiting = live.changes_to(&after);
-        if !change.dry_run && own != now.own {
-            let before = format!("{SETTINGS_FILE}.before");
-            self.files.write(&before, now.own.bytes()).await?;
-            self.files.write(SETTINGS_FILE, own.bytes()).await?;
+        if !change.dry_run {
+            if own != now.own {
+                let before = format!("{SETTINGS_FILE}.before");
+                self.files.write(&before, now.own.bytes()).await?;
+                self.files.write(SETTINGS_FILE, own.bytes()).await?;
+            }
+            // Also what was stored before, and did not come into force then.
             self.apply(handle, live).await?;
         }
         let sessions = ask!(handle, |controller| controller.sessions().await.len())?;

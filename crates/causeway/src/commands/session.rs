@@ -77,7 +77,12 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             let session: SessionFacts = context.client.get(&path)?;
             let ending: Ending = context.request(Method::DELETE, &path, &())?;
             context.output.show(&Dropped { session, ending }, |it| {
-                format!("{}its initiator may log in again\n", it.ending)
+                let after = if it.ending.changed {
+                    "its initiator may log in again\n"
+                } else {
+                    ""
+                };
+                format!("{}{after}", it.ending)
             });
         }
     }
