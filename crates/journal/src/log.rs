@@ -126,10 +126,11 @@ impl Log {
         let served = self.served.get_mut(&volume);
         let served = served.expect("volumes are served first");
         assert!(served.commit == commit || !waits, "none waits for a batch");
-        served.commit = commit;
-        if commit == Commit::Later {
+        // Nothing is known of what is on its way where it was so before.
+        if commit == Commit::Later && served.commit != commit {
             self.uncommitted.serve(volume, served.next);
         }
+        served.commit = commit;
     }
 
     fn waits_of(&self, volume: VolumeId) -> bool {

@@ -41,7 +41,7 @@ pub struct Found {
     pub records: Vec<Record>,
     /// Its changes whose data, or whose place in the log, is lost: writes.
     pub damaged: Vec<Change>,
-    /// The log says here that all batches up to this one are committed.
+    /// The log says here that all batches up to this one are committed; 0 where its header is lost.
     pub committed: u64,
 }
 
@@ -435,8 +435,8 @@ impl Replay {
                 place: self.next,
                 records: records.collect(),
                 damaged: damaged.into_iter().copied().collect(),
-                // Of those before it the next one speaks as well.
-                committed: after.committed.min(self.next.number - 1),
+                // The next one says it, after what this one made void.
+                committed: 0,
             },
             changes: after.before,
             end,

@@ -230,10 +230,13 @@ impl Found {
     /// A change that is committed.
     fn adopt(&mut self, it: &Stable) {
         let (slot, sectors) = (self.slots[&it.change.volume], it.change.sectors());
-        self.history
-            .entry(it.change.volume)
-            .or_default()
-            .push(FoundChange::of(&it.change));
+        // Its range is no range of blocks.
+        if it.change.kind != Kind::Epoch {
+            self.history
+                .entry(it.change.volume)
+                .or_default()
+                .push(FoundChange::of(&it.change));
+        }
         match it.change.kind {
             Kind::Write if !it.is_damaged => {
                 let at = u32::try_from(it.data_at / journal::SECTOR);
