@@ -81,6 +81,17 @@ describe('every screen', { skip }, () => {
     assert.deepEqual(found, []);
   });
 
+  test('has a page of the API, which is accessible in both themes as well', {}, async (browser) => {
+    await browser.page.goto('/api/v1/');
+    await browser.page.getByRole('heading', { level: 1 }).waitFor();
+    const found: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await browser.page.emulateMedia({ colorScheme });
+      found.push(...(await browser.axe(`the page of the API, ${colorScheme}`)));
+    }
+    assert.deepEqual(found, []);
+  });
+
   test('fits a phone', PHONE, async (browser) => {
     const cut: string[] = [];
     await everywhere(browser, async (what) => {

@@ -13,6 +13,7 @@ import { cancelRun, forgetRun } from '../src/lib/bench.ts';
 import * as changes from '../src/lib/changes.ts';
 import type { Change } from '../src/lib/changes.ts';
 import * as config from '../src/lib/config_changes.ts';
+import { rollBack } from '../src/lib/generations.ts';
 import { cancelJob } from '../src/lib/jobs.ts';
 import * as sets from '../src/lib/set_changes.ts';
 import { Daemon, PROGRAM } from './daemon.ts';
@@ -149,6 +150,11 @@ const STEPS: Step[] = [
   step('setConfig', (way) => config.setScrubDays(way === 'line' ? 30 : 31)),
   step('setConfig', (way) => config.setPortals('default', [`127.0.1.1:${daemon.port}`, way === 'line' ? '127.0.2.1:0' : '127.0.3.1:0'])),
   step('setConfig', (way) => config.addPool({ name: `p-${way}`, path: join(daemon.dir, `p-${way}`), journal: join(daemon.dir, `p-${way}.journal`), size: '16MiB' })),
+  step('removePool', (way) => config.removePool(`p-${way}`)),
+  step('rollBack', async () => {
+    const kept = await read<{ generation: number; in_force: boolean }[]>('generations');
+    return rollBack(kept.find((one) => !one.in_force)?.generation ?? 0);
+  }, { dry: true }),
   step('restartNode', () => config.restartNode('san-a', 2), { dry: true }),
   step('cancelJob', async (way) => {
     // Holes of so much are read for many minutes.
@@ -172,6 +178,7 @@ const STEPS: Step[] = [
 
 /** These take what is not here: their own tests do them. */
 const ELSEWHERE: Record<string, string> = {
+  adopt: 'a LUN that no object names: earlier.test.ts',
   startRun: 'the daemon makes its line, and its tests run it',
   forgetDisk: 'a disk that is gone',
   setLink: 'a lab, which takes root',
@@ -207,7 +214,7 @@ async function isForced(change: Change): Promise<boolean> {
     ...(change.body === undefined ? {} : { body: JSON.stringify(change.body) }),
   });
   const plan = (await answer.json()) as { refusal?: string; confirm?: string };
-  return changes.isForced(change, changes.confirmation(change, plan.refusal, plan.confirm));
+  return changes.isForced(change, changes.confirmation(change, plan.refusal, plan.confirm), plan.refusal ?? plan.confirm);
 }
 
 /** What a form leaves out of a line: files, and that it is asked for a password. */

@@ -14,7 +14,7 @@ const SCHEMAS: Record<string, string> = {
   Portal: 'PortalFacts', NodeNic: 'NodeNic', Counts: 'Counts', NotSafe: 'NotSafe', Status: 'StatusView', Journal: 'JournalFacts', Member: 'MemberFacts', Pool: 'PoolFacts',
   Latency: 'Latency', Stages: 'Stages', OpActivity: 'OpActivity', LunActivity: 'LunActivity', SessionActivity: 'SessionActivity', Core: 'CoreFacts', Activity: 'ActivityView',
   Waited: 'WaitFacts', Lun: 'LunView', Target: 'TargetView', Host: 'HostView', Grant: 'GrantView', SessionNic: 'SessionNic', Session: 'SessionFacts', Refusal: 'RefusalFacts',
-  JournalScrub: 'JournalScrub', Scrub: 'ScrubFacts', NodeEvent: 'Event', Action: 'Action', Outcome: 'Outcome', Me: 'Me', User: 'UserView', Token: 'TokenView',
+  JournalScrub: 'JournalScrub', Scrub: 'ScrubFacts', NodeEvent: 'Event', Action: 'Action', Outcome: 'Outcome', Ending: 'Ending', HostHit: 'HostHit', RestartPlan: 'RestartView', Redundancy: 'Redundancy', Me: 'Me', User: 'UserView', Token: 'TokenView',
   LoginSession: 'LoginSession', Certificate: 'CertificateView', AlertCounts: 'AlertCounts', AlertStep: 'Step', Alert: 'AlertView', Silence: 'SilenceView', Bound: 'BoundView',
   AlertRule: 'RuleView', Receiver: 'ReceiverView', Audited: 'Audited', DiskFinding: 'DiskFinding', DiskFacts: 'DiskFacts', Disk: 'DiskView', Bay: 'BayView', DiskReport: 'DiskReport',
   Job: 'JobView', BenchLimits: 'Limits', BenchState: 'BenchView', BenchPlan: 'PlanView', BenchSummary: 'Summary', BenchSecond: 'Second', BenchRun: 'RunDetail',
@@ -35,8 +35,6 @@ const NOT_SHOWN: Record<string, string[]> = {
   'Lun.ops[]': ['in_flight'],
   // `backing` says the same in words.
   Lun: ['backend'],
-  // Made of the sessions, which are there: each is as new as they are.
-  Host: ['redundancy'],
   Session: ['bytes_in_flight_max', 'latency', 'pdus_received', 'receives', 'receives_waited'],
   // The LUN has it.
   Scrub: ['verified'],

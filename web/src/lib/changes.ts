@@ -17,6 +17,8 @@ export interface Change {
   plans: boolean;
   /** It takes something away: its name is typed before. */
   typed?: string;
+  /** It is forced only where its plan is refused: what is refused since then is shown first. */
+  asksFirst?: true;
   explain?: string;
   /** What brings back all that it took. */
   undo?: Change;
@@ -280,6 +282,7 @@ export function dropSession(id: number, host: string): Change {
     cli: cli('session', 'drop', String(id)),
     plans: true,
     typed: host,
+    asksFirst: true,
     explain: 'Its initiator logs in again by itself. A host without another path waits until it has: that is refused but for whoever types its name.',
   };
 }
@@ -316,8 +319,9 @@ export function confirmation(change: Change, refusal?: string, confirm?: string)
   return refusal || confirm ? (confirm ?? decodeURIComponent(change.path.split('/')[1] ?? '')) : undefined;
 }
 
-/** It says that it is meant: what has a plan is refused without where that hits somebody. */
-export const isForced = (change: Change, confirm: string | undefined) => change.plans && confirm !== undefined;
+/** It says that it is meant: what has a plan is refused without where that hits somebody. Some say so only where the plan is. */
+export const isForced = (change: Change, confirm: string | undefined, refusal?: string) =>
+  change.plans && confirm !== undefined && (!change.asksFirst || refusal !== undefined);
 
 /** The command line that does the same as a page on which the name was typed. */
 export const shownLine = (change: Change, forced: boolean) => (forced ? `${change.cli} --yes` : change.cli);
