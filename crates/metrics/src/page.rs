@@ -4,7 +4,7 @@ use super::*;
 use controller::test_support::{FakeEngine, config, lab, session};
 use controller::{Controller, How};
 use env::sim::{World, WorldConfig};
-use manifest::facts::{HealthFacts, LunFacts, OpFacts};
+use manifest::facts::{HealthFacts, LunFacts, OpFacts, StallFacts};
 use manifest::golden;
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::objects::{CacheMode, ChecksumFacts, LayerFacts, Metric, WaitFacts, layer_metrics};
@@ -193,6 +193,10 @@ fn fill(lun: &mut LunFacts) {
         cached: Some(manifest::objects::ReadCacheFacts::default()),
         checksums: Some(ChecksumFacts::default()),
     };
+    lun.stalled = Some(StallFacts {
+        seconds: 12,
+        operations: 1,
+    });
     lun.scrub = Some(ScrubFacts {
         verified: Some("2026-11-27T00:00:00.000Z".to_owned()),
         ..ScrubFacts::begun(String::new(), 1)

@@ -249,7 +249,10 @@ fn a_hangup_reads_the_certificate_again_and_ends_nothing() {
     daemon.send(Signal::HUP);
     place.run(0, "lun create a --size 1M");
     let log = daemon.stop();
-    assert!(log.contains("the certificate is read again"), "{log}");
+    assert!(
+        log.contains("the certificate and the settings are read again"),
+        "{log}"
+    );
 }
 
 #[test]
