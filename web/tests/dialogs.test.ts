@@ -47,8 +47,8 @@ describe('every dialog', { skip }, () => {
     const missing = sources(/\.svelte$/).flatMap(([path, text]) => {
       const uses = [...text.matchAll(/<(Dialog|ChangeDialog|Conflict|Login)\b/g)].length;
       const component = path.replace(/\.svelte$/, '').replace(/^screens\//, '');
-      // What shows the login is the page itself, at any place.
-      return uses > (found.get(component) ?? 0) && path !== 'App.svelte' ? [`${component}: ${uses} uses`] : [];
+      // What shows the login is the page itself, at any place; a form of settings is no dialog, and objects.test.ts shows its conflict.
+      return uses > (found.get(component) ?? 0) && !['App.svelte', 'parts/SettingForm.svelte'].includes(path) ? [`${component}: ${uses} uses`] : [];
     });
     assert.deepEqual(missing, []);
   });

@@ -377,7 +377,7 @@ describe('a new node and who uses it', { skip }, () => {
       assert.match(daemon.run('config', 'show'), /scrub\.every_days +14 +by config set/);
       await admin.go('/pools/fast');
       await admin.page.getByText('Remove this pool').click();
-      await admin.page.getByRole('alert').getByText(/^LUN vm01, 64MiB: logged in: everyone$/).waitFor();
+      await admin.page.getByRole('alert').getByText(/^LUN vm01, 128MiB: logged in: everyone$/).waitFor();
       const remove = admin.page.getByRole('button', { name: 'Remove', exact: true });
       assert.equal(await remove.isDisabled(), true);
       await admin.go('/pools/default');

@@ -234,7 +234,8 @@ function run(text: string): { code: number | null; out: string } {
   return { code: done.status, out: done.stdout + done.stderr };
 }
 
-const asked = (call: string) => call.replace(/(http:\/\/[^ ']*)/, "'$1?dry_run=true'");
+/** The call as a question: whatever stands in its address is taken by a shell as it is. */
+const asked = (call: string) => call.replace(/'?(http:\/\/[^ ']*)'?/, (_, to: string) => `'${to}${to.includes('?') ? '&' : '?'}dry_run=true'`);
 
 async function follow({ name, change, refused, then, dry }: Step, way: Way): Promise<void> {
   const made = await change(way);

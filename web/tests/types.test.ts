@@ -35,6 +35,8 @@ const NOT_SHOWN: Record<string, string[]> = {
   'Lun.ops[]': ['in_flight'],
   // `backing` says the same in words.
   Lun: ['backend'],
+  // The host that is hit has them.
+  'HostHit.sessions[]': ['host'],
   Session: ['bytes_in_flight_max', 'latency', 'pdus_received', 'receives', 'receives_waited'],
   // The LUN has it.
   Scrub: ['verified'],
