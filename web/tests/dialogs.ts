@@ -87,7 +87,7 @@ const WAYS: Record<string, Way[]> = {
   'settings/Tokens': [({ token }) => `/settings/tokens?do=revoke&token=${token}`],
   'settings/MakeToken': ['/settings/tokens?do=make', { at: '/settings/tokens?do=make', then: tokenMade }],
   'settings/Earlier': [({ generation }) => `/settings/earlier?do=rollback&generation=${generation}`],
-  'settings/AdoptLun': [{ at: `/settings/earlier?do=adopt&naa=${ORPHAN.naa}`, then: orphanThere }],
+  'settings/AdoptLun': [{ at: `/settings/earlier?do=adopt&naa=${ORPHAN.naa}&pool=${ORPHAN.pool}`, then: orphanThere }],
   'settings/OwnPassword': [own('password')],
   'settings/Account': [own('end')],
   // What is not there any more; and all changes, also where somebody else was first.

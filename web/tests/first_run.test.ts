@@ -395,7 +395,13 @@ describe('a new node and who uses it', { skip }, () => {
       assert.equal(await box.getByRole('button', { name: 'Restart', exact: true }).isDisabled(), true);
       await box.getByLabel('Type san-b to go on').fill('san-b');
       await box.getByRole('button', { name: 'Restart', exact: true }).click();
-      await admin.page.getByText(/The daemon is back after/).waitFor({ timeout: 60_000 });
+      // Who has logged in does so again, then.
+      const login = admin.page.getByRole('dialog', { name: 'Log in' });
+      await login.waitFor({ timeout: 60_000 });
+      await login.getByRole('button', { name: 'With a token' }).click();
+      await login.getByLabel('Token').fill(daemon.token);
+      await admin.page.keyboard.press('Enter');
+      await login.waitFor({ state: 'hidden' });
       // It logs in again by itself.
       await until('the host is there again', () => daemon.run('session', 'ls').includes('iqn.2026-01.org:first'));
       assert.doesNotMatch(daemon.run('pool', 'ls'), /default/);
