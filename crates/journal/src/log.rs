@@ -7,10 +7,9 @@
 //!
 //! **Contract.** Changes become stable in the order in which they were submitted, and those of a
 //! volume are committed in this order: with their batch where the volume has one copy, and else
-//! when [`Log::commit`] says so. Each gets the
-//! next number of its volume when it is put into a batch, so that numbers have no gap however many
-//! batches are lost with a crash. A change that was refused, or is answered as failed, has no
-//! number that anyone will see again.
+//! when [`Log::commit`] says so. Each gets the next number of its volume when it is put into a
+//! batch, so that numbers have no gap however many batches are lost with a crash. A change that was
+//! refused, or is answered as failed, has no number that anyone will see again.
 //!
 //! **Failure.** After a write that failed everything that waits or is on its way has failed: nobody
 //! knows what the device holds.

@@ -47,18 +47,9 @@ impl Office {
 
     fn submit(&mut self) {
         let volume = VolumeId(self.world.random.below(3));
-        let blocks = 1 + self.world.random.below(16);
         self.tokens += 1;
-        let stamp = self.tokens.to_le_bytes();
-        let bytes = usize::try_from(blocks * 512).unwrap();
-        let data: Vec<u8> = stamp.into_iter().cycle().take(bytes).collect();
-        let wanted = Wanted {
-            volume,
-            range: LbaRange::new(Lba(self.world.random.below(500)), BlockCount(blocks)).unwrap(),
-            block_size: BlockSize::B512,
-            kind: Kind::Write,
-            data: Buf::copy_of(&data),
-        };
+        let wanted = self.world.write(volume, self.tokens);
+        let data = wanted.data.to_vec();
         self.log.submit(Token(self.tokens), wanted).unwrap();
         self.open.push_back((self.tokens, volume, data));
     }

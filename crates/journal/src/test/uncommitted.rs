@@ -91,18 +91,8 @@ impl Office {
 
     fn submit(&mut self) {
         let volume = VolumeId(self.world.random.below(3));
-        let blocks = 1 + self.world.random.below(16);
         self.stamps += 1;
-        let stamp = self.stamps.to_le_bytes();
-        let bytes = usize::try_from(blocks * 512).unwrap();
-        let data: Vec<u8> = stamp.into_iter().cycle().take(bytes).collect();
-        let wanted = Wanted {
-            volume,
-            range: LbaRange::new(Lba(self.world.random.below(500)), BlockCount(blocks)).unwrap(),
-            block_size: BlockSize::B512,
-            kind: Kind::Write,
-            data: Buf::copy_of(&data),
-        };
+        let wanted = self.world.write(volume, self.stamps);
         self.log.submit(Token(self.stamps), wanted).unwrap();
         self.entries.push(Entry {
             volume,

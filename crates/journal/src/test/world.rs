@@ -166,6 +166,21 @@ impl World {
         (0..count).map(change).collect()
     }
 
+    /// A short write of a volume, whose data says this over and over.
+    pub(super) fn write(&mut self, volume: VolumeId, stamp: u64) -> Wanted {
+        let blocks = 1 + self.random.below(16);
+        let bytes = usize::try_from(blocks * 512).unwrap();
+        let stamp = stamp.to_le_bytes();
+        let data: Vec<u8> = stamp.into_iter().cycle().take(bytes).collect();
+        Wanted {
+            volume,
+            range: LbaRange::new(Lba(self.random.below(500)), BlockCount(blocks)).unwrap(),
+            block_size: BlockSize::B512,
+            kind: Kind::Write,
+            data: Buf::copy_of(&data),
+        }
+    }
+
     pub(super) fn append(&mut self, ring: &mut Ring, most: u64) -> Result<(), Refused> {
         let contents = self.changes(most);
         self.append_all(contents, |changes| ring.append(changes))
