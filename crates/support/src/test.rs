@@ -80,6 +80,9 @@ fn no_secret_is_left_however_it_is_written() {
         "hidden-8",
         "hidden-9",
         "hidden 10",
+        "hidden-11",
+        "hidden-12",
+        "hidden-13",
         "a chap",
         "tok-0123456789",
     ];
@@ -95,6 +98,7 @@ fn no_secret_is_left_however_it_is_written() {
     let text = "login password=hidden-8 of \"x\"\n\
                 set password: hidden-9, token=\"hidden 10\" done\n\
                 {\"level\":\"INFO\",\"fields\":{\"secret\":\"hidden-1\",\"message\":\"kept-too\"}}\n\
+                run --token hidden-11 of user:password=hidden-12 at size=1&token=hidden-13;kept=yes\n\
                 header Bearer hidden-7 sent, a chap \"secret\" too\n\
                 see http://127.0.0.1:9716/ and http://127.0.0.1/hidden-3";
     let mut bundle = Bundle::new("n", 0, secrets());
@@ -114,6 +118,8 @@ fn no_secret_is_left_however_it_is_written() {
         "hooks.example",
         "\"user\": \"esx\"",
         "kept-too",
+        "size=1&token=",
+        ";kept=yes",
         "http://127.0.0.1:9716/ ",
     ] {
         assert!(all.contains(kept), "{kept} is not in {all}");
