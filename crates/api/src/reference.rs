@@ -119,23 +119,19 @@ fn routes(document: &Value) -> String {
 }
 
 fn parameters(document: &Value) -> String {
-    let mut all: BTreeMap<(String, String), (String, Vec<String>)> = BTreeMap::new();
+    // One of a name may mean something else to another path.
+    let mut all: BTreeMap<[String; 3], Vec<String>> = BTreeMap::new();
     operations(document, &mut |path, method, it| {
         for parameter in it["parameters"].as_array().into_iter().flatten() {
-            let at = text(parameter, "in").to_owned();
-            if at == "path" {
-                continue;
+            let of = ["in", "name", "description"].map(|it| text(parameter, it).to_owned());
+            if of[0] != "path" {
+                let paths = all.entry(of).or_default();
+                paths.push(format!("{} {path}", method.to_uppercase()));
             }
-            let name = text(parameter, "name").to_owned();
-            let meaning = text(parameter, "description").to_owned();
-            let entry = all
-                .entry((at, name))
-                .or_insert_with(|| (meaning, Vec::new()));
-            entry.1.push(format!("{} {path}", method.to_uppercase()));
         }
     });
     let mut table = MarkdownTable::new(&["Parameter", "Where", "What it does", "Of"]);
-    for ((at, name), (meaning, of)) in &all {
+    for ([at, name, meaning], of) in &all {
         let of = match of.as_slice() {
             [only] => format!("`{only}`"),
             all => format!("{} paths", all.len()),
