@@ -49,7 +49,8 @@ pub(super) fn change(
         let known = KEYS.join(", ");
         let key = key.escape_debug();
         return Err(fault(format!(
-            "\"{key}\" is not changed here, but in node.toml; these are: {known}"
+            "\"{key}\" is not changed by its key; these are: {known}. The name, portals, pools and the \
+             schedule of scrubs have options of their own, all else is changed in node.toml"
         )));
     }
     let of = places.says(key);
