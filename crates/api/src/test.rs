@@ -37,7 +37,12 @@ pub(crate) struct Daemon {
     _sampler: Sampler,
     pub(crate) records: Records,
     runtime: Option<env::real::Runtime>,
+    /// The last of all: while the others end they still write there.
+    _removed: Removed,
 }
+
+/// A directory that goes when this does.
+struct Removed(PathBuf);
 
 impl Daemon {
     pub(crate) fn start(name: &str) -> Self {
@@ -89,6 +94,7 @@ impl Daemon {
             Server::start_with(bound, handle, token, &wanted, records.clone(), with).unwrap();
         Self {
             addresses,
+            _removed: Removed(dir.clone()),
             dir,
             hold,
             server,
@@ -182,9 +188,9 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for Removed {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

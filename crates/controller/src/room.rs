@@ -19,7 +19,9 @@ pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
         return None;
     }
     let (name, free) = (&pool.name, rounded(pool.available));
-    let share = pool.available.saturating_mul(100) / pool.total.max(1);
+    // As `df` counts: what the file system keeps for root is neither used nor free.
+    let usable = pool.used.saturating_add(pool.available);
+    let share = pool.available.saturating_mul(100) / usable.max(1);
     // What LUNs may not take they will not take.
     let soon = pool.full_in_seconds.filter(|it| *it < SOON_SECONDS);
     let soon = soon.filter(|_| pool.overcommitted_bytes > 0);

@@ -41,8 +41,10 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Of a pool of so many bytes, of which so many are free.
-    pub(crate) fn of(total: u64, free: u64) -> Self {
+    /// Of a pool of which so many bytes are used and so many may still be, as `df` counts: what
+    /// the file system keeps for root is neither.
+    pub(crate) fn of(used: u64, free: u64) -> Self {
+        let total = used.saturating_add(free);
         if total == 0 || free >= total / LOW {
             Self::Roomy
         } else if free >= total / FULL {
@@ -54,8 +56,8 @@ impl Level {
 
     /// The same for one that was at `self` before: it leaves a level only when it is well out of
     /// it.
-    fn then(self, total: u64, free: u64) -> Self {
-        let now = Self::of(total, free);
+    fn then(self, used: u64, free: u64) -> Self {
+        let (now, total) = (Self::of(used, free), used.saturating_add(free));
         match self {
             Self::Full if now < self && free < total / FULL_OVER => self,
             Self::Low if now < self && free < total / LOW_OVER => self,
@@ -74,7 +76,7 @@ pub(crate) struct Fill {
 
 impl Fill {
     /// So much is used and free now; the new level, where it is another one.
-    pub(crate) fn sample(&mut self, now: Now, total: u64, used: u64, free: u64) -> Option<Level> {
+    pub(crate) fn sample(&mut self, now: Now, used: u64, free: u64) -> Option<Level> {
         let newest = self.samples.back().map(|(at, _)| now.since(*at));
         if newest.is_none_or(|age| age >= APART_MIN) {
             self.samples.push_back((now, used));
@@ -85,7 +87,7 @@ impl Fill {
         {
             self.samples.pop_front();
         }
-        let level = self.level.then(total, free);
+        let level = self.level.then(used, free);
         let before = std::mem::replace(&mut self.level, level);
         (before != level).then_some(level)
     }
@@ -117,7 +119,7 @@ mod test {
         let mut fill = Fill::default();
         let reported: Vec<Option<Level>> = [500, 101, 99, 101, 120, 130, 9, 11, 15, 21, 500]
             .iter()
-            .map(|free| fill.sample(at(0), 1000, 1000 - free, *free))
+            .map(|free| fill.sample(at(0), 1000 - free, *free))
             .collect();
         let (roomy, low, full) = (Some(Level::Roomy), Some(Level::Low), Some(Level::Full));
         assert_eq!(
@@ -127,6 +129,8 @@ mod test {
             ]
         );
         assert_eq!(Level::of(0, 0), Level::Roomy, "nobody knows");
+        let of_1000_with_600_for_root = Level::of(340, 60);
+        assert_eq!(of_1000_with_600_for_root, Level::Roomy, "df says 85 %");
     }
 
     #[test]
@@ -135,7 +139,7 @@ mod test {
         assert_eq!(fill.full_in(at(0), 0, 100), None);
         // 10 bytes a second for two hours, then 1.
         for second in (0..7200).step_by(10) {
-            fill.sample(at(second), 1_000_000, second * 10, 0);
+            fill.sample(at(second), second * 10, 0);
         }
         let full = |fill: &Fill, second, used, free| {
             let left = fill.full_in(at(second), used, free);
@@ -143,13 +147,13 @@ mod test {
         };
         assert_eq!(full(&fill, 7200, 72_000, 9_000), Some(900));
         for second in (7200..14_400).step_by(10) {
-            fill.sample(at(second), 1_000_000, 72_000 + second - 7200, 0);
+            fill.sample(at(second), 72_000 + second - 7200, 0);
         }
         let left = full(&fill, 14_400, 79_200, 9_000).unwrap();
         assert!((8_900..=9_000).contains(&left), "{left}");
         assert_eq!(full(&fill, 14_400, 70_000, 9_000), None, "it shrinks");
         let mut young = Fill::default();
-        young.sample(at(0), 1000, 0, 1000);
+        young.sample(at(0), 0, 1000);
         assert_eq!(
             young.full_in(at(59), 500, 500),
             None,

@@ -255,7 +255,7 @@ impl Pool for Rbd {
                 (None, Some(health)) if !is_silent => match health.fullness {
                     Fullness::Full => PoolState::Full,
                     Fullness::NearlyFull => PoolState::Low,
-                    Fullness::Room => state_of(total, available),
+                    Fullness::Room => state_of(used, available),
                 },
                 (None, _) => PoolState::Silent,
             },

@@ -79,8 +79,8 @@ impl Probed {
 }
 
 /// How full a pool is.
-pub(crate) fn state_of(total: u64, free: u64) -> PoolState {
-    match Level::of(total, free) {
+pub(crate) fn state_of(used: u64, free: u64) -> PoolState {
+    match Level::of(used, free) {
         Level::Roomy => PoolState::Ok,
         Level::Low => PoolState::Low,
         Level::Full => PoolState::Full,
@@ -105,7 +105,7 @@ pub(crate) fn facts(
         _ if is_missing => PoolState::Missing,
         Some(OpenErrorKind::Hung) => PoolState::Silent,
         Some(_) => PoolState::Unusable,
-        None => state_of(space.total, space.available),
+        None => state_of(space.used, space.available),
     };
     let over = promised.outstanding.saturating_sub(space.available);
     let over = if space.total > 0 { over } else { 0 };
@@ -149,7 +149,7 @@ pub(crate) async fn watch(core: &CoreHandle, pool: &str, known: &Rc<RefCell<Prob
     let level = known
         .borrow_mut()
         .fill
-        .sample(now, space.total, space.used, space.available);
+        .sample(now, space.used, space.available);
     let free = manifest::size::rounded(space.available);
     match level {
         Some(Level::Full) => tracing::warn!(

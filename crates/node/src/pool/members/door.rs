@@ -402,17 +402,18 @@ impl Members {
             .first()
             .map_or(Path::new(""), |path| path);
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let used = facts.total.saturating_sub(facts.available);
         PoolFacts {
             name: self.config.name.clone(),
             path: path.display().to_string(),
             total: facts.total,
             available: facts.available,
-            used: facts.total.saturating_sub(facts.available),
+            used,
             state: match facts.problem {
                 Some(_) => PoolState::Unusable,
                 // LUNs have their whole size from the beginning: one that is full serves all of
                 // them, and takes no more.
-                None => state_of(facts.total, facts.available),
+                None => state_of(used, facts.available),
             },
             provisioned_bytes: promised.provisioned,
             problem: facts.problem,
