@@ -61,6 +61,25 @@ struct OnItsWay {
     holds: Vec<Stable>,
 }
 
+/// Why an epoch does not begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochRefused {
+    /// A write has failed.
+    Failed,
+    /// The record of another one is on its way: ask again when that is stable.
+    Begins,
+    /// This one, or a later one, is known here.
+    Late {
+        /// The newest.
+        newest: u64,
+    },
+    /// It would make void what is committed: all below this number.
+    Committed {
+        /// The first number that it may have.
+        below: Sequence,
+    },
+}
+
 /// What the log knows of a volume.
 #[derive(Clone, Copy)]
 struct Served {
@@ -75,6 +94,8 @@ struct Served {
 pub struct Log {
     ring: Ring,
     waiting: VecDeque<(Token, Wanted)>,
+    /// Epochs that begin: their records go ahead of all that waits.
+    epochs: VecDeque<(Token, Change)>,
     on_their_way: VecDeque<OnItsWay>,
     served: BTreeMap<VolumeId, Served>,
     uncommitted: Uncommitted,
@@ -88,6 +109,7 @@ impl Log {
         Self {
             ring,
             waiting: VecDeque::new(),
+            epochs: VecDeque::new(),
             on_their_way: VecDeque::new(),
             served: BTreeMap::new(),
             uncommitted: Uncommitted::default(),
@@ -116,30 +138,48 @@ impl Log {
         self.served.get(&volume).map(|it| it.next)
     }
 
-    /// When the changes of a volume are committed that are submitted from now on.
+    /// When the changes of a volume are committed that are submitted from now on. From the moment
+    /// where it has one copy, all that is held of it is committed, and what is on its way with its
+    /// batch.
     ///
     /// # Panics
-    /// If the volume is not served, or some of its changes wait for a batch.
-    pub fn commits(&mut self, volume: VolumeId, commit: Commit) {
+    /// If the volume is not served, some of its changes wait for a batch, or an epoch of it begins.
+    pub fn commits(&mut self, volume: VolumeId, commit: Commit) -> Vec<Stable> {
         let waits = self.waits_of(volume);
         let served = self.served.get_mut(&volume);
         let served = served.expect("volumes are served first");
         assert!(served.commit == commit || !waits, "none waits for a batch");
-        // Nothing is known of what is on its way where it was so before.
-        if commit == Commit::Later && served.commit != commit {
-            self.uncommitted.serve(volume, served.next);
+        let was = std::mem::replace(&mut served.commit, commit);
+        let next = served.next;
+        match (was, commit) {
+            // Nothing is known of what is on its way where it was so before.
+            (Commit::AtOnce, Commit::Later) => self.uncommitted.serve(volume, next),
+            (Commit::Later, Commit::Later) => {}
+            (_, Commit::AtOnce) if self.uncommitted.knows(volume) => {
+                assert!(self.uncommitted.beginning(volume).is_none(), "none begins");
+                return self.commit_all(volume, next);
+            }
+            (_, Commit::AtOnce) => {}
         }
-        served.commit = commit;
+        Vec::new()
     }
 
     fn waits_of(&self, volume: VolumeId) -> bool {
         self.waiting.iter().any(|(_, it)| it.volume == volume)
     }
 
-    /// All changes of the volume with numbers below this one are committed: those of them that are
-    /// stable here, and were not given out before, in their order. The others are given out with
-    /// their batches. After [`Log::begin_epoch`] it is the numbers of that epoch that count.
-    pub fn commit(&mut self, volume: VolumeId, below: Sequence) -> Vec<Stable> {
+    /// All changes of the volume with numbers below this one are committed, as the owner of this
+    /// epoch says: those of them that are stable here, and were not given out before, in their
+    /// order. The others are given out with their batches. What is said of another epoch than the
+    /// newest one changes nothing: its numbers may be those of other changes.
+    pub fn commit(&mut self, volume: VolumeId, (epoch, below): (u64, Sequence)) -> Vec<Stable> {
+        if epoch != self.uncommitted.epoch(volume) {
+            return Vec::new();
+        }
+        self.commit_all(volume, below)
+    }
+
+    fn commit_all(&mut self, volume: VolumeId, below: Sequence) -> Vec<Stable> {
         let committed = self.uncommitted.commit(volume, below);
         self.mark();
         committed
@@ -157,40 +197,83 @@ impl Log {
         self.uncommitted.epochs(volume)
     }
 
+    /// The newest epoch of a volume that is known here, one that begins included; 0: none.
+    #[must_use]
+    pub fn epoch(&self, volume: VolumeId) -> u64 {
+        self.uncommitted.epoch(volume)
+    }
+
+    /// An epoch of the volume begins, and its record is not stable yet.
+    #[must_use]
+    pub fn epoch_begins(&self, volume: VolumeId) -> bool {
+        self.uncommitted.beginning(volume).is_some()
+    }
+
     /// Has the volume go on with number `first` in a later epoch: what is stable here with this
     /// number or a higher one, and not committed, is void as soon as the record of that is stable.
-    /// A copy gives so up what only it has of an owner that is none any more.
+    /// A copy gives so up what only it has of an owner that is none any more. The record goes
+    /// ahead of all that waits, and into a log that is full: what it makes void may be what fills
+    /// it.
     ///
     /// # Errors
-    /// [`Refused::Failed`] after a write has failed.
+    /// [`EpochRefused`]; nothing has changed then.
     ///
     /// # Panics
-    /// If the volume is not served, changes of it wait for a batch, or what is committed would be
-    /// void.
+    /// If the volume is not served, has one copy, or changes of it wait for a batch.
     pub fn begin_epoch(
         &mut self,
         token: Token,
         (volume, epoch): (VolumeId, u64),
         first: Sequence,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EpochRefused> {
         assert!(!self.waits_of(volume), "none waits for a batch");
-        assert!(
-            first >= self.known(volume).1,
-            "what is committed is never void"
-        );
-        let range = LbaRange::between(Lba(epoch), Lba(epoch)).expect("in order");
-        let record = Wanted {
+        self.may_begin((volume, epoch), first)?;
+        let served = self.served.get_mut(&volume);
+        let served = served.expect("volumes are served first");
+        assert_eq!(served.commit, Commit::Later, "one of several copies");
+        served.next = Sequence(first.0 + 1);
+        let record = Change {
             volume,
-            range,
+            sequence: first,
+            range: LbaRange::between(Lba(epoch), Lba(epoch)).expect("in order"),
             block_size: BlockSize::B512,
             kind: Kind::Epoch,
-            data: Buf::empty(),
+            commit: Commit::Later,
         };
-        self.submit(token, record)?;
-        let served = self.served.get_mut(&volume);
-        served.expect("it was just asked for").next = first;
-        self.uncommitted.begins(volume, first);
+        self.epochs.push_back((token, record));
+        self.uncommitted.begins(volume, Epoch { epoch, first });
         Ok(())
+    }
+
+    /// Whether [`Log::begin_epoch`] would be taken.
+    ///
+    /// # Errors
+    /// [`EpochRefused`], as it would answer.
+    pub fn may_begin(
+        &self,
+        (volume, epoch): (VolumeId, u64),
+        first: Sequence,
+    ) -> Result<(), EpochRefused> {
+        if self.ring.has_failed() {
+            return Err(EpochRefused::Failed);
+        }
+        if self.epoch_begins(volume) {
+            return Err(EpochRefused::Begins);
+        }
+        let (newest, below) = (self.epoch(volume), self.known(volume).1);
+        if epoch <= newest {
+            return Err(EpochRefused::Late { newest });
+        }
+        if first < below {
+            return Err(EpochRefused::Committed { below });
+        }
+        Ok(())
+    }
+
+    /// How many changes of the volume are held: stable, and not committed.
+    #[must_use]
+    pub fn held(&self, volume: VolumeId) -> usize {
+        self.uncommitted.held(volume)
     }
 
     /// The ring knows which batch is the oldest that is not committed.
@@ -204,10 +287,10 @@ impl Log {
         &self.ring
     }
 
-    /// Changes that wait for a batch.
+    /// Changes, and epochs that begin, that wait for a batch.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.epochs.len()
     }
 
     /// A change that is to be made stable. Ask [`Log::next_step`] afterwards.
@@ -250,15 +333,19 @@ impl Log {
         if let Some(write) = self.ring.checkpoint() {
             return Some(Next::Checkpoint(write));
         }
-        if self.waiting.is_empty() || self.on_their_way.len() >= BATCHES_MAX {
+        if self.waiting() == 0 || self.on_their_way.len() >= BATCHES_MAX {
             return None;
+        }
+        if !self.epochs.is_empty() {
+            return self.epochs_step();
         }
         let mut count = self.fit();
         loop {
             let changes: Vec<(Change, Buf)> = self.numbered(count);
             match self.ring.append(&changes) {
                 Ok(write) => {
-                    self.put_on_its_way(&write, &changes);
+                    let tokens = self.waiting.drain(..count).map(|it| it.0).collect();
+                    self.put_on_its_way(&write, tokens, &changes);
                     return Some(Next::Write(write));
                 }
                 // Fewer of them may find room, and what they are waiting for may be these.
@@ -266,6 +353,21 @@ impl Log {
                 Err(Refused::Full) => return Some(Next::Full),
                 Err(Refused::Failed) => return None,
             }
+        }
+    }
+
+    /// The epochs that begin, as many as a batch takes.
+    fn epochs_step(&mut self) -> Option<Next> {
+        let first = self.epochs.iter().take(RECORDS_MAX);
+        let changes: Vec<(Change, Buf)> = first.map(|it| (it.1, Buf::empty())).collect();
+        match self.ring.append_epochs(&changes) {
+            Ok(write) => {
+                let tokens = self.epochs.drain(..changes.len()).map(|it| it.0).collect();
+                self.put_on_its_way(&write, tokens, &changes);
+                Some(Next::Write(write))
+            }
+            Err(Refused::Full) => Some(Next::Full),
+            Err(Refused::Failed) => None,
         }
     }
 
@@ -335,10 +437,14 @@ impl Log {
         numbered.collect()
     }
 
-    fn put_on_its_way(&mut self, write: &BatchWrite, changes: &[(Change, Buf)]) {
-        let taken = self.waiting.drain(..changes.len());
-        let holds = taken.zip(changes).zip(&write.data_at);
-        let holds = holds.map(|(((token, _), (change, _)), data_at)| Stable {
+    fn put_on_its_way(
+        &mut self,
+        write: &BatchWrite,
+        tokens: Vec<Token>,
+        changes: &[(Change, Buf)],
+    ) {
+        let holds = tokens.into_iter().zip(changes).zip(&write.data_at);
+        let holds = holds.map(|((token, (change, _)), data_at)| Stable {
             token: Some(token),
             change: *change,
             batch: write.number,
@@ -369,10 +475,7 @@ impl Log {
         {
             let batch = self.on_their_way.pop_front();
             for it in batch.into_iter().flat_map(|it| it.holds) {
-                match it.change.commit {
-                    Commit::AtOnce => ended.committed.push(it),
-                    Commit::Later => self.uncommitted.add(it, &mut ended),
-                }
+                self.uncommitted.end(it, &mut ended);
             }
         }
         self.mark();
@@ -390,7 +493,9 @@ impl Log {
         let with_change = |it: Stable| Some((it.token?, Some(it.change)));
         let given_up = uncommitted.into_iter().chain(on_their_way);
         let mut given_up: Vec<_> = given_up.filter_map(with_change).collect();
-        given_up.extend(self.waiting.drain(..).map(|(token, _)| (token, None)));
+        let waiting = self.waiting.drain(..).map(|it| it.0);
+        let waiting = waiting.chain(self.epochs.drain(..).map(|it| it.0));
+        given_up.extend(waiting.map(|token| (token, None)));
         given_up
     }
 
@@ -408,24 +513,26 @@ impl Log {
     /// The log is at rest, and its last batch should be sealed: an empty batch to write, if there
     /// is room.
     pub fn seal(&mut self) -> Option<BatchWrite> {
-        if !self.waiting.is_empty() || !self.ring.wants_seal() {
+        if self.waiting() > 0 || !self.ring.wants_seal() {
             return None;
         }
         let write = self.ring.append(&[]).ok()?;
-        self.put_on_its_way(&write, &[]);
+        self.put_on_its_way(&write, Vec::new(), &[]);
         Some(write)
     }
 }
 
 impl Wanted {
     const fn change(&self, sequence: Sequence, commit: Commit) -> Change {
+        // Of this node alone: no other copy is asked.
+        let is_own = matches!(self.kind, Kind::Gone);
         Change {
             volume: self.volume,
             sequence,
             range: self.range,
             block_size: self.block_size,
             kind: self.kind,
-            commit,
+            commit: if is_own { Commit::AtOnce } else { commit },
         }
     }
 }

@@ -29,6 +29,11 @@ use units::Buf;
 /// always be relocated, and its room used again.
 const KEPT_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
 
+/// Blocks that only records of epochs may take, beside what is relocated, but no more than this
+/// part of a ring: a full one has room for as many batches of them.
+const EPOCH_BLOCKS: u64 = 16;
+const EPOCH_PART: u64 = 32;
+
 /// Why changes are not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -262,10 +267,16 @@ impl Ring {
         self.checksums.bytes()
     }
 
-    /// Blocks that changes of hosts may take: the rest is kept for what is relocated.
+    /// Blocks that changes of hosts may take: the rest is kept for what is relocated, and for
+    /// records of epochs.
     #[must_use]
     pub fn room_blocks(&self) -> u64 {
-        self.blocks - KEPT_BLOCKS.min(self.blocks / 2)
+        self.blocks - self.relocation_blocks() - EPOCH_BLOCKS.min(self.blocks / EPOCH_PART)
+    }
+
+    /// Blocks that are kept for what is relocated.
+    fn relocation_blocks(&self) -> u64 {
+        KEPT_BLOCKS.min(self.blocks / 2)
     }
 
     /// The number that the next batch gets.
@@ -319,6 +330,17 @@ impl Ring {
     /// not as long as its change says: whoever puts batches together cuts them.
     pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         self.append_but(self.blocks - self.room_blocks(), changes)
+    }
+
+    /// As [`Ring::append`], for records of epochs: they may take the room that is kept for them.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// As [`Ring::append`].
+    pub fn append_epochs(&mut self, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
+        self.append_but(self.relocation_blocks(), changes)
     }
 
     /// As [`Ring::append`], for what lies in the oldest batches and cannot be given up: it may take

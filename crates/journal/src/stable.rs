@@ -30,6 +30,8 @@ pub struct Ended {
     /// Volumes of several copies, each with the number after the newest of its changes that is
     /// stable here.
     pub stable: Vec<(VolumeId, Sequence)>,
+    /// Who waits for what is stable and not committed.
+    pub held: Vec<Token>,
     /// What was stable and will never be committed.
     pub void: Vec<Stable>,
 }

@@ -4,6 +4,8 @@
 //!   a batch is stable, or is found --> held, by volume, in the order of numbers
 //!   commit, or a later batch's mark --> given out in this order: read, destaged, acknowledged
 //!   record of a later epoch         --> void from its number on
+//!   record that the volume is gone  --> void, all of it
+//!   the volume has one copy from now on --> given out, all of it
 //! ```
 //!
 //! **Contract.** What is given out was committed, in the order of its numbers, each change once.
@@ -33,8 +35,8 @@ struct OfVolume {
     stable: Sequence,
     /// and those with numbers lower than this one are committed.
     committed: Sequence,
-    /// The record of a later epoch is on its way: what is held from this number on will be void.
-    begins: Option<Sequence>,
+    /// The record of a later epoch is on its way: what is held from its number on will be void.
+    begins: Option<Epoch>,
     epochs: Vec<Epoch>,
 }
 
@@ -82,12 +84,46 @@ impl Uncommitted {
         // As they were made: what came after a damaged one holds.
         all.sort_by_key(|it| it.change.sequence);
         for it in all {
-            match it.change.commit {
-                Commit::AtOnce => ended.committed.push(it),
-                Commit::Later => self.add(it, &mut ended),
-            }
+            self.end(it, &mut ended);
         }
         ended.committed
+    }
+
+    /// A change is stable: it is committed with that, or held.
+    pub(crate) fn end(&mut self, it: Stable, ended: &mut Ended) {
+        if it.change.kind == Kind::Gone {
+            self.forget(it.change.volume, it.batch, ended);
+        }
+        match it.change.commit {
+            Commit::AtOnce => ended.committed.push(it),
+            Commit::Later => self.add(it, ended),
+        }
+    }
+
+    /// The volume is no more, as this batch says: what is held of it will never be committed.
+    fn forget(&mut self, volume: VolumeId, batch: u64, ended: &mut Ended) {
+        let Some(of) = self.volumes.remove(&volume) else {
+            return;
+        };
+        let first = Sequence(0);
+        self.make_void(
+            of.held,
+            Void {
+                volume,
+                first,
+                below: batch,
+            },
+            ended,
+        );
+    }
+
+    fn make_void(&mut self, held: VecDeque<Stable>, what: Void, ended: &mut Ended) {
+        if held.is_empty() {
+            return;
+        }
+        self.voids.push(what);
+        held.iter().for_each(|it| self.leaves(it.batch));
+        ended.void.extend(held);
     }
 
     /// Batches up to this one are committed.
@@ -116,7 +152,7 @@ impl Uncommitted {
     }
 
     /// One more is stable.
-    pub(crate) fn add(&mut self, it: Stable, ended: &mut Ended) {
+    fn add(&mut self, it: Stable, ended: &mut Ended) {
         let (volume, sequence) = (it.change.volume, it.change.sequence);
         if it.change.kind == Kind::Epoch {
             self.begin(&it, ended);
@@ -128,11 +164,12 @@ impl Uncommitted {
         }
         let of = self.volumes.entry(volume).or_default();
         of.stable = next;
-        let will_be_void = of.begins.is_some_and(|first| sequence >= first);
+        let will_be_void = of.begins.is_some_and(|it| sequence >= it.first);
         if sequence < of.committed && !will_be_void {
             ended.committed.push(it);
             return;
         }
+        ended.held.extend(it.token);
         of.held.push_back(it);
         match self.batches.back_mut() {
             Some(last) if last.0 == it.batch => last.1 += 1,
@@ -157,16 +194,16 @@ impl Uncommitted {
             epoch: range.start().0,
             first,
         });
-        if void.is_empty() {
-            return;
-        }
-        self.voids.push(Void {
-            volume,
-            first,
-            below: record.batch,
-        });
-        void.iter().for_each(|it| self.leaves(it.batch));
-        ended.void.extend(void);
+        let below = record.batch;
+        self.make_void(
+            void,
+            Void {
+                volume,
+                first,
+                below,
+            },
+            ended,
+        );
     }
 
     /// One of this batch is held no more.
@@ -180,9 +217,22 @@ impl Uncommitted {
         }
     }
 
-    /// What is held of the volume from this number on will be void.
-    pub(crate) fn begins(&mut self, volume: VolumeId, first: Sequence) {
-        self.volumes.entry(volume).or_default().begins = Some(first);
+    /// The record of this epoch is on its way: what is held of the volume from its number on will
+    /// be void.
+    pub(crate) fn begins(&mut self, volume: VolumeId, epoch: Epoch) {
+        self.volumes.entry(volume).or_default().begins = Some(epoch);
+    }
+
+    /// The epoch of the volume whose record is on its way.
+    pub(crate) fn beginning(&self, volume: VolumeId) -> Option<Epoch> {
+        self.volumes.get(&volume).and_then(|it| it.begins)
+    }
+
+    /// The newest epoch of the volume that is known here, one that begins included; 0: none.
+    pub(crate) fn epoch(&self, volume: VolumeId) -> u64 {
+        let begins = self.beginning(volume);
+        let newest = begins.or_else(|| self.epochs(volume).last());
+        newest.map_or(0, |it| it.epoch)
     }
 
     /// All changes of the volume below this number are committed: those that were held. Where a
@@ -190,11 +240,16 @@ impl Uncommitted {
     pub(crate) fn commit(&mut self, volume: VolumeId, below: Sequence) -> Vec<Stable> {
         let of = self.volumes.entry(volume).or_default();
         of.committed = of.committed.max(below);
-        let below = of.begins.map_or(below, |first| below.min(first));
+        let below = of.begins.map_or(below, |it| below.min(it.first));
         let count = of.held.partition_point(|it| it.change.sequence < below);
         let committed: Vec<Stable> = of.held.drain(..count).collect();
         committed.iter().for_each(|it| self.leaves(it.batch));
         committed
+    }
+
+    /// Something was said of the volume, or found of it.
+    pub(crate) fn knows(&self, volume: VolumeId) -> bool {
+        self.volumes.contains_key(&volume)
     }
 
     /// All changes of the volume below the first number are stable, and all below the second one
@@ -202,6 +257,11 @@ impl Uncommitted {
     pub(crate) fn known(&self, volume: VolumeId) -> (Sequence, Sequence) {
         let of = self.volumes.get(&volume);
         of.map_or_else(Default::default, |of| (of.stable, of.committed))
+    }
+
+    /// How many changes of the volume are held.
+    pub(crate) fn held(&self, volume: VolumeId) -> usize {
+        self.volumes.get(&volume).map_or(0, |it| it.held.len())
     }
 
     pub(crate) fn epochs(&self, volume: VolumeId) -> impl Iterator<Item = Epoch> {

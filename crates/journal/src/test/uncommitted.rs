@@ -33,12 +33,16 @@ struct Seen {
     ahead: u64,
     epochs_lost: u64,
     released: u64,
+    overtaken: u64,
 }
 
 struct Office {
     world: World,
     log: Log,
     entries: Vec<Entry>,
+    /// How many of them were there when the log was opened, and how many each batch since holds.
+    found: usize,
+    batches: Vec<(u64, usize)>,
     stamps: u64,
     /// What was said to be committed, and the number that is given out next.
     committed: BTreeMap<VolumeId, u64>,
@@ -69,6 +73,8 @@ impl Office {
             world,
             log: Log::new(ring),
             entries: Vec::new(),
+            found: 0,
+            batches: Vec::new(),
             stamps: 0,
             committed: COPIES.map(|it| (it, 0)).into(),
             given: BTreeMap::new(),
@@ -101,36 +107,56 @@ impl Office {
         });
     }
 
-    /// A later epoch that makes some of what is not committed void.
+    /// A later epoch that makes some of what is not committed void, ahead of all that waits.
     fn begin_epoch(&mut self) {
         let volume = COPIES[usize::try_from(self.world.random.below(2)).unwrap()];
-        if self.log.waiting() > 0 || self.beginning(volume).is_some() {
-            return;
-        }
+        let of = |entries: &[Entry], token: Token| {
+            let entry = entries.iter().find(|it| it.stamp == token.0);
+            entry.is_some_and(|it| it.volume == volume)
+        };
+        let gone = self.log.withdraw(|token| of(&self.entries, token));
+        self.entries.retain(|it| !gone.contains(&Token(it.stamp)));
         let (from, to) = (self.committed[&volume], self.log.next_sequence(volume));
-        let first = from + self.world.random.below(to.unwrap().0 - from + 1);
+        let to = to.unwrap().0;
+        let first = from + self.world.random.below(to - from + 1);
         self.stamps += 1;
         let (token, epoch) = (Token(self.stamps), self.stamps);
+        let waiting = self.log.waiting();
         let begun = self
             .log
             .begin_epoch(token, (volume, epoch), Sequence(first));
+        if self.beginning(volume).is_some() {
+            return assert_eq!(begun, Err(EpochRefused::Begins));
+        }
         begun.unwrap();
         self.begun.insert(volume, (epoch, first));
-        self.entries.push(Entry {
+        let of_hosts = self
+            .entries
+            .iter()
+            .rev()
+            .take_while(|it| it.first.is_none());
+        let overtaken = of_hosts.count().min(waiting);
+        self.seen.overtaken += overtaken as u64;
+        let place = self.entries.len() - overtaken;
+        let entry = Entry {
             volume,
             stamp: epoch | OF_EPOCH,
             first: Some(first),
-        });
+        };
+        self.entries.insert(place, entry);
     }
 
     fn push(&mut self) {
         while let Some(next) = self.log.next_step() {
             let pending = match next {
-                Next::Write(write) => Pending {
-                    target: Target::Log(write.at),
-                    bytes: write.bytes.to_vec(),
-                    number: Some(write.number),
-                },
+                Next::Write(write) => {
+                    self.batches.push((write.number, write.data_at.len()));
+                    Pending {
+                        target: Target::Log(write.at),
+                        bytes: write.bytes.to_vec(),
+                        number: Some(write.number),
+                    }
+                }
                 Next::Checkpoint(write) => Pending {
                     target: Target::Slot(write.slot.into()),
                     bytes: write.bytes,
@@ -199,7 +225,8 @@ impl Office {
     fn commit(&mut self) {
         let volume = COPIES[usize::try_from(self.world.random.below(2)).unwrap()];
         let most = if self.beginning(volume).is_some() {
-            numbers(&self.entries, volume).len() as u64
+            // What waits has no number yet, and no other copy has it.
+            self.log.next_sequence(volume).unwrap().0
         } else {
             self.log.known(volume).0.0
         };
@@ -217,8 +244,13 @@ impl Office {
 
     fn commit_to(&mut self, volume: VolumeId, below: u64) {
         self.committed.insert(volume, below);
-        for it in self.log.commit(volume, Sequence(below)) {
+        let epoch = self.log.epoch(volume);
+        for it in self.log.commit(volume, (epoch, Sequence(below))) {
             self.take(&it);
+        }
+        for other in [epoch.wrapping_sub(1), epoch + 1] {
+            let late = self.log.commit(volume, (other, Sequence(u64::MAX)));
+            assert_eq!(late, [], "it names another epoch");
         }
         let next = self.given.get(&volume).copied().flatten();
         let most = self.log.known(volume).0.0;
@@ -246,6 +278,9 @@ impl Office {
             let committed = self.committed.get_mut(&volume).unwrap();
             *committed = stable.min(*committed);
         }
+        let stable = self.log.ring().stable();
+        let stable = self.batches.drain(..).filter(|it| it.0 <= stable);
+        let stable = self.found + stable.map(|it| it.1).sum::<usize>();
         self.world.crash();
         let (found, ring) = self.world.replay();
         let mut ring = ring.unwrap();
@@ -268,9 +303,11 @@ impl Office {
             let count = self.entries.iter().position(|it| it.stamp == stamp);
             let lost = self.entries.split_off(count.unwrap() + 1);
             self.seen.epochs_lost += lost.iter().filter(|it| it.first.is_some()).count() as u64;
-        } else if self.world.checkpoint().tail.number == 1 {
-            self.entries.clear();
+        } else {
+            // All that was stable had been released.
+            self.entries.truncate(stable);
         }
+        self.found = self.entries.len();
         let opening = ring.opening().unwrap();
         let slot = Target::Slot(opening.slot.into());
         self.world.put(&slot, &opening.bytes, |_| true);
@@ -340,12 +377,13 @@ fn what_is_given_out_is_committed_in_order_and_what_is_not_is_kept_over_crashes(
         all.ahead += seen.ahead;
         all.epochs_lost += seen.epochs_lost;
         all.released += seen.released;
+        all.overtaken += seen.overtaken;
     }
     println!("{all:?}");
     assert!(all.given > 10_000 && all.found_committed > 1_000, "{all:?}");
     assert!(all.found_held > 1_000 && all.void > 1_000, "{all:?}");
     assert!(
-        all.epochs_lost > 20 && all.ahead > 100 && all.released > 1_000,
+        all.epochs_lost > 20 && all.ahead > 100 && all.released > 1_000 && all.overtaken > 100,
         "{all:?}"
     );
 }
@@ -372,9 +410,133 @@ fn what_one_copy_alone_needs_is_written_as_before_and_is_read_by_the_program_bef
         assert_eq!(header.committed, office.log.ring().committed());
         office.log.written(write.number, true);
         if versions.len() == 3 {
-            assert_eq!(office.log.commit(COPIES[0], Sequence(1)).len(), 1);
+            assert_eq!(office.log.commit(COPIES[0], (0, Sequence(1))).len(), 1);
         }
     }
     // The third batch repeats what the second one changed, and does not commit it.
     assert_eq!(versions, [1, 2, 2, 1]);
+}
+
+impl Office {
+    /// Puts changes of a volume into the log until it is full, all of them stable.
+    fn fill(&mut self, volume: VolumeId) {
+        loop {
+            self.stamps += 1;
+            let wanted = self.world.write(volume, self.stamps);
+            self.log.submit(Token(self.stamps), wanted).unwrap();
+            match self.log.next_step() {
+                Some(Next::Write(write)) => {
+                    self.log.written(write.number, true);
+                }
+                Some(Next::Full) => return,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn is_held(&self, volume: VolumeId) -> bool {
+        let (stable, committed) = self.log.known(volume);
+        committed < stable
+    }
+}
+
+#[test]
+fn an_epoch_gets_into_a_full_log_and_what_it_makes_void_is_room_again() {
+    let mut office = Office::new(3);
+    office.fill(COPIES[0]);
+    assert_eq!(office.log.ring().oldest(u64::MAX).map(|it| it.end()), None);
+    let gone = office.log.withdraw(|_| true);
+    assert_eq!(gone.len(), 1);
+    // A neighbour waits, and the epoch overtakes it.
+    let wanted = office.world.write(ALONE, 7);
+    office.log.submit(Token(7), wanted).unwrap();
+    assert!(matches!(office.log.next_step(), Some(Next::Full)));
+    let begun = office
+        .log
+        .begin_epoch(Token(8), (COPIES[0], 1), Sequence(0));
+    assert_eq!(begun, Ok(()));
+    let late = office
+        .log
+        .begin_epoch(Token(9), (COPIES[0], 2), Sequence(0));
+    assert_eq!(late, Err(EpochRefused::Begins));
+    let Some(Next::Write(write)) = office.log.next_step() else {
+        panic!("there is room for it")
+    };
+    let ended = office.log.written(write.number, true);
+    assert!(ended.void.len() > 10, "{}", ended.void.len());
+    let late = office
+        .log
+        .begin_epoch(Token(9), (COPIES[0], 1), Sequence(0));
+    assert_eq!(late, Err(EpochRefused::Late { newest: 1 }));
+    let committed = office.log.commit(COPIES[0], (1, Sequence(1)));
+    assert_eq!(committed.len(), 1, "the epoch itself");
+    let below = Sequence(1);
+    let over = office
+        .log
+        .begin_epoch(Token(9), (COPIES[0], 2), Sequence(0));
+    assert_eq!(over, Err(EpochRefused::Committed { below }));
+    let end = office.log.ring().oldest(u64::MAX).unwrap().end();
+    assert_eq!(end, office.log.ring().next_number(), "all may be released");
+    office.log.release(end);
+    for _ in 0..2 {
+        let Some(Next::Checkpoint(_)) = office.log.next_step() else {
+            panic!("in both slots")
+        };
+        office.log.checkpoint_written(true);
+    }
+    assert!(matches!(office.log.next_step(), Some(Next::Write(_))));
+}
+
+#[test]
+fn a_volume_that_is_gone_lets_go_and_one_copy_gives_out_also_after_a_crash() {
+    for crashes in [false, true] {
+        let mut office = Office::new(5);
+        for volume in COPIES {
+            for _ in 0..3 {
+                office.stamps += 1;
+                let wanted = office.world.write(volume, office.stamps);
+                office.log.submit(Token(office.stamps), wanted).unwrap();
+            }
+        }
+        let gone = Wanted {
+            volume: COPIES[0],
+            range: LbaRange::new(Lba(0), BlockCount(1)).unwrap(),
+            block_size: BlockSize::B512,
+            kind: Kind::Gone,
+            data: Buf::empty(),
+        };
+        office.push();
+        office.log.submit(Token(100), gone).unwrap();
+        office.push();
+        let mut void = Vec::new();
+        while let Some(write) =
+            (!office.world.pending.is_empty()).then(|| office.world.pending.remove(0))
+        {
+            office.world.put(&write.target, &write.bytes, |_| true);
+            void.extend(office.log.written(write.number.unwrap(), true).void);
+        }
+        assert_eq!(void.iter().filter_map(|it| it.token).count(), 3);
+        assert!(
+            void.iter()
+                .all(|it| office.log.is_void(&it.change, it.batch))
+        );
+        if crashes {
+            let (found, ring) = office.world.replay();
+            let mut uncommitted = Uncommitted::default();
+            let committed: Vec<Stable> = found
+                .iter()
+                .flat_map(|batch| uncommitted.found(batch, office.world.blocks))
+                .collect();
+            let kinds: Vec<Kind> = committed.iter().map(|it| it.change.kind).collect();
+            assert_eq!(kinds, [Kind::Gone], "without what it made void");
+            office.log = Log::with_uncommitted(ring.unwrap(), uncommitted);
+            office.log.serve(COPIES[1], Sequence(3));
+        }
+        assert!(!office.is_held(COPIES[0]) && office.is_held(COPIES[1]));
+        let given = office.log.commits(COPIES[1], Commit::AtOnce);
+        let numbers: Vec<u64> = given.iter().map(|it| it.change.sequence.0).collect();
+        assert_eq!(numbers, [0, 1, 2], "in their order");
+        assert_eq!(office.log.ring().committed(), office.log.ring().stable());
+        assert_eq!(office.log.commits(COPIES[1], Commit::AtOnce), [], "once");
+    }
 }
