@@ -48,6 +48,7 @@ mod unverified;
 mod verify;
 
 pub use carrier::{Carrier, RingOrder};
+pub use copies::NoEpoch;
 pub use cut::RingHistory;
 pub use history::{HistorySurvey, bytes_for as history_bytes, survey_history};
 pub use journal::{

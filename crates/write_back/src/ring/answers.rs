@@ -9,8 +9,8 @@ use volume::IoError;
 /// Somebody who waits for his change.
 struct Waiter {
     answer: oneshot::Sender<Result<(), IoError>>,
-    /// Given back when the change is answered.
-    permit: Permit,
+    /// Given back when the log has the change.
+    permit: Option<Permit>,
 }
 
 /// All who wait.
@@ -19,7 +19,7 @@ pub(super) struct Answers {
     /// By token, from `first` on; `None` once answered.
     waiters: VecDeque<Option<Waiter>>,
     first: u64,
-    sync_points: VecDeque<oneshot::Sender<()>>,
+    sync_points: Vec<oneshot::Sender<()>>,
 }
 
 impl Answers {
@@ -32,6 +32,7 @@ impl Answers {
         let next = self.first + self.waiters.len() as u64;
         assert_eq!(token.0, next, "tokens follow each other");
         let (answer, answered) = oneshot::channel();
+        let permit = Some(permit);
         self.waiters.push_back(Some(Waiter { answer, permit }));
         answered
     }
@@ -39,14 +40,22 @@ impl Answers {
     /// Somebody waits for the next sync point.
     pub(super) fn expect_sync_point(&mut self) -> oneshot::Receiver<()> {
         let (pass, passed) = oneshot::channel();
-        self.sync_points.push_back(pass);
+        self.sync_points.push(pass);
         passed
     }
 
-    pub(super) fn pass_sync_point(&mut self) {
-        let pass = self.sync_points.pop_front();
+    /// Whoever waits at this place need not any more.
+    pub(super) fn pass_sync_point(&mut self, place: usize) {
         // Who asked may have gone.
-        let _ = pass.expect("somebody waits for each").send(());
+        let _ = self.sync_points.remove(place).send(());
+    }
+
+    /// The change is in the log, and waits for other copies: that takes nothing from who waits for
+    /// the log.
+    pub(super) fn held(&mut self, token: Token) {
+        let place = usize::try_from(token.0 - self.first).expect("it is in memory");
+        let waiter = self.waiters.get_mut(place).and_then(Option::as_mut);
+        drop(waiter.expect("it is not answered").permit.take());
     }
 
     pub(super) fn answer(&mut self, token: Token, result: Result<(), IoError>) {

@@ -1,4 +1,5 @@
-//! Changes that wait to be stable, in the order in which they came.
+//! Changes that wait to be acknowledged, in the order in which they came, and who waits for those
+//! of a volume that came before.
 
 use journal::{Slot, Token};
 use std::collections::VecDeque;
@@ -21,9 +22,22 @@ pub(crate) struct Changes {
     /// From `first` on; `None` once answered.
     waiting: VecDeque<Option<Waiting>>,
     first: u64,
-    /// The tokens that these wait for, in order: all before each must be answered.
-    sync_points: VecDeque<u64>,
+    /// In the order in which they came.
+    sync_points: Vec<SyncPoint>,
 }
+
+/// Somebody waits until all changes of a volume are answered that came before.
+#[derive(Clone)]
+struct SyncPoint {
+    slot: Slot,
+    /// The token of the first one that came later.
+    end: u64,
+    /// How many of the volume are not answered.
+    left: usize,
+}
+
+/// Which sync points are passed, one after another: the place of each among those that are left.
+pub(crate) type Passed = Vec<usize>;
 
 impl Changes {
     /// Adds one behind all others.
@@ -44,29 +58,46 @@ impl Changes {
         self.waiting.get(place)?.as_ref()
     }
 
-    /// Takes one out that is about to be answered, and says how many sync points that reaches.
-    pub(crate) fn take(&mut self, token: Token) -> Option<(Waiting, usize)> {
+    /// Takes one out that is about to be answered, and says which sync points that reaches.
+    pub(crate) fn take(&mut self, token: Token) -> Option<(Waiting, Passed)> {
         let place = usize::try_from(token.0.checked_sub(self.first)?).ok()?;
         let waiting = self.waiting.get_mut(place)?.take()?;
         while matches!(self.waiting.front(), Some(None)) {
             self.waiting.pop_front();
             self.first += 1;
         }
-        let mut reached = 0;
-        while self.sync_points.front().is_some_and(|it| *it <= self.first) {
-            self.sync_points.pop_front();
-            reached += 1;
-        }
-        Some((waiting, reached))
+        let passed = self.pass(waiting.slot, token.0);
+        Some((waiting, passed))
     }
 
-    /// Somebody waits until all that came before is answered; `false`: it is already.
-    pub(crate) fn add_sync_point(&mut self) -> bool {
-        let waits = !self.waiting.is_empty();
-        if waits {
-            self.sync_points.push_back(self.next_token().0);
+    /// The change of a volume with this token is answered.
+    fn pass(&mut self, slot: Slot, token: u64) -> Passed {
+        let mut passed = Vec::new();
+        let mut place = 0;
+        while let Some(it) = self.sync_points.get_mut(place) {
+            if it.slot == slot && token < it.end {
+                it.left -= 1;
+            }
+            if it.left == 0 {
+                self.sync_points.remove(place);
+                passed.push(place);
+            } else {
+                place += 1;
+            }
         }
-        waits
+        passed
+    }
+
+    /// Somebody waits until all of the volume that came before is answered; `false`: it is already.
+    /// Nobody waits for other volumes: what they wait for may be another node.
+    pub(crate) fn add_sync_point(&mut self, slot: Slot) -> bool {
+        let waiting = self.waiting.iter().flatten();
+        let left = waiting.filter(|it| it.slot == slot).count();
+        if left > 0 {
+            let end = self.next_token().0;
+            self.sync_points.push(SyncPoint { slot, end, left });
+        }
+        left > 0
     }
 
     /// One waits that touches these sectors.
@@ -85,9 +116,9 @@ pub(crate) fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 mod test {
     use super::*;
 
-    fn change(sectors: Range<u64>) -> Waiting {
+    fn change(slot: u16, sectors: Range<u64>) -> Waiting {
         Waiting {
-            slot: Slot(0),
+            slot: Slot(slot),
             sectors,
             fence: Fence::default(),
             bytes: 0,
@@ -95,20 +126,31 @@ mod test {
     }
 
     #[test]
-    fn a_sync_point_is_reached_with_the_last_answer_before_it_whatever_their_order() {
+    fn a_sync_point_is_passed_with_the_last_answer_of_its_volume_before_it_whatever_their_order() {
         let mut changes = Changes::default();
-        assert!(!changes.add_sync_point(), "nothing waits");
-        let tokens: Vec<Token> = (0..3).map(|at| changes.push(change(at..at + 1))).collect();
-        assert!(changes.add_sync_point());
-        let later = changes.push(change(9..10));
-        assert!(changes.add_sync_point());
-        let reached = |changes: &mut Changes, token| changes.take(token).unwrap().1;
-        assert_eq!(reached(&mut changes, tokens[2]), 0);
-        assert_eq!(reached(&mut changes, tokens[0]), 0);
+        assert!(!changes.add_sync_point(Slot(0)), "nothing waits");
+        let tokens: Vec<Token> = (0..3)
+            .map(|at| changes.push(change(0, at..at + 1)))
+            .collect();
+        let other = changes.push(change(1, 0..1));
+        assert!(changes.add_sync_point(Slot(0)));
+        assert!(changes.add_sync_point(Slot(1)));
+        assert!(
+            !changes.add_sync_point(Slot(2)),
+            "others are not waited for"
+        );
+        let later = changes.push(change(0, 9..10));
+        assert!(changes.add_sync_point(Slot(0)));
+        let passed = |changes: &mut Changes, token| changes.take(token).unwrap().1;
+        let none: Vec<usize> = Vec::new();
+        assert_eq!(passed(&mut changes, tokens[2]), none);
+        assert_eq!(passed(&mut changes, later), none);
+        assert_eq!(passed(&mut changes, tokens[0]), none);
         assert!(changes.touch(Slot(0), &(1..2)) && !changes.touch(Slot(1), &(1..2)));
-        assert_eq!(reached(&mut changes, tokens[1]), 1);
+        // The first one and, of those that are left then, the second one.
+        assert_eq!(passed(&mut changes, tokens[1]), [0, 1]);
         assert!(changes.take(tokens[1]).is_none() && changes.get(tokens[1]).is_none());
-        assert_eq!(reached(&mut changes, later), 1);
-        assert_eq!(changes.next_token(), Token(4));
+        assert_eq!(passed(&mut changes, other), [0]);
+        assert_eq!(changes.next_token(), Token(5));
     }
 }

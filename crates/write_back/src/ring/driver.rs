@@ -153,6 +153,7 @@ impl Ring {
             // For whoever has asked.
             Effect::Submitted { .. }
             | Effect::Refused(_)
+            | Effect::EpochRefused(_)
             | Effect::Begun(..)
             | Effect::Opened(_)
             | Effect::Waits
@@ -179,7 +180,8 @@ impl Ring {
                 }
             }
             Effect::ForgetHistory(slot) => self.forget_history(slot),
-            Effect::PassSyncPoint => self.answers.borrow_mut().pass_sync_point(),
+            Effect::PassSyncPoint(place) => self.answers.borrow_mut().pass_sync_point(place),
+            Effect::Held(token) => self.answers.borrow_mut().held(token),
             Effect::Answer { token, result } => self.answers.borrow_mut().answer(token, result),
             Effect::WakeWriter => self.waiters.wake_writer(),
             Effect::WakeDestager => self.waiters.wake_destager(),

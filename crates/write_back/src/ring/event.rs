@@ -4,7 +4,9 @@ use super::destaging::{Blocked, Outcome};
 use super::volumes::{NotNow, OpenFacts};
 use super::write_arounds::WriteAroundId;
 use env::file::is_no_space;
-use journal::{BatchWrite, Change, CheckpointWrite, Kind, Lying, Sequence, Slot, Token, VolumeId};
+use journal::{
+    BatchWrite, Change, CheckpointWrite, EpochRefused, Kind, Lying, Sequence, Slot, Token, VolumeId,
+};
 use std::io;
 use std::ops::Range;
 use units::{Buf, LbaRange, Now};
@@ -102,11 +104,16 @@ pub(crate) enum Event<'a> {
     Change(HostChange),
     /// Answered by [`Effect::Submitted`] or [`Effect::Refused`].
     Note(Note),
-    /// Answered by [`Effect::Submitted`] or [`Effect::Refused`]. Of a volume whose changes wait for
-    /// no batch.
+    /// Answered by [`Effect::Submitted`] or [`Effect::EpochRefused`]. What waits for a batch gets
+    /// into none: it came under the owner before.
     BeginEpoch(BeginEpoch),
-    /// All copies of a volume that are in sync have its changes below this number.
-    Commit { slot: Slot, below: Sequence },
+    /// All copies of a volume that are in sync have its changes below this number, as the owner of
+    /// an epoch says.
+    Commit {
+        slot: Slot,
+        epoch: u64,
+        below: Sequence,
+    },
     /// Somebody flushes a volume. Answered by [`Effect::Waits`], [`Effect::Refused`],
     /// [`Effect::AwaitsSyncPoint`], or by nothing: the log has nothing to wait for.
     Flush(Slot),
@@ -193,14 +200,16 @@ pub(crate) enum Effect {
     },
     /// What was asked for is not done.
     Refused(IoError),
+    /// The epoch does not begin.
+    EpochRefused(EpochRefused),
     /// The change goes around the log, and has this number there.
     Begun(WriteAroundId, Around),
     /// The volume has this place.
     Opened(Slot),
     /// Who asked has to wait, and asks again.
     Waits,
-    /// Who asked is answered when all changes that came before are: [`Effect::PassSyncPoint`] says
-    /// so.
+    /// Who asked is answered when all changes of the volume that came before are:
+    /// [`Effect::PassSyncPoint`] says so.
     AwaitsSyncPoint,
     /// What is to be relocated finds no place.
     Blocked(Blocked),
@@ -225,8 +234,11 @@ pub(crate) enum Effect {
     },
     /// The volume is no more.
     ForgetHistory(Slot),
-    /// The first of those who flush need not wait any more.
-    PassSyncPoint,
+    /// One of those who flush need not wait any more: the one at this place among them, in the
+    /// order in which they came.
+    PassSyncPoint(usize),
+    /// The change with this token is stable, and waits for other copies.
+    Held(Token),
     /// The change with this token is answered so.
     Answer {
         token: Token,

@@ -131,7 +131,7 @@ impl Machine {
             Event::Change(it) => self.change(it, effects),
             Event::Note(it) => self.note(&it, effects),
             Event::BeginEpoch(it) => self.begin_epoch(&it, effects),
-            Event::Commit { slot, below } => self.commit(slot, below, effects),
+            Event::Commit { slot, epoch, below } => self.commit(slot, (epoch, below), effects),
             Event::Flush(slot) => self.flush(slot, effects),
             Event::EndWriteAround(id) => {
                 self.write_arounds.end(id);
@@ -197,15 +197,20 @@ impl Machine {
         effects.extend([put, Effect::WakeWriter]);
     }
 
-    /// The volume goes on with this number in a later epoch.
+    /// The volume goes on with this number in a later epoch. What waits for a batch has no number
+    /// yet, and came under the owner before: nobody will know of it.
     fn begin_epoch(&mut self, it: &BeginEpoch, effects: &mut Effects) {
-        if self.log.ring().has_failed() {
-            return effects.push(Effect::Refused(self.refused_write()));
+        let epoch = (self.volumes.of(it.slot).id, it.epoch);
+        if let Err(refused) = self.log.may_begin(epoch, it.first) {
+            return effects.push(Effect::EpochRefused(refused));
         }
-        let volume = self.volumes.of(it.slot).id;
-        let token = self.changes.next_token();
-        let begun = self.log.begin_epoch(token, (volume, it.epoch), it.first);
-        begun.expect("what a log that has failed is asked for is refused before");
+        let mut withdrawn = Effects::new();
+        let of_volume = |waiting: &Waiting, _: &VolumeState| waiting.slot == it.slot;
+        self.withdraw(of_volume, &mut withdrawn, |_, _| IoError::Unavailable);
+        let begun = self
+            .log
+            .begin_epoch(self.changes.next_token(), epoch, it.first);
+        begun.expect("it was asked before");
         let token = self.changes.push(Waiting {
             slot: it.slot,
             sectors: 0..0,
@@ -214,17 +219,26 @@ impl Machine {
         });
         self.changed_at = it.now;
         effects.extend([Effect::Submitted { token, bytes: 0 }, Effect::WakeWriter]);
+        effects.append(&mut withdrawn);
     }
 
     /// All copies that are in sync have the volume's changes below this number.
-    fn commit(&mut self, slot: Slot, below: Sequence, effects: &mut Effects) {
+    fn commit(&mut self, slot: Slot, commit: (u64, Sequence), effects: &mut Effects) {
         let volume = self.volumes.of(slot).id;
-        for stable in self.log.commit(volume, below) {
-            self.adopt(&stable, effects);
+        let committed = self.log.commit(volume, commit);
+        self.are_committed(&committed, effects);
+    }
+
+    /// What was held is committed by now.
+    fn are_committed(&mut self, committed: &[Stable], effects: &mut Effects) {
+        if committed.is_empty() {
+            return;
         }
-        if self.awaits_relocation {
-            effects.push(Effect::WakeOthers);
+        for stable in committed {
+            self.adopt(stable, effects);
         }
+        // The volume may have its share again, and somebody may wait to relocate.
+        effects.push(Effect::WakeOthers);
         if self.destaging.rests() {
             effects.push(Effect::WakeDestager);
         }
@@ -290,11 +304,11 @@ impl Machine {
             }
             self.adopt(stable, effects);
         }
-        for stable in &ended.void {
-            if let Some(token) = stable.token.filter(|it| self.take(*it, effects).is_some()) {
-                let result = Err(IoError::Unavailable);
-                effects.push(Effect::Answer { token, result });
-            }
+        effects.extend(ended.held.into_iter().map(Effect::Held));
+        self.are_void(&ended.void, effects);
+        if !ended.stable.is_empty() {
+            // An epoch may have begun.
+            effects.push(Effect::WakeOthers);
         }
         for (volume, below) in ended.stable {
             self.newest_data = self.newest_data.max(self.log.ring().stable());
@@ -305,6 +319,19 @@ impl Machine {
             effects.push(Effect::Stable { slot, below });
         }
         self.write_ended(result, effects);
+    }
+
+    /// What was held will never be committed.
+    fn are_void(&mut self, void: &[Stable], effects: &mut Effects) {
+        for stable in void {
+            if let Some(token) = stable.token.filter(|it| self.take(*it, effects).is_some()) {
+                let result = Err(IoError::Unavailable);
+                effects.push(Effect::Answer { token, result });
+            }
+        }
+        if !void.is_empty() {
+            effects.push(Effect::WakeOthers);
+        }
     }
 
     fn write_ended(&mut self, result: Result<(), Failure>, effects: &mut Effects) {
@@ -387,8 +414,8 @@ impl Machine {
 
     /// A change is about to be answered: those who wait for all before it come first.
     fn take(&mut self, token: Token, effects: &mut Effects) -> Option<Waiting> {
-        let (waiting, reached) = self.changes.take(token)?;
-        effects.extend((0..reached).map(|_| Effect::PassSyncPoint));
+        let (waiting, passed) = self.changes.take(token)?;
+        effects.extend(passed.into_iter().map(Effect::PassSyncPoint));
         Some(waiting)
     }
 
@@ -463,7 +490,7 @@ impl Machine {
             // The log knows nothing of it.
             self.log.serve(id, Sequence(0));
         }
-        self.log.commits(id, facts.commit);
+        let held = self.log.commits(id, facts.commit);
         let volume = self.volumes.of_mut(slot);
         if let Some(next) = history {
             assert!(!volume.has_history, "a history is opened once");
@@ -475,6 +502,7 @@ impl Machine {
         volume.open = Some(facts);
         (volume.destage_error, volume.is_unverified) = (None, false);
         effects.extend([Effect::Opened(slot), Effect::WakeDestager]);
+        self.are_committed(&held, effects);
     }
 
     fn leave(&mut self, id: VolumeId) {
@@ -768,7 +796,24 @@ impl Machine {
         };
         // What is on its way counts: it may be what was relocated.
         let is_empty = self.log.waiting() == 0 && ring.unreleased_blocks() == 0;
-        is_empty || tried || ring.has_failed()
+        is_empty || tried || self.holds_all_that_is_left() || ring.has_failed()
+    }
+
+    /// All that is committed is destaged. What is left waits for other copies, or behind what does.
+    fn holds_all_that_is_left(&self) -> bool {
+        let ring = self.log.ring();
+        let is_held = ring.committed() < ring.stable() && ring.released().number > ring.committed();
+        is_held && (self.log.waiting() == 0 || self.is_full)
+    }
+
+    /// Changes of the volume that wait for other copies.
+    fn held(&self, slot: Slot) -> usize {
+        self.log.held(self.volumes.of(slot).id)
+    }
+
+    /// An epoch of the volume begins.
+    pub(crate) fn epoch_begins(&self, slot: Slot) -> bool {
+        self.log.epoch_begins(self.volumes.of(slot).id)
     }
 
     /// The oldest segment of the log that may be destaged.

@@ -261,7 +261,7 @@ impl Ring {
     }
 
     /// Answers when it is stable.
-    fn answered(self: &Rc<Self>, (token, bytes): Waits) -> IoFuture {
+    pub(crate) fn answered(self: &Rc<Self>, (token, bytes): Waits) -> IoFuture {
         let permit = self.permits.take(bytes);
         let answered = self.answers().expect(token, permit);
         Answer::wait(async move {

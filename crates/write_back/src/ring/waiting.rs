@@ -25,6 +25,8 @@ pub(crate) enum Condition {
     NoRound,
     /// All is destaged, or what is not has been tried, until so many rounds have ended.
     IsDrained { rounds: u64 },
+    /// No epoch of the volume begins, or the log has failed.
+    NoEpochBegins(Slot),
     /// All batches up to this one are stable, or the log has failed.
     IsStable { number: u64 },
     /// All batches up to this one are committed, or the log has failed.
@@ -42,6 +44,7 @@ impl Condition {
             Self::NoWriteAround(slot) => !machine.write_arounds().are_of(slot),
             Self::NoWriteAroundUntil(newest) => !machine.write_arounds().are_until(newest),
             Self::NoRound => !machine.destaging().is_in_round(),
+            Self::NoEpochBegins(slot) => !machine.epoch_begins(slot) || machine.ring().has_failed(),
             Self::IsDrained { rounds } => machine.is_drained(rounds),
             Self::IsStable { number } => {
                 let ring = machine.ring();

@@ -73,7 +73,7 @@ impl Machine {
         if let Err(not_now) = admitted.and_then(refused) {
             return effects.push(not_now.into());
         }
-        if self.write_arounds.are_volatile_of(slot) && self.changes.add_sync_point() {
+        if self.write_arounds.are_volatile_of(slot) && self.changes.add_sync_point(slot) {
             effects.push(Effect::AwaitsSyncPoint);
         }
     }

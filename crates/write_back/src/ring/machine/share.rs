@@ -6,6 +6,10 @@ use journal::Slot;
 use units::Lba;
 use volume::IoError;
 
+/// So many changes of a volume may wait for other copies in one ring: what of them is in memory is
+/// bounded so. It is what may be on its way to a peer whose answer takes 10 ms at 200,000 a second.
+const HELD_MAX: usize = 2048;
+
 impl Machine {
     /// Pages in the log of volumes that are known not to be destaged.
     fn failed_pages(&self) -> u64 {
@@ -33,8 +37,12 @@ impl Machine {
         self.refuses_some().then(|| failed.error.map_lba(|_| at))
     }
 
-    /// One more change of the volume leaves room in the log for others.
+    /// One more change of the volume leaves room in the log for others, and not too many of its own
+    /// wait for other copies.
     pub(crate) fn has_share(&self, slot: Slot) -> bool {
+        if self.held(slot) >= HELD_MAX && !self.ring().has_failed() {
+            return false;
+        }
         let (ring, share) = (self.ring(), self.share());
         if self.volumes().len() == 1 || share.is_free(ring.used_blocks()) || ring.has_failed() {
             return true;

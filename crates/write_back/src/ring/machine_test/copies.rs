@@ -1,10 +1,11 @@
 //! A volume that other nodes have copies of: what is stable here is not read, destaged or
 //! acknowledged before it is committed.
 
+use super::super::changes::{Changes, Waiting};
 use super::super::event::BeginEpoch;
 use super::*;
 use crate::carrier::RingOrder;
-use journal::Epoch;
+use journal::{Epoch, EpochRefused};
 
 const MIRRORED: Slot = Slot(0);
 const ALONE: Slot = Slot(1);
@@ -83,9 +84,34 @@ impl Ring {
     }
 
     fn commit(&mut self, below: u64) -> Effects {
-        let below = Sequence(below);
-        let slot = MIRRORED;
-        self.apply(Event::Commit { slot, below })
+        self.commit_of(0, below)
+    }
+
+    fn commit_of(&mut self, epoch: u64, below: u64) -> Effects {
+        self.apply(Event::Commit {
+            slot: MIRRORED,
+            epoch,
+            below: Sequence(below),
+        })
+    }
+
+    fn begin(&mut self, epoch: u64, first: u64) -> Effects {
+        self.apply(Event::BeginEpoch(BeginEpoch {
+            slot: MIRRORED,
+            epoch,
+            first: Sequence(first),
+            now: Now(8),
+        }))
+    }
+
+    /// Opens the volume again, with so many copies.
+    fn open(&mut self, commit: Commit) -> Effects {
+        let facts = OpenFacts { commit, ..FACTS };
+        self.apply(Event::Open {
+            id: VolumeId(0),
+            facts,
+            history: None,
+        })
     }
 
     /// Whether the log has the newest of these sectors.
@@ -182,12 +208,7 @@ fn what_a_later_epoch_makes_void_is_answered_as_unknown_and_never_found() {
     let second = ring.write(MIRRORED, 1..2, 12);
     ring.batch();
     assert_eq!(answered(&ring.commit(1)), [(first, true)]);
-    let effects = ring.apply(Event::BeginEpoch(BeginEpoch {
-        slot: MIRRORED,
-        epoch: 5,
-        first: Sequence(1),
-        now: Now(8),
-    }));
+    let effects = ring.begin(5, 1);
     assert!(
         matches!(effects[0], Effect::Submitted { .. }),
         "{effects:?}"
@@ -207,6 +228,9 @@ fn what_a_later_epoch_makes_void_is_answered_as_unknown_and_never_found() {
     };
     assert_eq!(ring.machine.order(MIRRORED), wanted);
     ring.commit(2);
+    let still = ring.machine.order(MIRRORED).committed;
+    assert_eq!(still, Sequence(1), "the owner before says it");
+    ring.commit_of(5, 2);
     assert!(!ring.reads_log(MIRRORED, &(1..2)), "it is void");
     ring.seal();
     let found = ring.found();
@@ -232,4 +256,96 @@ fn where_the_log_fails_nobody_waits_for_a_commit() {
     let effects = ring.apply(Event::BatchEnded { number, result });
     assert_eq!(answered(&effects), [(first, false), (second, false)]);
     assert!(answered(&ring.commit(2)).is_empty(), "each once");
+}
+
+#[test]
+fn what_waits_when_an_epoch_begins_is_answered_as_unknown_and_gets_into_no_batch() {
+    let mut ring = Ring::new();
+    let own = ring.write(MIRRORED, 0..1, 11);
+    let other = ring.write(ALONE, 0..1, 12);
+    let effects = ring.begin(3, 0);
+    assert_eq!(answered(&effects), [(own, false)]);
+    let refused = |effects: &Effects| match effects[..] {
+        [Effect::EpochRefused(refused)] => Some(refused),
+        _ => None,
+    };
+    let second = ring.begin(4, 0);
+    assert_eq!(refused(&second), Some(EpochRefused::Begins));
+    let late = ring.write(MIRRORED, 1..2, 13);
+    // First the epoch by itself, then the others.
+    let woken = ring.batch();
+    assert!(woken.iter().any(|it| matches!(it, Effect::WakeOthers)));
+    assert_eq!(answered(&ring.commit_of(3, 1)).len(), 1);
+    assert_eq!(answered(&ring.batch()), [(other, true)]);
+    assert_eq!(answered(&ring.commit_of(3, 2)), [(late, true)]);
+    let newest = Some(EpochRefused::Late { newest: 3 });
+    assert_eq!(refused(&ring.begin(3, 9)), newest);
+    let below = Sequence(2);
+    let committed = Some(EpochRefused::Committed { below });
+    assert_eq!(refused(&ring.begin(4, 1)), committed);
+}
+
+#[test]
+fn what_waits_for_other_copies_holds_up_no_neighbour_and_ends_a_drain() {
+    let mut ring = Ring::new();
+    let token = ring.write(MIRRORED, 0..1, 11);
+    let effects = ring.batch();
+    let held = effects
+        .iter()
+        .any(|it| matches!(it, Effect::Held(held) if *held == token));
+    assert!(held, "it takes nothing from who waits for the log");
+    assert!(ring.machine.is_drained(0), "what is left waits for others");
+    // A flush waits for what is of its volume.
+    let mut changes = Changes::default();
+    let waiting = |slot| Waiting {
+        slot,
+        sectors: 0..1,
+        fence: Fence::default(),
+        bytes: 0,
+    };
+    changes.push(waiting(MIRRORED));
+    assert!(!changes.add_sync_point(ALONE) && changes.add_sync_point(MIRRORED));
+    for at in 1..2048 {
+        ring.write(MIRRORED, at % 3..at % 3 + 1, at);
+        if at % 64 == 0 {
+            ring.batch();
+        }
+    }
+    ring.batch();
+    assert!(!ring.machine.has_share(MIRRORED) && ring.machine.has_share(ALONE));
+    let effects = ring.commit(1);
+    assert!(effects.iter().any(|it| matches!(it, Effect::WakeOthers)));
+    assert!(ring.machine.has_share(MIRRORED));
+    assert!(!ring.machine.is_drained(0), "one is to be destaged");
+}
+
+#[test]
+fn a_mirror_that_is_removed_gives_out_what_was_held_and_a_volume_that_is_gone_gives_it_up() {
+    for gone in [false, true] {
+        let mut ring = Ring::new();
+        let first = ring.write(MIRRORED, 0..1, 11);
+        ring.batch();
+        let second = ring.write(MIRRORED, 1..2, 12);
+        if gone {
+            let note = Note {
+                slot: MIRRORED,
+                range: range(&(0..0)),
+                kind: Kind::Gone,
+                now: Now(9),
+            };
+            ring.apply(Event::Note(note));
+            let effects = ring.batch();
+            let answers = answered(&effects);
+            assert!(answers.contains(&(first, false)) && answers.contains(&(second, false)));
+            assert_eq!(answers.len(), 3, "{answers:?}");
+            assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(3));
+            continue;
+        }
+        ring.batch();
+        let effects = ring.open(Commit::AtOnce);
+        assert_eq!(answered(&effects), [(first, true), (second, true)]);
+        assert!(ring.reads_log(MIRRORED, &(0..2)));
+        let third = ring.write(MIRRORED, 0..1, 13);
+        assert_eq!(answered(&ring.batch()), [(third, true)]);
+    }
 }

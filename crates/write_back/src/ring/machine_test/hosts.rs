@@ -70,7 +70,7 @@ impl World {
             Some(Effect::Refused(error)) => assert!(self.failed, "{error:?}"),
             Some(Effect::AwaitsSyncPoint) => {
                 assert!(awaits, "the log has nothing to wait for");
-                self.sync_points.push_back(end);
+                self.sync_points.push((slot, end));
             }
             None => assert!(!self.failed && !awaits, "it is no flush"),
             other => panic!("{other:?} is no answer"),
@@ -196,7 +196,7 @@ impl World {
     fn flush_waits(&self, slot: Slot) -> bool {
         let mut hosts = self.hosts.iter().filter(|it| it.slot == slot);
         let is_volatile = |it: &Host| it.around.as_ref().is_some_and(Around::is_volatile);
-        hosts.any(is_volatile) && !self.pending.is_empty()
+        hosts.any(is_volatile) && self.pending.values().any(|it| it.slot == slot)
     }
 
     /// Says something of the ring's own, of no blocks.

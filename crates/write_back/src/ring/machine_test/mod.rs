@@ -234,7 +234,7 @@ struct World {
     newest_acknowledged: Option<Token>,
     /// Those that were answered with an error.
     not_done: BTreeSet<Token>,
-    sync_points: VecDeque<Token>,
+    sync_points: Vec<(Slot, Token)>,
     backing: BTreeMap<At, u64>,
     /// What the backing volume may hold instead after a crash.
     unflushed: BTreeMap<At, BTreeSet<u64>>,
@@ -325,7 +325,7 @@ impl World {
             answered: 0,
             newest_acknowledged: None,
             not_done: BTreeSet::new(),
-            sync_points: VecDeque::new(),
+            sync_points: Vec::new(),
             acknowledged: backing.clone(),
             backing,
             unflushed: BTreeMap::new(),
@@ -411,12 +411,14 @@ impl World {
                     replies.push(Effect::WriteCheckpoint(write));
                 }
                 Effect::Answer { token, result } => self.answer(token, result),
-                Effect::PassSyncPoint => {
-                    let before = self.sync_points.pop_front().expect("one is waited for");
+                Effect::PassSyncPoint(place) => {
+                    let (slot, before) = self.sync_points.remove(place);
                     // The last one before it is answered right after.
-                    let open = self.pending.range(..before).count();
+                    let open = self.pending.range(..before);
+                    let open = open.filter(|(_, it)| it.slot == slot).count();
                     assert!(open <= 1, "{before:?} is passed before all are answered");
                 }
+                Effect::Held(_) | Effect::EpochRefused(_) => unreachable!("of one copy"),
                 Effect::WakeWriter => self.writer_is_woken = true,
                 Effect::WakeDestager => {}
                 Effect::WakeOthers => self.hosts_try_again(),
