@@ -123,7 +123,7 @@ describe('a new node and who uses it', { skip }, () => {
     console.log(`the daemon was back after ${((Date.now() - asked) / 1000).toFixed(1)} s`);
     await dialog('Log in').getByRole('button', { name: 'Log in', exact: true }).click();
     await closed();
-    await text(/The daemon is back after \d+ s: all settings are in force\./).waitFor();
+    await text(/The daemon is back after \d+ s: what waited for it is now in effect: .*node\.name: "san-b"/).first().waitFor();
     assert.equal(daemon.pid, pid, 'nobody had to start it');
     const status = JSON.parse(daemon.run('status', '-o', 'json')) as { node: string; portals: { address: string }[]; pools: { name: string }[] };
     assert.equal(status.node, 'san-b');
@@ -397,11 +397,12 @@ describe('a new node and who uses it', { skip }, () => {
       await box.getByRole('button', { name: 'Restart', exact: true }).click();
       // Who has logged in does so again, then.
       const login = admin.page.getByRole('dialog', { name: 'Log in' });
-      await login.waitFor({ timeout: 60_000 });
+      await login.getByText(/^The daemon is back after \d+ s/).waitFor({ timeout: 60_000 });
       await login.getByRole('button', { name: 'With a token' }).click();
       await login.getByLabel('Token').fill(daemon.token);
       await admin.page.keyboard.press('Enter');
       await login.waitFor({ state: 'hidden' });
+      await admin.page.getByText(/^The daemon is back after \d+ s: what waited for it is now in effect: .*pool\[0\]/).first().waitFor();
       // It logs in again by itself.
       await until('the host is there again', () => daemon.run('session', 'ls').includes('iqn.2026-01.org:first'));
       assert.doesNotMatch(daemon.run('pool', 'ls'), /default/);

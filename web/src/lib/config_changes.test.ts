@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ConfigView, SettingChange } from '../api/types.ts';
-import { addPool, comesIntoForce, hitSaid, listenWords, removePool, restartNode, setPortals, settingsChanged, setValue, valueToml, withPort } from './config_changes.ts';
+import { addPool, backSaid, comesIntoForce, hitSaid, listenWords, removePool, restartNode, setPortals, settingsChanged, setValue, valueToml, withPort } from './config_changes.ts';
 
 describe('settings', () => {
   it('of portals are read as node.toml has them, and asked for as the daemon reads them', () => {
@@ -59,6 +59,13 @@ describe('a restart', () => {
     expect(hit([3], [])).toBe('web: session 3, no LUN');
     expect(hit([3, 4], ['a'])).toBe('web: sessions 3, 4, LUN a');
     expect(hit([3], ['a', 'b', 'c', 'd', 'e', 'f'])).toBe('web: session 3, LUNs a, b, c, d, e and 1 more');
+  });
+  it('says when it is over what it was waited for, and what is in effect since then', () => {
+    const waited = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((key) => change(key, '1', 'restart'));
+    expect(backSaid(0.2, [])).toBe('The daemon is back after 1 s: all settings are in effect.');
+    expect(backSaid(3.4, [change('node.name', '"san-b"', 'restart'), { key: 'log.format', takes_effect: 'restart' }]))
+      .toBe('The daemon is back after 3 s: what waited for it is now in effect: node.name: "san-b", log.format: nothing.');
+    expect(backSaid(3.6, waited)).toBe('The daemon is back after 4 s: what waited for it is now in effect: a: 1, b: 1, c: 1, d: 1, e: 1 and 2 more.');
   });
   it('asks for the name of the node where hosts are logged in', () => {
     expect([restartNode('san-a', 0).typed, restartNode('san-a', 2).typed]).toEqual([undefined, 'san-a']);

@@ -107,6 +107,14 @@ export function restartNode(node: string, sessions: number): Change {
   };
 }
 
+/** After a restart: how long it was waited for, and what is in effect since then. */
+export function backSaid(seconds: number, waited: SettingChange[]): string {
+  const back = `The daemon is back after ${Math.max(1, Math.round(seconds))} s:`;
+  if (!waited.length) return `${back} all settings are in effect.`;
+  const named = waited.slice(0, NAMED_MAX).map(({ key, in_file: value }) => `${key}: ${value ?? 'nothing'}`);
+  return `${back} what waited for it is now in effect: ${named.join(', ')}${waited.length > NAMED_MAX ? ` and ${waited.length - NAMED_MAX} more` : ''}.`;
+}
+
 /** An address or interface with the port that the others have, where it is not the usual one. */
 export function withPort(where: string, port: number, usual: number): string {
   if (port === usual || /^(\[.*\]|[^:]*):\d+$/.test(where)) return where;

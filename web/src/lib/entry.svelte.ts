@@ -10,6 +10,8 @@ class Entry {
   who = $state.raw<Me>();
   /** Somebody was logged in, and is not any more. */
   ended = $state(false);
+  /** Why it has ended, where more is known of it. */
+  why = $state('');
 
   /** A request needs a login: from a click, or where the daemon says so. */
   ask(): void {
