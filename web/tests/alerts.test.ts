@@ -136,7 +136,7 @@ describe('alerts', { skip }, () => {
   it('shows what fires with cause and next step, at the bell and first of all on the overview', async () => {
     await bell(/^Alerts: 1 warning$/).waitFor();
     await browser.go('/');
-    await band().getByText('Everything serves. 1 thing to do.').waitFor();
+    await band().getByText('Everything serves, but a pool fills up. 1 thing to do.').waitFor();
     await band().getByText(/causeway lun ls --removed/).waitFor();
     await band().getByRole('link').first().click();
     await page().waitForURL('**/alerts/1');

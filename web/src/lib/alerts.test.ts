@@ -9,7 +9,7 @@ const alert = (id: number, more: Partial<Alert> = {}): Alert => ({
   id, state: 'firing', severity: 'warning', rule: 'pool_filling', title: 'A pool fills up', kind: 'pool', object: `pool-${id}`,
   cause: `pool-${id} is 85 % full`, next_step: 'add space', doc: '', fired: '2026-11-26T10:00:00.000Z', steps: [], ...more,
 });
-const status = { health: 'ok', problems: [], portals: [], counts: { luns: 1 } } as unknown as Status;
+const status = { health: 'ok', problems: [], portals: [], pools: [], counts: { luns: 1 } } as unknown as Status;
 
 describe('alerts', () => {
   it('have those first that nobody takes care of, and of them the worst', () => {

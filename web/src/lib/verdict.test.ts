@@ -37,10 +37,59 @@ describe('the verdict', () => {
   it('says that something does not serve where that is so, and not of what is to come', () => {
     const said = (more: Partial<typeof status>) => verdict({ ...status, health: 'degraded', ...more }, two);
     expect(said({ problems: ['pool slow has 9 % free space'] })).toMatchObject({ state: 'warn', sentence: 'Everything serves. 1 thing to do.' });
+    const pools = [{ name: 'slow', state: 'low' }] as Status['pools'];
+    expect(said({ pools, problems: ['pool slow has only 9 % free space'] }).sentence).toBe('Everything serves, but pool slow is nearly full. 1 thing to do.');
     const counts = { ...status.counts, luns: 3, luns_offline: 1 };
     expect(said({ counts, problems: ['LUN x is offline'] })).toMatchObject({ state: 'bad', sentence: '1 of 3 LUNs does not serve. 1 thing to do.' });
     const portals = [...status.portals, { ...status.portals[0]!, problem: 'in use' }];
     expect(said({ counts: { ...counts, luns_offline: 2 }, portals, problems: ['a', 'b'] }).sentence).toBe('2 of 3 LUNs do not serve, 1 portal does not listen. 2 things to do.');
+  });
+  it('says that a pool or its journal is away or full, which hits hosts, before all that is less', () => {
+    const said = (...pools: unknown[]) => verdict({ ...status, health: 'degraded', problems: ['something'], pools: pools as Status['pools'] }, [single, ...two]);
+    const journal = (state: string, full = false) => ({ name: 'fast', state: 'ok', journal: { state, full } });
+    expect(['missing', 'silent', 'unusable', 'full'].map((state) => said({ name: 'slow', state }).sentence)).toEqual(['is missing', 'does not answer', 'cannot be used', 'is full'].map((words) => `Pool slow ${words}. 2 things to do.`));
+    expect([journal('failed'), journal('missing'), journal('failed', true)].map((one) => said(one).sentence)).toEqual(['has failed', 'is missing', 'is full'].map((words) => `The journal of pool fast ${words}. 2 things to do.`));
+    expect(said(journal('failed')).state).toBe('bad');
+    // LUNs of a pool of members have all that they were given.
+    expect(said({ name: 'slow', state: 'full', members: [{}] }, journal('open')).sentence).toBe('Everything serves. 2 things to do.');
+  });
+  it('names the most important first: what does not serve, critical alerts, what is known, warnings, paths, hosts that are not there', () => {
+    const counts = { ...status.counts, luns_offline: 1 };
+    const critical = alert({ id: 1, title: 'Blocks of a LUN are damaged', rule: 'scrub_findings' });
+    const cared = alert({ ...acknowledged, id: 2, object: 'x', cause: 'disk x is dead' });
+    const warning = alert({ id: 4, severity: 'warning', rule: 'pool_filling', title: 'A pool fills up', object: 'slow' });
+    const path = alert({ id: 3, severity: 'warning', rule: 'host_single_path', title: 'A host has a single path', kind: 'host', object: 'a' });
+    const of = (node: Partial<Status>, ...alerts: Alert[]) => verdict({ ...status, ...node }, [single, ...two], alerts, grants);
+    const sentences = [of({ counts }, path, warning, cared, critical), of({}, path, warning, cared, critical, { ...critical, id: 5 }), of({}, path, warning, cared), of({}, path, warning), of({}, path), of({})].map((one) => one.sentence);
+    expect(sentences).toEqual([
+      '1 of 2 LUNs does not serve. 4 things to do.',
+      'Blocks of a LUN are damaged, and 1 more critical alert. 5 things to do.',
+      'Disk x is dead (acknowledged by ada). 3 things to do.',
+      'Everything serves, but a pool fills up. 3 things to do.',
+      'Everything serves, but 1 of 2 hosts has a single path. 2 things to do.',
+      'Everything serves, but 1 of 2 hosts has a single path. 2 things to do.',
+    ]);
+    expect(of({}, path, warning, critical).todo.map((one) => one.href)).toEqual(['/alerts/1', '/alerts/4', '/alerts/3', '/hosts/c']);
+    expect(verdict(status, two, [], grants.slice(1)).sentence).toMatch(/^The node serves, but 1 of 2 hosts/);
+  });
+  it('knows how many alerts there are for who has not logged in, and that a critical one is not good', () => {
+    const counted = (critical: number, warning: number, info = 0) => verdict({ ...status, alerts: { critical, warning, info, acknowledged: 0, silenced: 0 } }, two);
+    expect(counted(1, 1)).toMatchObject({ state: 'bad', sentence: '1 critical alert. 1 thing to do.', todo: [{ text: '2 alerts: log in to see what is wrong.' }] });
+    expect(counted(0, 1)).toMatchObject({ state: 'warn', sentence: 'Everything serves. 1 thing to do.' });
+    expect(counted(0, 0, 1)).toMatchObject({ state: 'good', todo: [] });
+  });
+  it('says of hosts with a single path and of maintenance what nobody has to do anything about', () => {
+    const silenced = alert({ state: 'silenced', severity: 'warning', rule: 'host_single_path', object: 'a' });
+    const counts = { ...status.counts, targets_in_maintenance: 1 };
+    // Whoever silenced it knows.
+    expect(verdict({ ...status, counts }, [single, ...two], [silenced])).toMatchObject({
+      state: 'good', sentence: 'All data safe. 2 hosts connected, 1 of them with a single path. Nothing to do. 1 alert acknowledged or silenced. 1 target in maintenance.',
+    });
+    expect(verdict(status, [single], [silenced]).sentence).toMatch(/^All data safe\. 1 host connected, with a single path\./);
+  });
+  it('is the sentence of the best of all where nothing is wrong', () => {
+    const hosts = ['a', 'b', 'c', 'd'].map((name) => host(name, 2));
+    expect(verdict(status, hosts).sentence).toBe('All data safe. 4 hosts connected, all with two paths or more. Nothing to do.');
   });
   it('is not good while a LUN is offline, whoever takes care of it, and says who does', () => {
     const offline: Status = { ...status, health: 'degraded', problems: ['LUN vm1 is offline: gone'], counts: { ...status.counts, luns_offline: 1 } };

@@ -1,9 +1,10 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
 import type { Alert, Grant, Host, NotSafe, Status } from '../api/types.ts';
-import { caredFor, sentence, toDo, total } from './alerts.ts';
+import { caredFor, sentence, toDo } from './alerts.ts';
 import { plural } from './format.ts';
 import { connectedOf, missing, singlePath, type Missing } from './paths.ts';
+import { poolWord } from './pools.ts';
 
 export type State = 'good' | 'warn' | 'bad' | 'off';
 
@@ -50,6 +51,12 @@ function fromDefaults(unsafe: NotSafe[]): Verdict['todo'] {
   });
 }
 
+/** Trouble that the node names and no open alert is about. */
+function unalerted(status: Status, alerts: Alert[]): string[] {
+  const open = alerts.filter((alert) => alert.state !== 'resolved');
+  return status.problems.filter((text) => !open.some(about(text)));
+}
+
 /** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
 function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo'] {
   const urgent = toDo(alerts);
@@ -59,7 +66,7 @@ function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo
   const remedy = hasAnother(status) ? 'log it in to a second portal' : 'the node has one portal only, give it another in node.toml';
   return [
     ...of(true),
-    ...status.problems.filter((text) => !open.some(about(text))).map((text) => ({ text })),
+    ...unalerted(status, alerts).map((text) => ({ text })),
     ...of(false),
     ...singlePath(hosts).filter((host) => !known.has(host)).map((host) => ({ text: `Host ${host} has a single path: ${remedy}.`, href: `/hosts/${encodeURIComponent(host)}` })),
   ];
@@ -82,20 +89,21 @@ export function verdict(status: Status, hosts: Host[], known?: Alert[], grants: 
   if (connectedOf(hosts).length > 0 || todo.length || cared.length) todo.push(...fromMissing(gone));
   const notSafe = status.not_safe ?? [];
   const unsafe = notSafe.map((some) => some.text);
-  const unseen = known ? 0 : total(status.alerts);
-  if (unseen) todo.unshift({ text: `${plural(unseen, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
+  // Who has not logged in knows how many there are.
+  const { critical = 0, warning = 0 } = known ? {} : (status.alerts ?? {});
+  if (critical + warning) todo.unshift({ text: `${plural(critical + warning, 'alert')}: log in to see what is wrong.`, href: '/alerts' });
   if (status.health === 'damaged') {
     return { state: 'bad', sentence: 'Nothing is served. Its stored objects cannot be used.', todo, cared, unsafe };
   }
-  const urgent = toDo(alerts);
-  const isBad = down(status).length > 0 || alerts.some((alert) => alert.state !== 'resolved' && alert.severity === 'critical');
+  const isBad = critical > 0 || down(status).length > 0 || alerts.some((alert) => alert.state !== 'resolved' && alert.severity === 'critical');
   if (todo.length || cared.length || isBad || status.health !== 'ok') {
     todo.push(...fromDefaults(notSafe));
     const what = todo.length ? ` ${plural(todo.length, 'thing')} to do.` : cared.length ? ' Nothing else to do.' : '';
-    return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, urgent, cared, gone, todo.length === 0)}.${what}`, todo, cared, unsafe };
+    return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, hosts, alerts, cared, gone, critical, todo.length === 0)}.${what}`, todo, cared, unsafe };
   }
   const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
-  const also = handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '';
+  const paused = status.counts.targets_in_maintenance;
+  const also = [handled ? ` ${plural(handled, 'alert')} acknowledged or silenced.` : '', paused ? ` ${plural(paused, 'target')} in maintenance.` : ''].join('');
   const chosen = unsafe.length ? `Not all data is safe: ${unsafe.join('; ')}` : 'All data safe';
   const data = status.counts.luns ? chosen : 'Everything serves';
   // Nobody knows whether hosts are off or cut off: that is not good.
@@ -108,31 +116,66 @@ export function verdict(status: Status, hosts: Host[], known?: Alert[], grants: 
 function down(status: Status): string[] {
   const { luns, luns_offline: offline } = status.counts;
   const portals = status.portals.filter((portal) => portal.problem).length;
+  const away = status.pools.filter((pool) => AWAY.includes(pool.state) || (pool.state === 'full' && !pool.members?.length));
+  const journals = status.pools.filter((pool) => pool.journal && pool.journal.state !== 'open');
   return [
     ...(offline ? [`${offline} of ${plural(luns, 'LUN')} ${offline === 1 ? 'does' : 'do'} not serve`] : []),
+    ...away.map((pool) => `pool ${pool.name} ${pool.state === 'full' || pool.state === 'missing' ? 'is ' : ''}${poolWord(pool)}`),
+    ...journals.map(({ name, journal }) => `the journal of pool ${name} ${journal?.full ? 'is full' : journal?.state === 'missing' ? 'is missing' : 'has failed'}`),
     ...(portals ? [`${plural(portals, 'portal')} ${portals === 1 ? 'does' : 'do'} not listen`] : []),
   ];
 }
 
-function summary(status: Status, urgent: Alert[], cared: Verdict['cared'], gone: Missing, nothing: boolean): string {
+/** A pool in one of these states serves nothing. */
+const AWAY = ['missing', 'silent', 'unusable'];
+
+const large = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** The worst alert by its title, and how many there are besides. */
+function titled(some: Alert[], what: string): string {
+  const more = some.length - 1;
+  return `${some[0]?.title ?? ''}${more ? `, and ${plural(more, `more ${what}`)}` : ''}`;
+}
+
+/** The most important of it, in the order in which it is to be done. */
+function summary(status: Status, hosts: Host[], alerts: Alert[], cared: Verdict['cared'], gone: Missing, unseen: number, nothing: boolean): string {
   const not = down(status);
+  const urgent = toDo(alerts);
+  const critical = urgent.filter((alert) => alert.severity === 'critical');
   const [only] = cared;
-  if (only && cared.length === 1 && (nothing || !not.length)) return only.text.slice(0, -1);
-  if (not.length) return not.join(', ');
-  if (urgent.some((alert) => alert.severity === 'critical')) return 'Hosts are hit or data is at risk';
-  if (cared.length) return `${cared.length} known troubles are not over`;
+  const known = only && cared.length === 1 ? only.text.slice(0, -1) : `${cared.length} known troubles are not over`;
+  if (only && nothing && cared.length === 1) return known;
+  if (not.length) return large(not.join(', '));
+  if (critical.length) return titled(critical, 'critical alert');
+  if (unseen) return plural(unseen, 'critical alert');
+  if (only) return known;
   if (status.health !== 'ok' && !status.problems.length && !urgent.length) return `The node says that it is ${status.health}`;
-  if (gone.hosts.length) return `The node serves, but ${gone.hosts.length} of ${plural(gone.of, 'host')} that ${gone.of === 1 ? 'has' : 'have'} grants ${gone.hosts.length === 1 ? 'is' : 'are'} not connected`;
-  if (!status.problems.length && urgent.every((alert) => alert.rule === 'host_single_path')) return 'Everything serves, with less redundancy than there could be';
-  return 'Everything serves';
+  return lesser(status, hosts, alerts, urgent, gone);
+}
+
+/** What is wrong while everything serves. */
+function lesser(status: Status, hosts: Host[], alerts: Alert[], warnings: Alert[], gone: Missing): string {
+  const problems = unalerted(status, alerts);
+  if (problems.length) {
+    const low = status.pools.find((pool) => pool.state === 'low' && problems[0]?.includes(`pool ${pool.name} `));
+    // The others are sentences of their own.
+    return `Everything serves${low ? `, but pool ${low.name} is nearly full` : ''}`;
+  }
+  const others = warnings.filter((alert) => alert.rule !== 'host_single_path');
+  if (others.length) return `Everything serves, but ${titled(others, 'warning').replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase())}`;
+  const single = Math.max(singlePath(hosts).length, warnings.length);
+  if (single) return `Everything serves, but ${single} of ${plural(Math.max(single, connectedOf(hosts).length), 'host')} ${single === 1 ? 'has' : 'have'} a single path`;
+  if (!gone.hosts.length) return 'Everything serves';
+  return `The node serves, but ${gone.hosts.length} of ${plural(gone.of, 'host')} that ${gone.of === 1 ? 'has' : 'have'} grants ${gone.hosts.length === 1 ? 'is' : 'are'} not connected`;
 }
 
 function connected(status: Status, all: Host[], defaults: number): string {
   const hosts = connectedOf(all);
   if (hosts.length === 0) return status.counts.luns ? 'No host is connected.' : 'There is no LUN yet.';
-  const many = hosts.every((host) => host.redundancy.least_paths > 1);
+  // One is left only where somebody takes care of it.
+  const single = singlePath(hosts).length;
   const which = hosts.length === 1 ? '' : 'all ';
-  const paths = many ? `, ${which}with two paths or more` : '';
+  const paths = single ? `, ${single === hosts.length ? which : `${single} of them `}with a single path` : `, ${which}with two paths or more`;
   return `${plural(hosts.length, 'host')} connected${paths}. ${defaults ? plural(defaults, 'thing') : 'Nothing'} to do.`;
 }
 
