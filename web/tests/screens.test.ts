@@ -92,6 +92,22 @@ describe('every screen', { skip }, () => {
     assert.deepEqual(found, []);
   });
 
+  test('gives each table that it shows as a file', {}, async (browser) => {
+    const without: string[] = [];
+    let tables = 0;
+    await everywhere(browser, async (what) => {
+      const found = await browser.page.locator('main table').evaluateAll((all) => all.map((table) => {
+        const near = table.closest('section.card') ?? table.closest('.screen') ?? document.body;
+        const names = [...near.querySelectorAll('button')].map((button) => button.textContent.trim());
+        return ['CSV', 'JSON'].every((form) => names.some((name) => name.startsWith(`${form}of `) || name.startsWith(`${form} of `))) ? '' : (table.textContent ?? '').slice(0, 60);
+      }));
+      tables += found.length;
+      without.push(...found.filter(Boolean).map((one) => `${what}: ${one}`));
+    });
+    assert.deepEqual(without, []);
+    assert.ok(tables > 20, `${tables} tables`);
+  });
+
   test('fits a phone', PHONE, async (browser) => {
     const cut: string[] = [];
     await everywhere(browser, async (what) => {

@@ -28,9 +28,20 @@ describe('what a screen shows', () => {
     expect(without).toEqual(['FirstRun.svelte']);
   });
 
+  it('is one wherever it is a table', () => {
+    const tables = Object.keys(sources).filter((path) => sources[path]?.includes('<table'));
+    const without = tables.filter((path) => !has(path)).map((path) => path.replace('../', ''));
+    expect(tables.length).toBeGreaterThan(24);
+    // What differs of one object, in a dialog or of an entry of the audit log, whose file has both sides.
+    expect(without.toSorted()).toEqual(['parts/Conflict.svelte', 'parts/DiffTable.svelte']);
+  });
+
   it('is one where it is a list of its own', () => {
-    const lists = ['overview/Busiest', 'overview/Capacity', 'disks/Bays', 'lab/BedPage', 'integrity/ScrubFindings', 'settings/Generations', 'settings/Orphans'];
+    const lists = [
+      'overview/Busiest', 'overview/Capacity', 'overview/Latest', 'disks/Bays', 'disks/Findings', 'lab/BedPage', 'integrity/ScrubFindings', 'settings/Generations', 'settings/Orphans',
+      'topology/Mistakes', 'hosts/Refused', 'hosts/Sessions', 'jobs/JobPage', 'alerts/AlertPage', 'alerts/Now', 'alerts/Over', 'alerts/Rules',
+    ];
     expect(lists.filter((name) => !has(`../screens/${name}.svelte`))).toEqual([]);
-    expect(['Overview', 'Topology', 'Lab'].filter((name) => !has(`../screens/${name}.svelte`))).toEqual([]);
+    expect(['Overview', 'Topology', 'Lab', 'Jobs', 'Events'].filter((name) => !has(`../screens/${name}.svelte`))).toEqual([]);
   });
 });
