@@ -16,6 +16,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // One file, compressed as one, is half of what a file for each part was: 10 KB instead of 19.
     cssCodeSplit: false,
+    // What several lazy screens share is one file as well: with one for each set of them there were 59 files, and 7 % more.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }, { name: 'first', tags: ['$initial'], priority: 1 }] } } },
   },
   server: { proxy: { '/api': daemon } },
   test: { include: ['src/**/*.test.ts'], environment: 'node' },
