@@ -15,7 +15,8 @@ class Entry {
 
   /** A request needs a login: from a click, or where the daemon says so. */
   ask(): void {
-    this.ended = this.who !== undefined;
+    // Each request of a session that is over asks: the first of them knows who it was.
+    this.ended ||= this.who !== undefined;
     this.who = undefined;
     this.wanted = true;
   }
