@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { LONG_MS } from './patience.ts';
 import { end, enter, steps } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -74,7 +75,7 @@ describe('the bench and the lab', { skip }, () => {
 
   it('gives its result as JSON, CSV and a picture', async () => {
     for (const [form, begins] of [['JSON', '{'], ['CSV', ''], ['SVG', '<svg']] as const) {
-      const [file] = await Promise.all([page().waitForEvent('download'), button(new RegExp(`^${form}`)).click()]);
+      const [file] = await Promise.all([page().waitForEvent('download'), button(new RegExp(`^${form} ?of this result`)).click()]);
       assert.equal(file.suggestedFilename(), `bench-1.${form.toLowerCase()}`);
       const content = readFileSync(await file.path(), 'utf8').replace(/^<\?xml[^>]*>\s*/, '');
       assert.ok(content.startsWith(begins) && content.length > 20, `${form}: ${content.slice(0, 60)}`);
@@ -85,7 +86,7 @@ describe('the bench and the lab', { skip }, () => {
     await browser.go('/bench');
     await begin();
     await choose('LUN', 'vm01');
-    await field('Seconds').fill('60');
+    await field('Seconds').fill('600');
     await field('Warm-up seconds').fill('0');
     await field('Commands in flight, each').fill('2');
     await field('IOPS at most, each thread').fill('1000');
@@ -155,19 +156,19 @@ describe('the bench and the lab', { skip }, () => {
     await page().unrouteAll({ behavior: 'ignoreErrors' });
   });
 
-  it('cuts a link by a click while I/O goes on, mends it, and tears the lab down', { timeout: 120_000 }, async (test) => {
+  it('cuts a link by a click while I/O goes on, mends it, and tears the lab down', { timeout: LONG_MS }, async (test) => {
     if (!api<{ may_start: boolean }>('lab').may_start) {
       test.skip('this machine may start no lab');
       return;
     }
     await browser.go('/lab');
     await button(/^Start/).first().click();
-    await field('Seconds of load').fill('60');
+    await field('Seconds of load').fill('600');
     await dialog().getByRole('button', { name: 'Start', exact: true }).click();
     await page().waitForURL(/\/lab\/\d+$/);
     const paths = page().getByRole('region', { name: 'Paths' });
     const drawing = page().getByRole('region', { name: 'Drawing of the lab' });
-    await paths.getByText('active').nth(1).waitFor({ timeout: 60_000 });
+    await paths.getByText('active').nth(1).waitFor();
     await drawing.getByRole('button', { name: /^eth0 up/ }).hover();
     await text('What a click does: link eth0: cut').waitFor();
     await text(/echo '\{"link":"eth0","state":"cut"\}' \| causeway api POST lab\/beds\/\d+\/links -/).waitFor();
@@ -185,7 +186,7 @@ describe('the bench and the lab', { skip }, () => {
     const { topology } = api<{ topology: string }>(`lab/beds/${page().url().split('/').at(-1)?.split('?')[0]}`);
     await text(/its namespaces go: /).waitFor();
     await confirm(topology, 'Tear it down');
-    await page().getByText('stopped', { exact: true }).waitFor({ timeout: 30_000 });
+    await page().getByText('stopped', { exact: true }).waitFor();
     await link('Lab').first().waitFor();
   });
 });

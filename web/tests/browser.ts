@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import assert from 'node:assert/strict';
 import { chromium, type BrowserContext, type Page, type Request } from 'playwright-core';
+import { PATIENCE_MS } from './patience.ts';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 export const here = existsSync(CHROMIUM);
@@ -36,7 +37,7 @@ async function serveFrom(context: BrowserContext, origin: string, dir: string): 
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 /** So long a screen is waited for that never stops asking, in milliseconds. */
-const SETTLED_MS = 3_000;
+const SETTLED_MS = PATIENCE_MS / 4;
 
 export class Browser {
   readonly page: Page;
@@ -83,7 +84,7 @@ export class Browser {
     });
     if (FROM) await serveFrom(context, at ? `http://${at}` : origin, FROM);
     const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(Number(process.env['PAGE_PATIENCE'] ?? 15_000));
+    page.setDefaultTimeout(PATIENCE_MS);
     return new Browser(context, page, profile, origin);
   }
 

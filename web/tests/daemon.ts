@@ -6,11 +6,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { PATIENCE_MS } from './patience.ts';
 
 export const PROGRAM = resolve(process.env['CAUSEWAY_BIN'] ?? 'target/debug/causeway');
 /** Two networks, as two switches make them; all of 127/8 is this machine. */
 export const PORTALS = ['127.0.1.1', '127.0.2.1'];
-const READY_MS = 30_000;
 
 /** Ports that nobody has now. */
 async function freePorts(count: number): Promise<number[]> {
@@ -124,7 +124,7 @@ export class Daemon {
     this.daemon = spawn(PROGRAM, ['serve', '--config', join(this.dir, 'node.toml')], { stdio: ['ignore', 'ignore', 'pipe'] });
     let log = '';
     this.daemon.stderr?.on('data', (text: Buffer) => (log = (log + text.toString()).slice(-4000)));
-    const until = Date.now() + READY_MS;
+    const until = Date.now() + PATIENCE_MS;
     while (!(await fetch(`${this.url}/readyz`).then((answer) => answer.ok, () => false))) {
       if (Date.now() > until || this.daemon.exitCode !== null) throw new Error(`the daemon did not start:\n${log}`);
       await new Promise((done) => setTimeout(done, 50));

@@ -51,7 +51,7 @@ describe('damage', { skip }, () => {
     await closed();
     const onPage = page().getByRole('region', { name: 'Scrub: all of it read and compared' });
     const map = onPage.getByRole('img', { name: '64 MiB of 64 MiB read, 2 places with findings' });
-    await map.waitFor({ timeout: 60_000 });
+    await map.waitFor();
     await onPage.getByText(/^\d+ findings$/).waitFor();
     // Each place is where it is in the LUN.
     const drawn = await map.locator('rect.bad').evaluateAll((found) => found.map((one) => Number(one.getAttribute('x'))));
@@ -86,7 +86,7 @@ describe('damage', { skip }, () => {
     await daemon.start();
     await browser.go('/pools');
     const card = page().getByRole('region', { name: 'Journal of pool default' });
-    await card.getByText('missing', { exact: true }).first().waitFor({ timeout: 30_000 });
+    await card.getByText('missing', { exact: true }).first().waitFor();
     assert.equal(shown('lun', 'vm01')['state'], 'offline');
     await button('Open it again').click();
     // It is not there yet: the daemon says so, and nothing has changed.

@@ -9,6 +9,7 @@ import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { everyDialog, reached } from './dialogs.ts';
 import { furnish } from './furnish.ts';
+import { LONG_MS } from './patience.ts';
 import { end, steps } from './steps.ts';
 import { walk } from './walk.ts';
 
@@ -53,7 +54,7 @@ describe('every dialog', { skip }, () => {
     assert.deepEqual(missing, []);
   });
 
-  it('is come to, and each change has one', { timeout: 420_000 }, async () => {
+  it('is come to, and each change has one', { timeout: LONG_MS }, async () => {
     await everyDialog(browser, daemon, look);
     // A change whose dialog this has not come to.
     assert.deepEqual(titlesOfChanges().filter((pattern) => !titles.some((title) => pattern.test(title))).map(String), []);

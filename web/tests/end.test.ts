@@ -5,14 +5,14 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { here } from './browser.ts';
+import { LATE_MS } from './patience.ts';
 
 const SUITE = join(import.meta.dirname, 'fixtures', 'begins_badly.ts');
-const PATIENCE_MS = 60_000;
 
 function run(environment: Record<string, string>) {
   // What the runner of these tests says to its children would make the other one one of them.
   const { NODE_TEST_CONTEXT: _, ...others } = process.env;
-  return spawnSync(process.execPath, ['--test', SUITE], { encoding: 'utf8', timeout: PATIENCE_MS, killSignal: 'SIGKILL', env: { ...others, ...environment } });
+  return spawnSync(process.execPath, ['--test', SUITE], { encoding: 'utf8', timeout: LATE_MS, killSignal: 'SIGKILL', env: { ...others, ...environment } });
 }
 
 describe('a suite that begins badly', { skip: here ? false : 'chromium is not here' }, () => {

@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { Browser } from './browser.ts';
 import { PORTALS, type Daemon } from './daemon.ts';
 import { withDisks, withRuns } from './made_up.ts';
+import { LATE_MS, PATIENCE_MS } from './patience.ts';
 import { SCREENS } from './places.ts';
 import { logInAs, until } from './steps.ts';
-
-const ALERT_MS = 60_000;
 
 /** The names under which the bench and QEMU log in. */
 const INITIATORS = { esx01: 'iqn.1998-01.com.vmware:esx01', esx02: 'iqn.1998-01.com.vmware:esx02', web: 'iqn.2026-01.org.debian:web' };
@@ -67,7 +66,7 @@ export function furnish(daemon: Daemon, straight = false): void {
 /** The number of an alert that fires: rules are looked at from time to time. */
 export async function firing(daemon: Daemon): Promise<string> {
   const alerts = () => JSON.parse(daemon.run('alert', 'ls', '-o', 'json')) as { id: number }[];
-  await until('an alert fires', () => alerts().length > 0, ALERT_MS);
+  await until('an alert fires', () => alerts().length > 0, LATE_MS);
   return String(alerts()[0]?.id);
 }
 
@@ -91,5 +90,5 @@ export function refuse(daemon: Daemon, initiator: string): void {
 /** QEMU's own initiator, under this name: 0 where it was let in. */
 export function logIn(daemon: Daemon, target: string, initiator: string): number | null {
   const image = `driver=iscsi,transport=tcp,portal=${PORTALS[0]}:${daemon.port},target=iqn.2026-11.io.causeway:${target},lun=0,initiator-name=${initiator}`;
-  return spawnSync('qemu-img', ['info', '--image-opts', image], { timeout: 20_000 }).status;
+  return spawnSync('qemu-img', ['info', '--image-opts', image], { timeout: PATIENCE_MS }).status;
 }

@@ -6,6 +6,7 @@ import { columnsOf, type RecordedMap } from '../src/lib/heat.ts';
 import type { History } from '../src/live/past.svelte.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { LATE_MS } from './patience.ts';
 import { enter, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -14,8 +15,6 @@ let browser: Browser;
 const { page, button, text } = steps(() => browser);
 
 const ESX = 'iqn.1998-01.com.vmware:esx01';
-/** Stages and maps are recorded every ten seconds, and of the first there is nothing to compare with. */
-const RECORDED_MS = 60_000;
 /** Seconds since 1970 of when the page was opened. */
 let opened = 0;
 /** What the page asked of the history. */
@@ -28,7 +27,7 @@ async function rows(name: RegExp, satisfies: (cells: string[]) => boolean): Prom
   await until(`a row of ${name} satisfies`, async () => {
     all = await table.locator('tbody tr').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
     return all.some(satisfies);
-  }, 30_000);
+  }, LATE_MS);
   return all;
 }
 
@@ -63,7 +62,7 @@ describe('what was recorded', { skip }, () => {
     daemon.run('share', 'create', 'vm01', '--size', '64M', '--target', 'vms', '--for', ESX, '--cache', 'write-back');
     daemon.run('lun', 'set', 'vm01', 'read_cache=8MiB');
     daemon.load(ESX, 11, 1, 'vms', 0, '-o4', '-w30', '-g2000');
-    await until('two maps of the LUN are recorded, the older one well before now', recorded, RECORDED_MS);
+    await until('two maps of the LUN are recorded, the older one well before now', recorded, LATE_MS);
     browser = await Browser.open(daemon.url);
     await enter(browser, daemon.token);
     page().on('request', (request) => {

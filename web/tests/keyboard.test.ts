@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { openFurnished, placesOf } from './furnish.ts';
+import { LONG_MS } from './patience.ts';
 import { end, steps } from './steps.ts';
 import { walk } from './walk.ts';
 
@@ -19,7 +20,7 @@ describe('the keyboard', { skip }, () => {
   });
   after(() => end(browser, daemon));
 
-  it('reaches all that each screen has, and the focus is seen', { timeout: 300_000 }, async () => {
+  it('reaches all that each screen has, and the focus is seen', { timeout: LONG_MS }, async () => {
     const wrong: string[] = [];
     for (const path of await placesOf(daemon)) {
       await browser.go(path);

@@ -8,6 +8,7 @@ import { Daemon } from './daemon.ts';
 import { furnish } from './furnish.ts';
 import { filtered, scrolled, topologyDrawn, withManyHosts, withManyLuns } from './large.ts';
 import { withBrowser } from './own.ts';
+import { LONG_MS } from './patience.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -76,7 +77,7 @@ describe('the page, measured', { skip }, () => {
     assert.ok(took < 100, `${took} ms`);
   });
 
-  it('is painted within a second on a processor that is slowed down four times, and when nothing of it is known yet', { timeout: 180_000 }, async () => {
+  it('is painted within a second on a processor that is slowed down four times, and when nothing of it is known yet', { timeout: LONG_MS }, async () => {
     // When all that can be read is there, and the charts, which come last.
     const painted = async () => {
       // A new profile: nothing of a load comes from a cache. What the browser itself begins with is over.

@@ -3,6 +3,7 @@
 import { it } from 'node:test';
 import { Browser } from './browser.ts';
 import type { Daemon } from './daemon.ts';
+import { LONG_MS } from './patience.ts';
 
 export interface Window {
   theme?: 'dark' | 'light';
@@ -12,7 +13,7 @@ export interface Window {
 
 export function withBrowser(daemon: Daemon) {
   return (name: string, window: Window, run: (browser: Browser) => Promise<void>): void => {
-    void it(name, { timeout: 420_000 }, async () => {
+    void it(name, { timeout: LONG_MS }, async () => {
       const browser = await Browser.open(daemon.url, window.theme, window.width, window.height);
       try {
         await run(browser);

@@ -38,7 +38,7 @@ describe('paths', { skip }, () => {
     daemon.load(BOTH, 31, 2, 'left', 0, '-o1', '-g200');
     daemon.load(BOTH, 32, 1, 'right', 0, '-o1', '-g200');
     await browser.go('/topology');
-    await page().getByRole('button', { name: /^host both single path/ }).waitFor({ timeout: 30_000 });
+    await page().getByRole('button', { name: /^host both single path/ }).waitFor();
     await page().getByRole('button', { name: new RegExp(`^portal ${PORTALS[0]}`) }).press('Enter');
     await text(/Without portal 127\.0\.1\.1:\d+, 1 host would lose 1 LUN\./).waitFor();
     await page().getByRole('region', { name: 'What if it were lost' }).getByText('loses right', { exact: true }).waitFor();
@@ -56,11 +56,11 @@ describe('paths', { skip }, () => {
     const table = page().getByRole('region', { name: 'Sessions that have it' });
     // The way over the relay, whose address the node sees.
     const slowest = table.getByRole('row').nth(1).filter({ hasText: /127\.0\.2\.99\) → 127\.0\.2\.1:\d+/ });
-    await slowest.getByRole('cell', { name: /^([1-9]\d{2} ms|[\d.]+ s)$/ }).first().waitFor({ timeout: 30_000 });
+    await slowest.getByRole('cell', { name: /^([1-9]\d{2} ms|[\d.]+ s)$/ }).first().waitFor();
     await slowest.getByRole('link', { name: /^On the map/ }).click();
     const path = page().getByRole('region', { name: 'Sessions of this line' });
     await path.getByText(/^slow: .*127\.0\.2\.99.* → 127\.0\.2\.1:\d+/).waitFor();
-    await path.getByText(/^p99 ([1-9]\d{2} ms|[\d.]+ s)/).waitFor({ timeout: 30_000 });
+    await path.getByText(/^p99 ([1-9]\d{2} ms|[\d.]+ s)/).waitFor();
     await page().locator('.edge.near').first().waitFor({ state: 'attached' });
     // A click on a line of the map opens its sessions as well.
     await path.getByRole('button', { name: 'Close' }).click();
@@ -78,9 +78,9 @@ describe('paths', { skip }, () => {
     await browser.go('/');
     const gone = link('1 of 3 hosts that have grants is not connected: one.');
     await gone.waitFor();
-    await gone.waitFor({ state: 'detached', timeout: 30_000 });
+    await gone.waitFor({ state: 'detached' });
     for (const one of both) one.cut();
-    await gone.waitFor({ timeout: 30_000 });
+    await gone.waitFor();
     assert.doesNotMatch((await band().textContent()) ?? '', /All data safe/);
     await gone.click();
     await page().waitForURL('**/hosts/one');
@@ -133,8 +133,8 @@ describe('paths', { skip }, () => {
     };
     await page().route('**/api/v1/alerts', (route) => route.fulfill({ json: [alert] }));
     await browser.go('/');
-    await band().getByText('LUN left is offline: its disk is gone (acknowledged by ada)').first().waitFor({ timeout: 20_000 });
-    await band().getByText(/1 of \d LUNs does not serve/).waitFor({ timeout: 20_000 });
+    await band().getByText('LUN left is offline: its disk is gone (acknowledged by ada)').first().waitFor();
+    await band().getByText(/1 of \d LUNs does not serve/).waitFor();
     const said = (await band().textContent()) ?? '';
     assert.doesNotMatch(said, /All data safe|Everything serves/);
     assert.equal(await band().getAttribute('class').then((names) => /\bbad\b/.test(names ?? '')), true);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { here } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { LONG_MS } from './patience.ts';
 import { BOOK, fileOf, furnished, take } from './pictures.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
@@ -36,7 +37,7 @@ describe('pictures', { skip: here ? false : 'chromium is not here' }, () => {
     assert.deepEqual([...new Set(shown)].toSorted(), wanted);
   });
 
-  it('are made: each of another screen, of its size, and with nothing of this machine in the addresses', { timeout: 300_000 }, async () => {
+  it('are made: each of another screen, of its size, and with nothing of this machine in the addresses', { timeout: LONG_MS }, async () => {
     const made = await take(daemon, dir, SMALL, { waitMs: 1_000, benchSeconds: 2, drawnMs: 200 });
     assert.deepEqual(made.toSorted(), SMALL.map(fileOf).toSorted());
     const files = new Map(made.map((name) => [name, readFileSync(join(dir, name))]));

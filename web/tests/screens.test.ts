@@ -11,6 +11,7 @@ import { Daemon } from './daemon.ts';
 import { enterWithAll, furnish, placesOf } from './furnish.ts';
 import { growth, MIB, type Growth } from './heap.ts';
 import { withBrowser } from './own.ts';
+import { LONG_MS } from './patience.ts';
 import { SCREENS } from './places.ts';
 import { logInAs } from './steps.ts';
 
@@ -121,7 +122,7 @@ describe('every screen', { skip }, () => {
     assert.deepEqual(cut, []);
   });
 
-  it('does not grow while the stream goes on', { timeout: 300_000 }, async () => {
+  it('does not grow while the stream goes on', { timeout: LONG_MS }, async () => {
     const { first, more, perMinute } = await stream;
     const said = `the heap in ${STREAM_MINUTES} minutes of the stream: ${(first / MIB).toFixed(1)} MiB at first, ${(more / MIB).toFixed(2)} more, ${((perMinute * 60) / MIB).toFixed(1)} an hour by its slope`;
     console.log(said);

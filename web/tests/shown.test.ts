@@ -17,6 +17,7 @@ import { rollBack } from '../src/lib/generations.ts';
 import { cancelJob } from '../src/lib/jobs.ts';
 import * as sets from '../src/lib/set_changes.ts';
 import { Daemon, PROGRAM } from './daemon.ts';
+import { LATE_MS } from './patience.ts';
 import { until } from './steps.ts';
 
 const daemon = new Daemon();
@@ -101,7 +102,7 @@ const STEPS: Step[] = [
   }),
   step('setRule', async (way) => alerts.setRule(await rule('host_single_path'), { ...alerts.ruleForm(await rule('host_single_path')), hold: way === 'line' ? 0 : 1, clear: 600 })),
   step('acknowledge', async () => {
-    await until('an alert fires', async () => (await read<Alert[]>('alerts')).length > 0, 60_000);
+    await until('an alert fires', async () => (await read<Alert[]>('alerts')).length > 0, LATE_MS);
     return alerts.acknowledge(await one<Alert>('alerts'), 'seen to');
   }),
   step('unacknowledge', async () => alerts.unacknowledge(await one<Alert>('alerts'))),

@@ -3,6 +3,7 @@
 import type { Locator, Page } from 'playwright-core';
 import type { Browser } from './browser.ts';
 import type { Daemon } from './daemon.ts';
+import { PATIENCE_MS } from './patience.ts';
 
 export interface Steps {
   page: () => Page;
@@ -43,7 +44,7 @@ export function steps(of: () => Browser): Steps {
 }
 
 /** Asks again and again until it is so; it says what was waited for where that never comes. */
-export async function until(what: string, is: () => boolean | Promise<boolean>, patienceMs = 15_000): Promise<void> {
+export async function until(what: string, is: () => boolean | Promise<boolean>, patienceMs = PATIENCE_MS): Promise<void> {
   const end = Date.now() + patienceMs;
   while (!(await is())) {
     if (Date.now() > end) throw new Error(`not so after ${patienceMs / 1000} s: ${what}`);
