@@ -32,9 +32,15 @@ export const bandState: Record<Band, State> = { never: 'off', overdue: 'bad', du
 /** How the map draws them: not by colour alone. The longer ago, the larger; what never was is hollow. */
 export const FORMS: Record<Band, { part: number; hollow?: boolean }> = { never: { part: 0.9, hollow: true }, overdue: { part: 1 }, due: { part: 0.7 }, fresh: { part: 0.45 } };
 
-/** As the table has it: without a schedule, what never was read is not late. */
-export function scheduleSaid(band: Band, days: number, hasSchedule: boolean): string {
-  return band === 'never' && !hasSchedule ? 'no schedule' : bandSaid(band, days);
+/**
+ * As the table has it, with by how much it is late: without a schedule nothing is. Who has not logged in does not know
+ * whether there is one.
+ */
+export function scheduleSaid({ age, band }: Age, days: number, hasSchedule: boolean | undefined): string {
+  if (!hasSchedule) return band === 'never' && hasSchedule === false ? 'no schedule' : bandSaid(band, days);
+  if (age === undefined) return 'due now';
+  const late = age - days * DAY_MS;
+  return late <= 0 ? bandSaid(band, days) : `${band === 'overdue' ? 'overdue by' : 'due for'} ${seconds(late / 1000)}`;
 }
 
 export function bandSaid(band: Band, days: number): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JournalScrub, Scrub } from '../api/types.ts';
-import { findings, scrubEvery, daysSaid, scrubSaid, segments } from './scrubs.ts';
+import { findings, scrubEvery, daysSaid, scrubSaid, segments, whenSaid } from './scrubs.ts';
 
 const scrub = (of: Partial<Scrub>) => ({ state: 'finished', unreadable_blocks: 0, mismatched_blocks: 0, map_pages: 0, bytes_per_second: 0, ...of }) as Scrub;
 
@@ -9,9 +9,32 @@ describe('a scrub', () => {
     expect([scrub({ state: 'running' }), scrub({}), undefined].map(scrubEvery)).toEqual([3_000, 30_000, 30_000]);
   });
   it('says what it found before how it goes on', () => {
-    expect(scrubSaid(scrub({ state: 'running', mismatched_blocks: 2 }))).toEqual(['bad', '2 findings']);
-    expect(scrubSaid(scrub({ state: 'stopped' }))).toEqual(['off', 'stopped']);
-    expect(scrubSaid(undefined)).toEqual(['off', 'never scrubbed']);
+    const at = { done_bytes: 399, total_bytes: 1000 };
+    expect(scrubSaid(scrub({ mismatched_blocks: 2 }))).toEqual(['bad', '2 findings']);
+    expect(scrubSaid(scrub({ ...at, state: 'running', mismatched_blocks: 2, bytes_per_second: 1024 }))).toEqual(['bad', '2 findings so far; at 39 %, 1 KiB/s']);
+    expect(scrubSaid(scrub({ ...at, state: 'given_up', unreadable_blocks: 1, reason: 'the map is gone' }))).toEqual(['bad', '1 finding so far; stopped by an error at 39 %: the map is gone']);
+  });
+  it('says in each of its states how far it is, and what it waits for', () => {
+    const at = (of: Partial<Scrub>) => scrub({ done_bytes: 399, total_bytes: 1000, ...of });
+    expect([undefined, at({}), at({ state: 'stopped' }), at({ state: 'given_up', reason: 'no map' })].map((one) => scrubSaid(one))).toEqual([
+      ['off', 'never scrubbed'], ['good', 'nothing found'], ['off', 'stopped at 39 %: it goes on from there'], ['warn', 'stopped by an error at 39 %: no map'],
+    ]);
+    expect(scrubSaid(undefined, { scheduled: true })).toEqual(['off', 'never scrubbed: it is due']);
+    const running = at({ state: 'running' });
+    expect([running, { ...running, yields: true }, { ...running, bytes_per_second: 2048, seconds_left: 60, yields: true }].map((one) => scrubSaid(one)[1])).toEqual([
+      'at 39 %', 'at 39 %, waits: hosts come first', 'at 39 %, 2 KiB/s, 1 min 0 s left, gives way to hosts',
+    ]);
+    expect(scrubSaid(running, { offline: true })).toEqual(['warn', 'paused at 39 %: the LUN is offline, it goes on when that is over']);
+    // Of no bytes all are read.
+    expect(scrubSaid(scrub({ state: 'stopped', done_bytes: 0, total_bytes: 0 }))[1]).toMatch(/^stopped at 0 %/);
+  });
+  it('says by how much the next one is late', () => {
+    const [now, day] = [Date.parse('2026-11-27T12:00:00Z'), 86_400_000];
+    const next = (days: number) => whenSaid(scrub({ started: '2026-11-01T00:00:00Z', ended: '2026-11-01T01:00:00Z', next: new Date(now - days * day).toISOString() }), now);
+    expect(next(3)).toMatch(/^read until .*, the next is late by 3 d 0 h$/);
+    // One after the other: it has its turn.
+    expect(next(0.5)).toMatch(/^read until .*, next /);
+    expect(whenSaid(scrub({ started: '2026-11-01T00:00:00Z' }), now)).toMatch(/^since /);
   });
   const journal = (of: Partial<JournalScrub>): JournalScrub => ({ batches: 1, changes: 1, damaged_changes: 0, damaged_superblocks: 0, damaged_checkpoints: 0, lost_blocks: 0, ...of });
   it('that found something in the journal only has found something', () => {

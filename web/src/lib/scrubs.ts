@@ -1,7 +1,7 @@
 // How a scrub stands, and how often it is asked for. Pure.
 
 import type { JournalScrub, Scrub } from '../api/types.ts';
-import { plural, rate, seconds } from './format.ts';
+import { moment, plural, rate, seconds } from './format.ts';
 import type { State } from './verdict.ts';
 
 export const RUNNING_MS = 3_000;
@@ -24,16 +24,44 @@ function journalDamage(journal: JournalScrub | undefined): number {
   return changes + blocks + superblocks + checkpoints + (journal.problem === undefined ? 0 : 1);
 }
 
-export function scrubSaid(scrub: Scrub | undefined): [State, string] {
-  if (!scrub) return ['off', 'never scrubbed'];
+/** What else decides how a scrub stands. */
+export interface Around {
+  /** The LUN cannot be read now. */
+  offline?: boolean;
+  /** node.toml has a schedule. */
+  scheduled?: boolean;
+}
+
+/** How it goes on, without what it has found. */
+function goesOn(scrub: Scrub, { offline }: Around): [State, string] {
+  const at = `${Math.floor((100 * scrub.done_bytes) / Math.max(1, scrub.total_bytes))} %`;
+  if (scrub.state === 'given_up') return ['warn', `stopped by an error at ${at}: ${scrub.reason ?? 'no reason is known'}`];
+  if (scrub.state === 'stopped') return ['off', `stopped at ${at}: it goes on from there`];
+  if (scrub.state === 'finished') return ['good', 'nothing found'];
+  if (offline) return ['warn', `paused at ${at}: the LUN is offline, it goes on when that is over`];
+  if (!scrub.bytes_per_second) return ['good', scrub.yields ? `at ${at}, waits: hosts come first` : `at ${at}`];
+  const left = scrub.seconds_left === undefined ? '' : `, ${seconds(scrub.seconds_left)} left`;
+  return ['good', `at ${at}, ${rate(scrub.bytes_per_second)}${left}${scrub.yields ? ', gives way to hosts' : ''}`];
+}
+
+/** When it was read, and when the next one begins or should have begun. */
+export function whenSaid(scrub: Scrub, now: number): string {
+  const { ended, started, next } = scrub;
+  const read = ended ? `read until ${moment(ended)}` : `since ${moment(started)}`;
+  if (!next) return read;
+  const late = now - Date.parse(next);
+  return late > LATE_MS ? `${read}, the next is late by ${seconds(late / 1000)}` : `${read}, next ${moment(next)}`;
+}
+
+/** One is scrubbed after the other: so long it may wait for its turn. */
+const LATE_MS = 86_400_000;
+
+export function scrubSaid(scrub: Scrub | undefined, around: Around = {}): [State, string] {
+  if (!scrub) return ['off', around.scheduled ? 'never scrubbed: it is due' : 'never scrubbed'];
+  const [state, word] = goesOn(scrub, around);
   const found = scrub.unreadable_blocks + scrub.mismatched_blocks + scrub.map_pages + journalDamage(scrub.journal) + (scrub.metadata?.length ?? 0);
-  if (found) return ['bad', plural(found, 'finding')];
-  if (scrub.state === 'running') {
-    const left = scrub.seconds_left === undefined ? '' : `, ${seconds(scrub.seconds_left)} left`;
-    return ['good', `${rate(scrub.bytes_per_second)}${left}${scrub.yields ? ', gives way to hosts' : ''}`];
-  }
-  if (scrub.state === 'given_up') return ['warn', `given up: ${scrub.reason ?? 'no reason is known'}`];
-  return scrub.state === 'stopped' ? ['off', 'stopped'] : ['good', 'nothing found'];
+  if (!found) return [state, word];
+  return ['bad', `${plural(found, 'finding')}${scrub.state === 'finished' ? '' : ` so far; ${word}`}`];
 }
 
 /** What a scrub has found, in a row of a table. */
