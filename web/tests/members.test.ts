@@ -40,6 +40,19 @@ describe('members of a pool', { skip }, () => {
     assert.match(await row(0).innerText(), /50 MiB/);
   });
 
+  it('says how LUNs lie in it, and how much room each member has left', async () => {
+    await browser.go('/pools/two');
+    await text(/^span: a LUN lies on as few members as it can, and is lost with any of those$/).waitFor();
+    const { available, members } = JSON.parse(daemon.run('api', 'GET', '/api/v1/pools/two')) as { available: number; members: { taken_bytes: number }[] };
+    assert.ok(members.every((one) => one.taken_bytes > 0));
+    // The first one is full, and all that is left is on the second.
+    const free = async (number: number) => (await row(number).getByRole('cell').nth(6).innerText()).trim();
+    assert.deepEqual([await free(0), await free(1)], ['0 B', `${(available / 2 ** 20).toFixed(0)} MiB`]);
+    const luns = page().getByRole('region', { name: 'The largest of its LUNs' });
+    await luns.getByRole('row', { name: /^both .* all / }).waitFor();
+    await luns.getByRole('row', { name: /^second .* 1 / }).waitFor();
+  });
+
   it('says of a LUN on which of them it lies', async () => {
     await browser.go('/luns/both?show=settings');
     await text('it is lost with any of them').waitFor();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Pool } from '../api/types.ts';
-import { fill, forecast, isForetold, reserved, roomSaid, usable } from './pools.ts';
+import type { Member, Pool } from '../api/types.ts';
+import { fill, forecast, isForetold, layoutSaid, memberFree, memberNext, reserved, roomSaid, usable } from './pools.ts';
 
 const pool = (used: number, available: number): Pool => ({ total: 252, used, available }) as Pool;
 
@@ -22,6 +22,29 @@ describe('the room of a pool', () => {
     expect(roomSaid({ ...some, total: 240 * GiB })).toBe('200 GiB of 240 GiB free');
     // A file system that grew between two readings keeps nothing back.
     expect(reserved({ ...some, total: 100 * GiB })).toBe(0);
+  });
+});
+
+describe('a member of a pool', () => {
+  const member = (of: Partial<Member>) => ({ path: 'm', taken_bytes: 0, last_event: 9, event: 9, state: 'present', size_bytes: 50, ...of }) as Member;
+  it('has free what LUNs do not have and the pool does not keep', () => {
+    const members = [member({ taken_bytes: 47 }), member({ taken_bytes: 10 })];
+    const two = { total: 94, members };
+    expect(members.map((one) => memberFree(two, one))).toEqual([0, 37]);
+    expect(memberFree(two, member({ taken_bytes: 60 }))).toBe(0);
+    // What is away has no size, and nobody knows what the pool keeps on the others.
+    const one = { total: 94, members: [members[1]!, { path: 'x', last_event: 1, taken_bytes: 0, state: 'absent' }] };
+    expect([memberFree(one, members[1]!), memberFree(one, one.members[1]!)]).toEqual([40, undefined]);
+  });
+  it('that cannot be used says what to do, and what it missed', () => {
+    expect(memberNext(member({}))).toBe('');
+    const absent: Pick<Member, 'state' | 'last_event' | 'event'> = { state: 'absent', last_event: 9 };
+    expect(memberNext(absent)).toBe('Bring it back: it is taken back by itself if it missed nothing. Last event 9.');
+    expect(memberNext(member({ state: 'stale: it has event 7; it was away, or is an old copy', event: 7 }))).toMatch(/^It is not taken back\. .* Event 7 of 9\.$/);
+    expect(memberNext(member({ state: 'smaller than it was' }))).toMatch(/^It is not used\..* Last event 9\.$/);
+  });
+  it('costs what the layout says', () => {
+    expect(['span', 'stripe', 'directory', 'rbd', 'other'].map(layoutSaid)).toEqual([expect.stringMatching(/lost with any of those/), expect.stringMatching(/every LUN/), expect.stringMatching(/is a file/), expect.stringMatching(/image/), 'other']);
   });
 });
 

@@ -1,6 +1,6 @@
 // What a pool's state means, and how full it is. Pure.
 
-import type { Pool } from '../api/types.ts';
+import type { Member, Pool } from '../api/types.ts';
 import { bytes, seconds } from './format.ts';
 import type { State } from './verdict.ts';
 
@@ -51,6 +51,39 @@ export function roomSaid(pool: Room): string {
 /** Of a journal: the part that is in use, 0 to 1. */
 export function journalFill(journal: { size_bytes: number; used_bytes: number }): number {
   return journal.size_bytes > 0 ? journal.used_bytes / journal.size_bytes : 0;
+}
+
+const LAYOUTS: Record<string, string> = {
+  directory: 'a directory: each LUN is a file, thin or thick',
+  span: 'span: a LUN lies on as few members as it can, and is lost with any of those',
+  stripe: 'stripe: units of 64 KiB take turns over all members, and a lost one costs every LUN',
+  rbd: 'Ceph RBD: each LUN is an image, kept as often as the cluster says',
+};
+
+/** How LUNs lie in it, and what that costs. */
+export const layoutSaid = (layout: string) => LAYOUTS[layout] ?? layout;
+
+/** What LUNs may still have of a member, without what the pool keeps there for itself; nothing where it cannot be read. */
+export function memberFree({ total, members = [] }: Pick<Pool, 'total' | 'members'>, { size_bytes: size, taken_bytes: taken }: Pick<Member, 'size_bytes' | 'taken_bytes'>): number | undefined {
+  if (size === undefined) return undefined;
+  const all = members.reduce((sum, one) => sum + (one.size_bytes ?? NaN), 0);
+  const own = Number.isNaN(all) ? 0 : Math.max(0, all - total) / members.length;
+  return Math.max(0, size - own - taken);
+}
+
+const AWAY: [string, string][] = [
+  ['present', ''],
+  ['absent', 'Bring it back: it is taken back by itself if it missed nothing.'],
+  ['stale', 'It is not taken back. Find the one that was here last.'],
+  ['diverged', 'It is not taken back: what it has since then, the others do not have.'],
+  ['twice', 'Take one of them away.'],
+];
+
+/** What to do about a member that cannot be used. */
+export function memberNext({ state, event, last_event: last }: Pick<Member, 'state' | 'event' | 'last_event'>): string {
+  if (state === 'present') return '';
+  const next = AWAY.find(([word]) => state.startsWith(word))?.[1] ?? 'It is not used. Its LUNs are offline until it is as it was.';
+  return `${next} ${event === undefined || event === last ? `Last event ${last}.` : `Event ${event} of ${last}.`}`;
 }
 
 const DAY = 86_400;
