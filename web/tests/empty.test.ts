@@ -48,7 +48,7 @@ describe('a node on which nothing is', { skip }, () => {
     assert.deepEqual(without, []);
     // Those that are empty on a new node: none of them was overlooked because it was drawn too late.
     const empty = [...found].filter(([, all]) => all.length > 0).map(([path]) => path);
-    for (const path of ['/luns', '/hosts', '/hosts?view=paths', '/hosts?view=sessions', '/hosts?view=refused', '/targets', '/pools', '/integrity', '/bench', '/jobs', '/alerts', '/alerts?show=over', '/alerts?show=silences', '/alerts?show=receivers']) assert.ok(empty.includes(path), `${path} shows nothing that is empty: ${empty.join(' ')}`);
+    for (const path of ['/topology', '/topology?as=list', '/luns', '/hosts', '/hosts?view=paths', '/hosts?view=sessions', '/hosts?view=refused', '/targets', '/pools', '/integrity', '/bench', '/jobs', '/alerts', '/alerts?show=over', '/alerts?show=silences', '/alerts?show=receivers']) assert.ok(empty.includes(path), `${path} shows nothing that is empty: ${empty.join(' ')}`);
   });
 
   it('leads by each of them to something that is there', async () => {

@@ -119,6 +119,8 @@ describe('the verdict', () => {
     expect(byDefault).toMatchObject({ state: 'warn', sentence: expect.stringMatching(/1 thing to do\.$/) as string, todo: [{ text: `${asked.text}.`, href: '/luns/db' }] });
     // Where something worse is said first, it is said as well.
     expect(verdict({ ...status, not_safe: [asked], health: 'degraded', problems: ['x is gone'] }, two)).toMatchObject({ unsafe: [asked.text] });
+    // Not once more where it is something to do.
+    expect(verdict({ ...status, not_safe: [{ ...asked, by_default: true }], health: 'degraded', problems: ['x is gone'] }, two)).toMatchObject({ unsafe: [], todo: [{ text: 'x is gone' }, { text: `${asked.text}.` }] });
   });
   it('says which host with grants has lost all its paths, with the way to it', () => {
     const said = verdict(status, two, [], grants.slice(1));

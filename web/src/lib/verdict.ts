@@ -99,6 +99,8 @@ export function verdict(status: Status, hosts: Host[], known?: Alert[], grants: 
   if (todo.length || cared.length || isBad || status.health !== 'ok') {
     todo.push(...fromDefaults(notSafe));
     const what = todo.length ? ` ${plural(todo.length, 'thing')} to do.` : cared.length ? ' Nothing else to do.' : '';
+    // What nobody chose is something to do already.
+    const unsafe = notSafe.filter((some) => !some.by_default).map((some) => some.text);
     return { state: isBad ? 'bad' : 'warn', sentence: `${summary(status, hosts, alerts, cared, gone, critical, todo.length === 0)}.${what}`, todo, cared, unsafe };
   }
   const handled = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced').length;
