@@ -3,7 +3,7 @@
 import type { Session, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
-import { nicName, portalKey } from './nics.ts';
+import { machineKey, machineNames, nicName, portalKey } from './nics.ts';
 import { routeOf } from './sessions.ts';
 
 /** They cross and carry load; they cross, and carry none now; two are one. */
@@ -11,6 +11,7 @@ export type Wrong = 'crosses' | 'would cross' | 'doubled';
 
 export interface Mistake {
   wrong: Wrong;
+  /** The machine, as people call it. */
   host: string;
   target: string;
   /** Its sessions. */
@@ -39,9 +40,9 @@ function used(sessions: Session[], moment: Moment | undefined): Session[] {
   return sessions.filter((session) => bytes(session) >= Math.max(USED_BYTES, whole * USED_PART));
 }
 
-/** Paths that stand by: of hosts that plan theirs, those that carry nothing while others to the same target do. */
+/** Paths that stand by: of machines that plan theirs, those that carry nothing while others to the same target do. */
 export function standingBy(sessions: Session[], moment: Moment | undefined): Set<number> {
-  const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.host}\n${session.target}`);
+  const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${machineKey(session)}\n${session.target}`);
   const bytes = (session: Session) => {
     const rates = moment?.sessions.get(session.id);
     return rates ? rates.bytesIn + rates.bytesOut : 0;
@@ -89,13 +90,14 @@ function doctor(sessions: Session[], target: string, targets: Target[]): string 
   return `causeway doctor iscsi://${portals}/${known?.iqn ?? target}/${sessions[0]?.luns?.[0]?.lun_id ?? 0}`;
 }
 
-/** Of each host and target, what is wrong with its paths. */
+/** Of each machine and target, what is wrong with its paths. */
 export function mistakes(sessions: Session[], moment?: Moment, targets: Target[] = [], status?: Status): Mistake[] {
   const found: Mistake[] = [];
   const ends = endsIn(status);
-  const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${session.host}\n${session.target}`);
+  const all = grouped(sessions.filter((session) => session.target !== undefined), (session) => `${machineKey(session)}\n${session.target}`);
+  const nameOf = machineNames(sessions);
   for (const paths of all.values()) {
-    const [host, target] = [paths[0]?.host ?? '', paths[0]?.target ?? ''];
+    const [host, target] = [paths[0] ? nameOf(paths[0]) : '', paths[0]?.target ?? ''];
     const about = (wrong: Mistake['wrong'], of: Session[]) => ({ wrong, host, target, sessions: of.map((one) => one.id), doctor: doctor(paths, target, targets) });
     const busy = used(paths, moment);
     const loaded = crossing(busy, ends);

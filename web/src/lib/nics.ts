@@ -13,13 +13,26 @@ export function nicName(session: Session): string {
   return session.nic?.name ?? address(session.from);
 }
 
-/** Of its host, apart from all of others. */
+/** One machine. A host may have several, and each of them has its own paths, as the daemon counts them. */
+export function machineKey(session: Session): string {
+  return `${session.host}\n${session.initiator}`;
+}
+
+/** How machines are called: as their host, and as its initiators where these are several. */
+export function machineNames(sessions: Session[]): (session: Session) => string {
+  const first = new Map<string, string>();
+  const several = new Set<string>();
+  for (const { host, initiator } of sessions) if ((first.get(host) ?? initiator) !== initiator) several.add(host); else first.set(host, initiator);
+  return ({ host, initiator }) => (several.has(host) ? `${initiator} of ${host}` : host);
+}
+
+/** Of its machine, apart from all of others. */
 export function nicKey(session: Session): string {
-  return `${session.host}\n${nicName(session)}`;
+  return `${session.host}\n${nicName(session)}\n${session.initiator}`;
 }
 
 export function hostCardKey(session: Session): string | undefined {
-  return session.nic?.card === undefined ? undefined : `${session.host}\n${session.nic.card}`;
+  return session.nic?.card === undefined ? undefined : `${session.host}\n${session.nic.card}\n${session.initiator}`;
 }
 
 /** As a part of a sentence: `10 Gb/s`. */

@@ -7,7 +7,7 @@ import { topology, type Facts } from './topology.ts';
 
 const nic = (name: string) => ({ name, planned: true });
 const session = (id: number, from: string, portal: string, name?: string) =>
-  ({ id, host: 'h', from: `${from}:50`, portal, target: 't', since: '', luns: [], ...(name ? { nic: nic(name) } : {}) }) as unknown as Session;
+  ({ id, host: 'h', initiator: 'iqn.h', from: `${from}:50`, portal, target: 't', since: '', luns: [], ...(name ? { nic: nic(name) } : {}) }) as unknown as Session;
 const busy = 1e6;
 const doing = (...all: [id: number, bytes: number][]) =>
   ({ sessions: new Map(all.map(([id, bytesIn]) => [id, { bytesIn, bytesOut: 0, commands: bytesIn / 4096 }])), luns: new Map() }) as unknown as Moment;
@@ -29,6 +29,8 @@ describe('sessions', () => {
     expect(ids(two, doing([1, 20_000], [2, 13_000]))).toEqual([]);
     expect(ids([two[0]!, session(2, 'b', 'q')], doing([1, busy], [2, 0]))).toEqual([]);
     expect(ids([two[0]!, { ...two[1]!, target: 'u' }], doing([1, busy], [2, 0]))).toEqual([]);
+    // Another machine of the host, which is idle.
+    expect(ids([two[0]!, { ...two[1]!, initiator: 'iqn.i' }], doing([1, busy], [2, 0]))).toEqual([]);
   });
 });
 
@@ -40,12 +42,12 @@ describe('lines of the map', () => {
   const line = (from: string, to: string) => topology(facts).edges.find((edge) => edge.from === from && edge.to === to);
 
   it('have their sessions and the longest p99 of these', () => {
-    expect(line('port:h\neth0', 'portal:p')).toMatchObject({ sessions: [1], p99: 300, standby: false });
+    expect(line('port:h\neth0\niqn.h', 'portal:p')).toMatchObject({ sessions: [1], p99: 300, standby: false });
     expect(line('portal:p', 'node:san')).toMatchObject({ sessions: [1], p99: 300 });
-    expect(topology(facts).edges.find((edge) => edge.from === 'host:h' && edge.to === 'port:h\neth0')?.sessions).toEqual([1]);
+    expect(topology(facts).edges.find((edge) => edge.from === 'host:h' && edge.to === 'port:h\neth0\niqn.h')?.sessions).toEqual([1]);
   });
   it('of paths that stand by are drawn so, and say it', () => {
-    expect(line('port:h\neth1', 'portal:q')).toMatchObject({ standby: true, says: 'session 2 stands by' });
+    expect(line('port:h\neth1\niqn.h', 'portal:q')).toMatchObject({ standby: true, says: 'session 2 stands by' });
     expect(line('portal:q', 'node:san')).toMatchObject({ standby: true });
   });
 });

@@ -15,7 +15,7 @@ import { fromText, next, partOf, previous, rangeOf, textOf } from './windows.ts'
 const REACHED: Record<string, string[]> = { a: ['vm1'], b: ['vm1', 'vm2'], c: ['vm2'] };
 const reached = (host: string) => (REACHED[host] ?? []).map((lun, i) => ({ lun, lun_id: i, read_only: false }));
 const session = (id: number, host: string, from: string, portal: string) =>
-  ({ id, host, from, portal, target: 't', since: '', luns: reached(host) }) as Session;
+  ({ id, host, initiator: `iqn.${host}`, from, portal, target: 't', since: '', luns: reached(host) }) as Session;
 const status = {
   node: 'san', health: 'ok', problems: [], generation: 1, pools: [],
   counts: { luns: 2, hosts: 3 },
@@ -139,15 +139,15 @@ describe('what if', () => {
   it('a portal is lost: who has another path keeps his LUNs', () => {
     const loss = whatIf(facts, point('portal:10.0.0.1:3260'));
     expect(loss.hosts).toEqual([
-      { name: 'a', luns: ['vm1'], pathsLeft: 0, pathsLost: 1 },
-      { name: 'b', luns: [], pathsLeft: 1, pathsLost: 1 },
+      { name: 'a', host: 'a', luns: ['vm1'], pathsLeft: 0, pathsLost: 1 },
+      { name: 'b', host: 'b', luns: [], pathsLeft: 1, pathsLost: 1 },
     ]);
     expect(loss.harmless).toBe(false);
     expect(loss.verdict).toBe('Without portal 10.0.0.1:3260, 1 host would lose 1 LUN.');
     expect(loss.lost.has('host:a')).toBe(true);
   });
   it('a port of a host with two is lost: nobody loses a LUN', () => {
-    expect(whatIf(facts, point('port:b\n10.0.1.8'))).toMatchObject({ harmless: true });
+    expect(whatIf(facts, point('port:b\n10.0.1.8\niqn.b'))).toMatchObject({ harmless: true });
   });
   it('a pool is lost: its LUNs, for all who have them, connected or not', () => {
     expect(whatIf(facts, point('pool:slow')).hosts.map((host) => [host.name, host.luns])).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
@@ -242,22 +242,22 @@ describe('NICs, cards and networks', () => {
   const loses = (id: string) => whatIf(wired, at(id)).hosts.map((host) => `${host.name}: ${host.luns.join(' ')} (${host.pathsLeft} of ${host.pathsLeft + host.pathsLost})`);
 
   it('are named as the host told them; of a host that tells nothing that is said', () => {
-    expect(at('port:b\neth0')).toMatchObject({ name: 'eth0', within: ['card:b\n0000:05:00'], detail: '10.0.0.8, card 0000:05:00, 10 Gb/s, fabric left' });
-    expect(at('port:a\n10.0.0.7')).toMatchObject({ within: [], detail: '10.0.0.7: its NIC is not reported by this host' });
+    expect(at('port:b\neth0\niqn.b')).toMatchObject({ name: 'eth0', within: ['card:b\n0000:05:00\niqn.b'], detail: '10.0.0.8, card 0000:05:00, 10 Gb/s, fabric left' });
+    expect(at('port:a\n10.0.0.7\niqn.a')).toMatchObject({ within: [], detail: '10.0.0.7: its NIC is not reported by this host' });
     expect(at('network:left')).toMatchObject({ word: 'fabric', detail: '10.0.0.0/24, named by its hosts' });
     expect(at('network:10.0.1.0/24')).toMatchObject({ word: 'subnet', detail: 'its switches are not known' });
     expect(at('portal:10.0.1.1:3260').within).toEqual(['node card:0000:02:00', 'node nic:p1']);
     expect(at('node nic:p1')).toMatchObject({ state: 'bad', word: '10 Gb/s, no carrier' });
   });
   it('take with them what goes through them, and nothing else', () => {
-    expect(loses('card:b\n0000:05:00')).toEqual(['b: vm1 vm2 (0 of 2)']);
-    expect(loses('card:c\n0000:05:00')).toEqual(['c:  (1 of 2)']);
-    expect(loses('port:b\neth0')).toEqual(['b:  (1 of 2)']);
+    expect(loses('card:b\n0000:05:00\niqn.b')).toEqual(['b: vm1 vm2 (0 of 2)']);
+    expect(loses('card:c\n0000:05:00\niqn.c')).toEqual(['c:  (1 of 2)']);
+    expect(loses('port:b\neth0\niqn.b')).toEqual(['b:  (1 of 2)']);
     expect(loses('network:left')).toEqual(['a: vm1 (0 of 1)', 'b:  (1 of 2)', 'c:  (1 of 2)']);
     expect(loses('node card:0000:02:00')).toEqual(['b:  (1 of 2)', 'c:  (1 of 2)']);
-    expect(whatIf(wired, at('card:b\n0000:05:00')).verdict).toBe('Without card 0000:05:00 of b, 1 host would lose 2 LUNs.');
+    expect(whatIf(wired, at('card:b\n0000:05:00\niqn.b')).verdict).toBe('Without card 0000:05:00 of b, 1 host would lose 2 LUNs.');
     const lost = whatIf(wired, at('node card:0000:02:00')).lost;
-    expect(['node nic:p1', 'portal:10.0.1.1:3260', 'port:b\neth1', 'port:c\neth1'].filter((id) => !lost.has(id))).toEqual([]);
+    expect(['node nic:p1', 'portal:10.0.1.1:3260', 'port:b\neth1\niqn.b', 'port:c\neth1\niqn.c'].filter((id) => !lost.has(id))).toEqual([]);
     expect(lost.has('portal:10.0.0.1:3260')).toBe(false);
   });
   it('are frames around what they carry, and a network is as tall as its portals', () => {

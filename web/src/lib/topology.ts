@@ -7,7 +7,7 @@ import { compare, plural, whole } from './format.ts';
 import { lunTrouble, troubleWord } from './luns.ts';
 import { below } from './lying.ts';
 import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
-import { allPortals, hostCardKey, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
+import { allPortals, hostCardKey, machineNames, networks, nicKey, nicSays, nicWord, nodeNic } from './nics.ts';
 import { busyByPool, moved as movedBy, poolFlows } from './pool_flows.ts';
 import { poolState, poolWord } from './pools.ts';
 import { pathsShown } from './paths.ts';
@@ -211,25 +211,31 @@ export const wordOf = (wrong: Wrong) => WRONG[wrong].word;
 export const stateOf = (wrong: Wrong) => WRONG[wrong].state;
 
 function ports(sessions: Session[], wrong: Map<number, Wrong>): Point[] {
+  const nameOf = machineNames(sessions);
   const points = [...grouped(sessions, nicKey)].flatMap(([key, own]): Point[] => {
-    const [host = '', name = ''] = key.split('\n');
+    const [, name = ''] = key.split('\n');
     const [first] = own;
     if (!first) return [];
     const worst = (['crosses', 'doubled', 'would cross'] as const).find((one) => own.some((session) => wrong.get(session.id) === one));
     const word = worst ? WRONG[worst].word : plural(own.length, 'session');
     const card = hostCardKey(first);
+    const machine = nameOf(first);
     return [{
-      id: idOf('port', key), kind: 'port', name, called: first.nic ? `NIC ${name} of ${host}` : `the NIC of ${host} at ${name}`, state: worst ? WRONG[worst].state : 'good', word,
-      detail: nicSays(first), within: card === undefined ? [] : [idOf('card', card)],
+      id: idOf('port', key), kind: 'port', name, called: first.nic ? `NIC ${name} of ${machine}` : `the NIC of ${machine} at ${name}`, state: worst ? WRONG[worst].state : 'good', word,
+      detail: machine === first.host ? nicSays(first) : `${nicSays(first)}, ${machine}`, within: card === undefined ? [] : [idOf('card', card)],
     }];
   });
   const cards = [...new Set(points.flatMap((point) => point.within ?? []))].map((id): Point => {
-    const [host = '', name = ''] = id.slice('card:'.length).split('\n');
+    const [, name = ''] = id.slice('card:'.length).split('\n');
     const own = points.filter((point) => point.within?.includes(id));
-    return { id, kind: 'card', name, called: `card ${name} of ${host}`, state: 'good', word: plural(own.length, 'NIC') };
+    const of = sessions.find((session) => hostCardKey(session) === id.slice('card:'.length));
+    return { id, kind: 'card', name, called: `card ${name} of ${of && nameOf(of)}`, state: 'good', word: plural(own.length, 'NIC') };
   });
-  // In the order of their hosts and cards, so that lines cross as little as they can.
-  const order = (point: Point) => [point.id.slice('port:'.length).split('\n', 1)[0], ...(point.within ?? ['card:~']), point.name].join('\n');
+  // In the order of their hosts, machines and cards, so that lines cross as little as they can.
+  const order = (point: Point) => {
+    const [host, , initiator] = point.id.slice('port:'.length).split('\n');
+    return [host, initiator, ...(point.within ?? ['card:~']), point.name].join('\n');
+  };
   return [...points.sort((a, b) => compare(order(a), order(b))), ...cards];
 }
 

@@ -4,7 +4,7 @@ import type { Session } from '../api/types.ts';
 import { bytes, plural } from './format.ts';
 import { grouped } from './grouped.ts';
 import { goneWith, type Gone } from './lying.ts';
-import { address } from './nics.ts';
+import { address, machineKey, machineNames } from './nics.ts';
 import { backingId, heldBy, idOf, partsOf, portId, type Facts, type Point } from './topology.ts';
 
 export interface Loss {
@@ -12,8 +12,8 @@ export interface Loss {
   verdict: string;
   /** Nobody loses access. */
   harmless: boolean;
-  /** Paths: to the LUN of the host that has the fewest left. */
-  hosts: { name: string; luns: string[]; pathsLeft: number; pathsLost: number }[];
+  /** Machines. Paths: to the LUN that has the fewest left. */
+  hosts: { name: string; host: string; luns: string[]; pathsLeft: number; pathsLost: number }[];
   /** What would not be there or not be reached any more. */
   lost: Set<string>;
 }
@@ -27,6 +27,7 @@ export function whatIf(facts: Facts, point: Point): Loss {
   const byHost = grouped(sessions, (session) => session.host);
   const grants = grouped(facts.grants, (grant) => grant.host);
   const reach = reaching(sessions);
+  const nameOf = machineNames(sessions);
   const gone = point.kind === 'disk' ? goneWith(point.id, facts.pools, facts.luns, facts.disks ?? []) : NOTHING;
   const served = facts.luns.filter((lun) => lun.state !== 'removed');
   const goneLuns = new Set(served.filter((lun) => gone.luns.has(lun.name) || lunGoes(lun, point)).map((lun) => lun.name));
@@ -36,22 +37,27 @@ export function whatIf(facts: Facts, point: Point): Loss {
   for (const host of new Set([...byHost.keys(), ...grants.keys()])) {
     const mine = byHost.get(host) ?? [];
     const granted = [...new Set((grants.get(host) ?? []).map((grant) => grant.lun))];
-    // A host may reach one LUN over this part alone, and others over more: it is asked of each.
-    const each = granted.map((lun) => ({ lun, ...counted(reach.get(`${host}\n${lun}`) ?? [], dies) }));
-    const luns = each.filter(({ lun, left, lost }) => goneLuns.has(lun) || (left === 0 && lost > 0)).map(({ lun }) => lun).sort();
-    const all = counted(mine, dies);
-    if (all.left === 0 && all.lost > 0) lost.add(idOf('host', host));
-    const [worst = all] = each.filter((one) => one.lost > 0).sort((x, y) => x.left - y.left);
-    if (luns.length || all.lost) hosts.push({ name: host, luns, pathsLeft: worst.left, pathsLost: worst.lost });
+    if (mine.length && mine.every((session) => dies.has(session))) lost.add(idOf('host', host));
+    // Another machine of the host is no way to a LUN for this one. One that is not connected has what is granted.
+    const machines = mine.length ? [...grouped(mine, machineKey).values()] : [[]];
+    for (const own of machines) {
+      const [first] = own;
+      // A machine may reach one LUN over this part alone, and others over more: it is asked of each.
+      const each = granted.map((lun) => ({ lun, ...counted((first && reach.get(`${machineKey(first)}\n${lun}`)) ?? [], dies) }));
+      const luns = each.filter(({ lun, left, lost }) => goneLuns.has(lun) || (left === 0 && lost > 0)).map(({ lun }) => lun).sort();
+      const all = counted(own, dies);
+      const [worst = all] = each.filter((one) => one.lost > 0).sort((x, y) => x.left - y.left);
+      if (luns.length || all.lost) hosts.push({ name: first ? nameOf(first) : host, host, luns, pathsLeft: worst.left, pathsLost: worst.lost });
+    }
   }
   const alive = new Set(sessions.filter((session) => !dies.has(session)).map(portId));
   for (const session of dies) if (!alive.has(portId(session))) lost.add(portId(session));
   return { ...say(point, hosts, gone, goneLuns), hosts: hosts.sort((a, b) => b.luns.length - a.luns.length || a.name.localeCompare(b.name)), lost };
 }
 
-/** By host and LUN: the sessions that have it. */
+/** By machine and LUN: the sessions that have it. */
 function reaching(sessions: Session[]): Map<string, Session[]> {
-  const each = sessions.flatMap((session) => session.luns.map((one) => ({ key: `${session.host}\n${one.lun}`, session })));
+  const each = sessions.flatMap((session) => session.luns.map((one) => ({ key: `${machineKey(session)}\n${one.lun}`, session })));
   return new Map([...grouped(each, ({ key }) => key)].map(([key, own]) => [key, own.map(({ session }) => session)]));
 }
 
@@ -78,7 +84,9 @@ function say(point: Point, hosts: Loss['hosts'], gone: Gone, goneLuns: Set<strin
   const luns = new Set(losers.flatMap((host) => host.luns)).size;
   const what = point.called;
   if (losers.length) {
-    return { verdict: `Without ${what}, ${plural(losers.length, 'host')} would lose ${plural(luns, 'LUN')}.${unsavedSaid(gone)}`, harmless: false };
+    const of = plural(new Set(losers.map((loser) => loser.host)).size, 'host');
+    const who = losers.some((loser) => loser.name !== loser.host) ? `${plural(losers.length, 'initiator')} of ${of}` : of;
+    return { verdict: `Without ${what}, ${who} would lose ${plural(luns, 'LUN')}.${unsavedSaid(gone)}`, harmless: false };
   }
   if (gone.shared.length) {
     const pools = gone.shared.length === 1 ? `pool ${gone.shared[0]}` : `pools ${gone.shared.join(', ')}`;
