@@ -2,6 +2,7 @@
 
 import type { Alert, AlertRule, Encryption, Receiver, Severity } from '../api/types.ts';
 import { cli, seg, type Change } from './changes.ts';
+import { wholeOf } from './format.ts';
 
 export const SEVERITIES: Severity[] = ['info', 'warning', 'critical'];
 /** Where the form asks for hours: the longest silence is a year. */
@@ -210,7 +211,7 @@ function channel(form: ReceiverForm): Record<string, object> {
   return {
     mail: {
       server: form.server,
-      ...(form.port ? { port: Number(form.port) } : {}),
+      ...(form.port ? { port: wholeOf(form.port) } : {}),
       encryption: form.encryption,
       ...(form.user ? { user: form.user } : {}),
       ...(form.password ? { password: form.password } : {}),
@@ -249,7 +250,7 @@ function options(form: ReceiverForm, before?: ReceiverForm): string[] {
     other('command', form.command, was.command, 'NAME');
   } else {
     other('server', form.server, was.server, 'HOST');
-    if (form.port && form.port !== was.port) add('port', form.port);
+    if (form.port && form.port !== was.port) add('port', wholeOf(form.port) ?? form.port);
     if (form.encryption !== was.encryption) add('encryption', form.encryption);
     if (form.user !== was.user) add('user', form.user);
     if (form.password) add('password-file', 'FILE');

@@ -65,6 +65,7 @@ describe('a receiver', () => {
   });
   it('keeps secrets that are not typed anew, and loses a login that was taken away', () => {
     const form = { ...receiverForm(), name: 'mail', kind: 'mail' as const, server: 'mx', from: 'a@b.c', to: 'd@e.f', user: '' };
+    expect(createReceiver({ ...form, port: '2525' }).body).toMatchObject({ mail: { port: 2525 } });
     expect(setReceiver('mail', form, form).body).toMatchObject({ mail: { server: 'mx', user: null, password: null, to: ['d@e.f'] } });
     const hook = { ...form, kind: 'webhook' as const };
     expect(setReceiver('hook', hook, hook).body).toMatchObject({ webhook: {} });

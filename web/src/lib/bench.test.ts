@@ -20,6 +20,8 @@ describe('a run that is put together', () => {
     expect(wrong({ ...form, url: 'http://x' }, 60)).not.toBe('');
     expect(wrong(runForm(), 60)).toBe('Choose a LUN.');
     expect(wrong({ ...runForm('a'), seconds: 61 }, 60)).toContain('60');
+    expect(wrong({ ...runForm('a'), iopsMax: 'abc' }, 60)).toContain('IOPS at most: a whole number');
+    expect(startRun({ ...runForm('a'), iopsMax: '5k' }, '').body).toMatchObject({ load: { iops_max: 5_000 } });
   });
 });
 

@@ -3,7 +3,7 @@
 import type { BenchRun, BenchSecond } from '../api/types.ts';
 import { Ring } from '../live/ring.ts';
 import { cli, type Change } from './changes.ts';
-import { count, moment, parseSize, plural } from './format.ts';
+import { count, moment, notWhole, parseSize, plural, WHOLE, wholeOf } from './format.ts';
 import type { State } from './verdict.ts';
 
 export interface RunForm {
@@ -49,6 +49,7 @@ export function wrong(form: RunForm, secondsMax: number): string {
   if (!whole(form.writePercent, 0, 100)) return 'Writes are 0 to 100 %.';
   if (!whole(form.seconds, 1, secondsMax)) return `It takes 1 to ${secondsMax} s.`;
   if (!whole(form.warmUp, 0, secondsMax) || !whole(form.threads, 1, 1_000) || !whole(form.outstanding, 1, 100_000)) return 'Threads, depth and warm-up are whole numbers.';
+  if (notWhole(form.iopsMax)) return `IOPS at most: ${WHOLE.toLowerCase()}`;
   return '';
 }
 
@@ -61,7 +62,7 @@ function body(form: RunForm): Record<string, unknown> {
       block: form.block, access: form.access, write_percent: form.writePercent, threads: form.threads, outstanding: form.outstanding, seconds: form.seconds,
       warm_up_seconds: form.warmUp,
       ...(form.region ? { region: form.region } : {}),
-      ...(form.iopsMax ? { iops_max: Number(form.iopsMax) } : {}),
+      ...(form.iopsMax ? { iops_max: wholeOf(form.iopsMax) } : {}),
       ...(form.writeThrough ? { write_through: true } : {}),
       ...(form.verify ? { verify: true } : {}),
       ...(form.fill ? { fill: true } : {}),

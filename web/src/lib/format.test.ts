@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { asSold, bytes, compare, day, moment, plural, whole } from './format.ts';
+import { asSold, bytes, compare, day, moment, notWhole, plural, WHOLE, whole, wholeOf } from './format.ts';
 
 describe('sizes', () => {
   it('of disks are as they are sold, all others binary', () => {
     expect([12_000_138_625_024, 1_000_204_886_016, 274_877_906_944, 512, 0].map(asSold)).toEqual(['12 TB', '1 TB', '275 GB', '512 B', '0 B']);
     expect(bytes(12_000_138_625_024)).toBe('11 TiB');
+  });
+});
+
+describe('a whole number that is typed', () => {
+  it('has separators as the page writes them, and k and m as operations are counted', () => {
+    expect(['5000', ' 5,000 ', '5k', '2M', '1'].map((text) => wholeOf(text))).toEqual([5_000, 5_000, 5_000, 2e6, 1]);
+    for (const text of ['', 'abc', '0', '-1', '1.5', '5,00', '5 k', '5kk', '1e3', '99999999999999999999']) expect(wholeOf(text), text).toBeUndefined();
+    expect(['', ' ', '7', 'x'].map((text) => notWhole(text))).toEqual(['', '', '', WHOLE]);
+    expect([wholeOf('10000', 10_000), wholeOf('10,001', 10_000)]).toEqual([10_000, undefined]);
   });
 });
 

@@ -45,6 +45,18 @@ export function rate(value: number): string {
   return `${bytes(value)}/s`;
 }
 
+export const WHOLE = 'A whole number, such as 5000 or 5k.';
+
+/** A whole number that somebody typed, from 1: `5000`, `5,000`, `5k`; `undefined` where it is none. */
+export function wholeOf(text: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  const found = /^(\d+|\d{1,3}(?:,\d{3})+)(k|m)?$/i.exec(text.trim());
+  const value = Number(found?.[1]?.replaceAll(',', '')) * ({ k: 1e3, m: 1e6 }[found?.[2]?.toLowerCase() ?? ''] ?? 1);
+  return value >= 1 && value <= most ? value : undefined;
+}
+
+/** What is wrong with a whole number that may be missing. */
+export const notWhole = (text: string, most?: number) => (!text.trim() || wholeOf(text, most) !== undefined ? '' : WHOLE);
+
 /** Bytes of a size as it stands in a document; `undefined` where it is none. */
 export function parseSize(size: Size | undefined): number | undefined {
   if (typeof size === 'number') return size;
