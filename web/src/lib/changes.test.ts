@@ -17,6 +17,9 @@ describe('a share', () => {
       grant: [{ host: 'esx01', lun: 'vm01', target: 'vm01' }],
     });
     expect(change.cli).toBe('causeway share create vm01 --size 10G --for esx01');
+    const stable = createShare({ ...form, pool: 'fast', cache: 'write-through' }, hosts, []);
+    expect(stable.body).toMatchObject({ lun: [{ pool: 'fast', cache: 'write-through' }] });
+    expect(stable.cli).toContain('--pool fast --cache write-through');
   });
   it('makes a host for an initiator that nobody has', () => {
     const change = createShare({ ...form, hosts: ['iqn.2026-01.org:web', 'IQN.1998-01.com.vmware:esx01', '*'] }, hosts, []);

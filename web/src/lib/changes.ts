@@ -46,6 +46,8 @@ export interface ShareForm {
   blockSize: number;
   thin: boolean;
   integrity: boolean;
+  /** Empty: as its pool has it. */
+  cache?: string;
 }
 
 export const EVERY_INITIATOR = '*';
@@ -61,6 +63,7 @@ export function createShare(form: ShareForm, hosts: Host[], targets: Target[]): 
   if (form.blockSize !== 512) lun['block_size'] = form.blockSize;
   if (!form.thin) lun['thin'] = false;
   if (form.integrity) lun['integrity'] = true;
+  if (form.cache) lun['cache'] = form.cache;
   const body: Record<string, unknown> = { lun: [lun] };
   if (!targets.some((known) => known.name === target)) body['target'] = [{ name: target }];
   if (made.length) body['host'] = made;
@@ -71,6 +74,7 @@ export function createShare(form: ShareForm, hosts: Host[], targets: Target[]): 
     ...(form.blockSize === 512 ? [] : ['--block-size', String(form.blockSize)]),
     ...(form.thin ? [] : ['--thin', 'false']),
     ...(form.integrity ? ['--integrity', 'true'] : []),
+    ...(form.cache ? ['--cache', form.cache] : []),
   ];
   return {
     title: 'Create a share',

@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { Member, Pool } from '../api/types.ts';
-import { fill, forecast, isForetold, layoutSaid, memberFree, memberNext, reserved, roomSaid, usable } from './pools.ts';
+import {
+  fill,
+  forecast,
+  isForetold,
+  layoutSaid,
+  memberFree,
+  memberNext,
+  poolFor,
+  reserved,
+  roomSaid,
+  usable,
+} from './pools.ts';
 
 const pool = (used: number, available: number): Pool => ({ total: 252, used, available }) as Pool;
 
@@ -60,5 +71,14 @@ describe('a forecast', () => {
   });
   it('of less than a day is no headline, unless the pool is about to be full', () => {
     expect([{ forecast: little }, { forecast: little, full_in_seconds: 90_000 }, { forecast: little, full_in_seconds: 60 }, { forecast: days }].map(isForetold)).toEqual([false, false, true, true]);
+  });
+});
+
+describe('the pool of a new LUN', () => {
+  const pools = (...names: string[]) => names.map((name) => ({ name })) as Pool[];
+  it('is nobody’s guess: of several none is taken but the one called default', () => {
+    const two = pools('fast', 'slow');
+    expect([poolFor(two, '')?.name, poolFor(two, 'slow')?.name]).toEqual([undefined, 'slow']);
+    expect([poolFor(pools('tank'), '')?.name, poolFor(pools('fast', 'default'), '')?.name, poolFor([], '')]).toEqual(['tank', 'default', undefined]);
   });
 });

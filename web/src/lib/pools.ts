@@ -102,3 +102,8 @@ export function forecast(pool: Coming): string {
 export function isForetold(pool: Coming): boolean {
   return pool.forecast?.trend !== 'too_little' || (pool.full_in_seconds ?? Infinity) < DAY;
 }
+
+/** The pool that a LUN is made in: the one that is chosen; else, as the daemon has it, the one called default, or the only one. */
+export function poolFor(pools: Pool[], chosen: string): Pool | undefined {
+  return pools.find((pool) => pool.name === (chosen || 'default')) ?? (pools.length === 1 ? pools[0] : undefined);
+}
