@@ -18,7 +18,7 @@ export function singlePath(hosts: Host[]): string[] {
 }
 
 export interface Missing {
-  /** Hosts to which something is granted and that have no session, by name. */
+  /** Hosts to which something is granted and that have no session, by name: those that are machines, and not whoever comes. */
   hosts: string[];
   /** How many hosts have grants. */
   of: number;
@@ -26,7 +26,8 @@ export interface Missing {
 
 export function missing(grants: Grant[], hosts: Host[]): Missing {
   const here = new Set(connectedOf(hosts).map((host) => host.name));
-  const granted = new Set(grants.map((grant) => grant.host));
+  const anybody = new Set(hosts.filter((host) => host.iqn.includes('*')).map((host) => host.name));
+  const granted = new Set(grants.map((grant) => grant.host).filter((name) => !anybody.has(name)));
   return { hosts: [...granted].filter((host) => !here.has(host)).sort(), of: granted.size };
 }
 

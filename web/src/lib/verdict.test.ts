@@ -24,6 +24,8 @@ describe('a host\'s paths', () => {
   });
   it('may all be gone: of hosts that have grants', () => {
     expect(missing(grants, two)).toEqual({ hosts: ['a', 'c'], of: 3 });
+    // Nobody misses whoever may come.
+    expect(missing(grants, [two[0]!, { ...two[1]!, iqn: ['*'] }])).toEqual({ hosts: ['a'], of: 2 });
   });
 });
 
