@@ -257,6 +257,11 @@ describe('the page', { skip }, () => {
     await page().keyboard.press('g');
     await page().keyboard.press('p');
     await page().waitForURL('**/pools');
+    await page().keyboard.press('Control+k');
+    await page().getByRole('combobox').fill('add a pool');
+    await page().keyboard.press('Enter');
+    await page().waitForURL('**/pools?do=add');
+    await page().getByLabel('Directory or device').waitFor();
   });
 
   it('keeps filter and order in the address', async () => {
