@@ -58,6 +58,14 @@ describe('the page', { skip }, () => {
   });
 
   it('makes a share in one step, shows what to type, and an initiator logs in', async () => {
+    // The answer is lost on its way: asked again, the daemon gives the same one and makes nothing twice.
+    await page().route('**/api/v1/objects', async (route) => {
+      await route.fetch();
+      await route.abort();
+    }, { times: 1 });
+    await button('Create').click();
+    await text('The daemon did not answer.').waitFor();
+    await until('it was made all the same', () => daemon.run('lun', 'ls', '-o', 'json').includes('vm01'));
     await button('Create').click();
     await page().waitForURL('**/luns/vm01?show=connect');
     await text('iscsiadm -m discovery').first().waitFor();

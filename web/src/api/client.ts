@@ -46,6 +46,30 @@ export interface Extras {
   signal?: AbortSignal | undefined;
   /** The change is refused where the object has another tag by now. */
   tag?: string | undefined;
+  /** Sent again with the same one, the request gets the same answer, and nothing is done twice. */
+  key?: string | undefined;
+}
+
+/** The request with this key is being carried out. */
+const UNDER_WAY = 'CWY5012';
+
+/** Nobody knows yet whether it was done. */
+export const isOpen = (error: unknown) => error instanceof Unreachable || (error instanceof Refused && error.problem.code === UNDER_WAY);
+
+/** Requests of one dialog: until one is answered, the same is sent with the same key. */
+export function once(): typeof request {
+  let [known, key] = ['', ''];
+  return async <T>(method: Method, path: string, body?: unknown, extras: Extras = {}) => {
+    const of = JSON.stringify([method, path, body, extras.tag]);
+    // Not a UUID of the browser's: it makes some at secure addresses alone.
+    if (of !== known) [known, key] = [of, [...crypto.getRandomValues(new Uint32Array(4))].join('-')];
+    try {
+      return await request<T>(method, path, body, { ...extras, key });
+    } catch (error) {
+      if (!isOpen(error)) known = '';
+      throw error;
+    }
+  };
 }
 
 export async function request<T>(method: Method, path: string, body?: unknown, extras: Extras = {}): Promise<T> {
@@ -56,14 +80,14 @@ export async function request<T>(method: Method, path: string, body?: unknown, e
   return answer;
 }
 
-async function ask(method: Method, path: string, body?: unknown, { signal, tag }: Extras = {}): Promise<{ text: string; tag: string | undefined }> {
-  const headers: Record<string, string> = { accept: 'application/json' };
+async function ask(method: Method, path: string, body?: unknown, { signal, tag, key }: Extras = {}): Promise<{ text: string; tag: string | undefined }> {
+  const headers: Record<string, string> = { accept: 'application/json', ...bearing() };
   if (tag) headers['if-match'] = tag;
+  if (key) headers['idempotency-key'] = key;
   if (body !== undefined) headers['content-type'] = 'application/json';
   // What takes long is a job: it is answered as soon as that has begun.
   if (method !== 'GET') headers['prefer'] = 'respond-async';
   if (method !== 'GET' && csrf) headers['x-causeway-csrf'] = csrf;
-  if (bearer) headers['authorization'] = `Bearer ${bearer}`;
   const limit = AbortSignal.timeout(PATIENCE_MS);
   let answer: Response;
   try {
@@ -118,6 +142,11 @@ export async function login(user: string, password: string): Promise<boolean> {
 /** All other sessions of the user end. */
 export async function setPassword(old: string, wanted: string): Promise<void> {
   await request<Entered>('PUT', 'me/password', { old, new: wanted });
+}
+
+/** What says who asks, where that is a token: a browser sends cookies by itself. */
+export function bearing(): Record<string, string> {
+  return bearer ? { authorization: `Bearer ${bearer}` } : {};
 }
 
 /** Requests carry this token from now on. */
