@@ -1,6 +1,6 @@
 // The daemon's stream of events (SSE). Where it has none, the page asks again and again instead.
 
-import { API } from '../api/client.ts';
+import { API, bearing } from '../api/client.ts';
 import type { Activity, NodeEvent } from '../api/types.ts';
 import { merged, type ActivityChange } from './merge.ts';
 
@@ -8,6 +8,10 @@ import { merged, type ActivityChange } from './merge.ts';
 const SILENT_MS = 3_000;
 /** So long after it was refused it is tried again. */
 const AGAIN_MS = 60_000;
+
+/** What it is asked for, and what its messages are called. */
+const TOPICS = 'activity,events';
+const NAMES = ['activity', 'activity_change', 'event', 'missed'];
 
 export interface Heard {
   activity(activity: Activity): void;
@@ -17,7 +21,7 @@ export interface Heard {
 }
 
 export class Stream {
-  private source: EventSource | undefined;
+  private source: { close(): void } | undefined;
   private activity: Activity | undefined;
   private newest = 0;
   private last = 0;
@@ -48,22 +52,18 @@ export class Stream {
   }
 
   private open(): void {
-    if (this.source || typeof EventSource === 'undefined') return;
+    if (this.source) return;
     // A browser that tries again by itself says where it was; a new stream is told here.
     const since = this.newest ? `&since=${this.newest}` : '';
-    const source = new EventSource(`${API}events?topics=activity,events${since}`);
+    const url = `${API}events?topics=${TOPICS}${since}`;
+    const headers = bearing();
+    if (headers['authorization']) void this.read(url, headers);
+    else if (typeof EventSource !== 'undefined') this.listen(new EventSource(url));
+  }
+
+  private listen(source: EventSource): void {
     this.source = source;
-    source.addEventListener('activity', (message) => this.take(JSON.parse(message.data as string) as Activity));
-    source.addEventListener('activity_change', (message) => {
-      // Without the whole there is nothing to change; it comes first on every connection.
-      if (this.activity) this.take(merged(this.activity, JSON.parse(message.data as string) as ActivityChange));
-    });
-    source.addEventListener('event', (message) => {
-      const event = JSON.parse(message.data as string) as NodeEvent;
-      this.newest = Math.max(this.newest, event.id);
-      this.heard.event(event);
-    });
-    source.addEventListener('missed', () => this.heard.missed());
+    for (const name of NAMES) source.addEventListener(name, (message) => this.hear(name, message.data as string));
     source.onerror = () => {
       this.activity = undefined;
       // The browser tries again by itself where the connection broke, and not where it was refused.
@@ -71,6 +71,47 @@ export class Stream {
       this.close();
       this.refused = Date.now();
     };
+  }
+
+  /** The same with a token, which a browser sends with no stream of its own. */
+  private async read(url: string, headers: Record<string, string>): Promise<void> {
+    const end = new AbortController();
+    this.source = { close: () => end.abort() };
+    let served = false;
+    try {
+      const answer = await fetch(url, { headers, cache: 'no-store', signal: end.signal });
+      served = answer.ok;
+      const reader = served ? answer.body?.pipeThrough(new TextDecoderStream()).getReader() : undefined;
+      for (let text = ''; reader; ) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        const messages = (text + value).split('\n\n');
+        text = messages.pop() ?? '';
+        for (const message of messages) {
+          const field = (name: string) => message.split('\n').filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trimStart()).join('\n');
+          this.hear(field('event'), field('data'));
+        }
+      }
+    } catch {
+      // The connection broke.
+    }
+    if (end.signal.aborted) return;
+    this.close();
+    this.refused = Date.now() - (served ? AGAIN_MS - SILENT_MS : 0);
+  }
+
+  private hear(name: string, data: string): void {
+    switch (name) {
+      case 'activity': return this.take(JSON.parse(data) as Activity);
+      // Without the whole there is nothing to change; it comes first on every connection.
+      case 'activity_change': return this.activity && this.take(merged(this.activity, JSON.parse(data) as ActivityChange));
+      case 'event': {
+        const event = JSON.parse(data) as NodeEvent;
+        this.newest = Math.max(this.newest, event.id);
+        return this.heard.event(event);
+      }
+      case 'missed': return this.heard.missed();
+    }
   }
 
   private take(activity: Activity): void {
