@@ -80,7 +80,10 @@ describe('the page', { skip }, () => {
     assert.equal(await button('Set size').isDisabled(), true);
     await field('New size').fill('1000');
     await page().getByRole('alert').waitFor();
+    await field('New size').fill('900T');
+    await text(/Hosts may fill it, and pool default has .* too little for that/).waitFor();
     await field('New size').fill('256M');
+    assert.equal(await text(/too little for that/).count(), 0);
     await button('Set size').click();
     await text('256 MiB').first().waitFor();
     assert.match(daemon.run('lun', 'show', 'vm01', '-o', 'json'), /268435456/);
