@@ -255,7 +255,7 @@ describe('the page', { skip }, () => {
       return (await text(/\d\d:\d\d:\d\d · read [\d.,]+( k)? · write/).count()) > 0;
     });
     await button('IOPS as a table').click();
-    await page().getByRole('region', { name: 'IOPS, the last minute' }).getByRole('row').nth(2).waitFor();
+    await page().getByRole('region', { name: 'IOPS, all points' }).getByRole('row').nth(2).waitFor();
   });
 
   it('finds everything by name from the keyboard', async () => {

@@ -6,7 +6,7 @@ import { type Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { openFurnished, placesOf } from './furnish.ts';
 import { LONG_MS } from './patience.ts';
-import { end, steps } from './steps.ts';
+import { end, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -61,6 +61,16 @@ describe('a daemon that is away', { skip }, () => {
     await daemon.start();
     await since().waitFor({ state: 'detached' });
     assert.equal(await grey(), false);
+  });
+
+  it('leaves a hole in the figures, and no line over it', async () => {
+    await browser.go('/?table=IOPS&span=1800');
+    const table = page().getByRole('region', { name: 'IOPS, means of 10 s' });
+    // The newest is first: figures, then none for as long as it was away, then figures of before.
+    await until('figures on both sides of the hole', async () => {
+      const cells = await table.locator('tbody tr td:nth-child(2)').allTextContents();
+      return /f-+f/.test(cells.map((cell) => (cell === '–' ? '-' : 'f')).join(''));
+    });
   });
 });
 

@@ -11,11 +11,11 @@ export const LATE_MS = 3_000;
 /** So long after it they are called stale. */
 export const STALE_MS = 10_000;
 
-/** `at`: when the last answer came, `undefined` before the first; `failed`: the last request had none. */
-export function link(now: number, at: number | undefined, failed: boolean): Link {
+/** `at`: when the last answer came, `undefined` before the first; `failed`: the last request had none; `seen`: since when it asks, which a hidden page does not. */
+export function link(now: number, at: number | undefined, failed: boolean, seen = 0): Link {
   if (at === undefined) return failed ? { state: 'reconnecting', at: now } : { state: 'starting' };
   const age = now - at;
-  if (age >= STALE_MS) return { state: 'stale', at };
+  if (now - Math.max(at, seen) >= STALE_MS) return { state: 'stale', at };
   if (failed || age >= LATE_MS) return { state: 'reconnecting', at };
   return { state: 'live', at };
 }

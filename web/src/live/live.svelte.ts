@@ -13,6 +13,8 @@ import { Stream } from './stream.ts';
 const SECOND = 1_000;
 /** So much of the past is kept in the page: half an hour. */
 const KEPT = 1_800;
+/** Between samples that are further apart, in seconds, nothing is known: the daemon was away, or the page was hidden. */
+const GAP = 3;
 /** LUNs whose past is kept; more only while one is shown. */
 const LUNS_KEPT = 100;
 /** Of so many seconds together the p99 of a session is said: one second has too few commands. */
@@ -30,7 +32,9 @@ class Live {
   moment = $state.raw<Moment>();
   /** Grows with every sample: who draws the past reads it. */
   tick = $state(0);
-  readonly node = new Ring(FIGURES, KEPT);
+  /** How often it was not told what happens: what was recorded then is asked for. */
+  holes = $state(0);
+  readonly node = new Ring(FIGURES, KEPT, GAP);
   private readonly luns = new Map<string, Ring>();
   private readonly shown = new Set<string>();
   private readonly heats = new Map<string, Heats>();
@@ -39,6 +43,8 @@ class Live {
   private known = { tick: -1, p99: new Map<number, number>() };
 
   private answered: number | undefined;
+  /** Since when somebody looks. */
+  private seen = 0;
   private failures = 0;
   private next = 0;
   private asking = false;
@@ -66,7 +72,7 @@ class Live {
   /** The past of a LUN; while it is shown, one is kept for it. */
   ring(name: string): Ring {
     let ring = this.luns.get(name);
-    if (!ring) this.luns.set(name, (ring = new Ring(FIGURES, KEPT)));
+    if (!ring) this.luns.set(name, (ring = new Ring(FIGURES, KEPT, GAP)));
     this.shown.add(name);
     return ring;
   }
@@ -88,6 +94,7 @@ class Live {
     clearInterval(this.timer);
     this.stream.run(seen);
     if (seen) {
+      this.seen = Date.now();
       this.timer = setInterval(() => this.turn(), SECOND / 4);
       this.turn();
     }
@@ -95,7 +102,7 @@ class Live {
 
   private turn(): void {
     const now = Date.now();
-    this.link = link(now, this.answered, this.failures > 0);
+    this.link = link(now, this.answered, this.failures > 0, this.seen);
     lists.turn(now, this.stream.serves(now));
     if (this.stream.serves(now) || this.asking || now < this.next) return;
     this.asking = true;
@@ -128,9 +135,10 @@ class Live {
     if (!moment) return;
     this.moment = moment;
     const time = this.answered / SECOND;
+    if (time - (this.node.newest ?? time) > GAP) this.holes++;
     this.node.push(time, FIGURES.map((figure) => moment.node[figure]));
     for (const [name, rates] of moment.luns) {
-      if (this.luns.size < LUNS_KEPT && !this.luns.has(name)) this.luns.set(name, new Ring(FIGURES, KEPT));
+      if (this.luns.size < LUNS_KEPT && !this.luns.has(name)) this.luns.set(name, new Ring(FIGURES, KEPT, GAP));
       this.luns.get(name)?.push(time, FIGURES.map((figure) => rates[figure]));
     }
     for (const [name, { read, write }] of moment.took) {

@@ -3,7 +3,7 @@ import type { Activity, LunActivity } from '../api/types.ts';
 import { quantile, since, sum } from './histogram.ts';
 import { link, pause } from './link.ts';
 import { between, latencies, others } from './rates.ts';
-import { Ring } from './ring.ts';
+import { means, Ring } from './ring.ts';
 
 const op = (ops: number, bytes: number, buckets: [number, number][] = []) => ({
   ops,
@@ -129,6 +129,22 @@ describe('a ring that is filled live', () => {
     empty.recall(ring(4, [[1, 1], [2, 2], [3, 3]]));
     expect(empty.read(['x'])).toEqual([[2, 3], [2, 3]]);
   });
+  it('knows nothing of the time in which it was told nothing, until that is recalled', () => {
+    const away = new Ring(['x'], 9, 3);
+    for (const [time, x] of [[1, 5], [2, 5], [12, 7], [13, 7]] as const) away.push(time, [x]);
+    expect(away.read(['x'])).toEqual([[1, 2, 3, 12, 13], [5, 5, null, 7, 7]]);
+    away.recall(ring(9, [[0, 1], [1, 99], [3, 2], [6, undefined], [9, 6], [12, 99], [15, 99]]));
+    expect(away.read(['x'])).toEqual([[0, 1, 2, 3, 6, 9, 12, 13], [1, 5, 5, 2, null, 6, 7, 7]]);
+    // What was not recorded stays unknown.
+    const unknown = new Ring(['x'], 9, 3);
+    for (const time of [1, 12]) unknown.push(time, [7]);
+    unknown.recall(ring(9, []));
+    expect(unknown.read(['x'])).toEqual([[1, 2, 12], [7, null, 7]]);
+  });
+  it('has means of several seconds, and none of those of which nothing is known', () => {
+    expect(means([[9, 10, 11, 41], [1, 2, null, 4], [0, 0, 3, 9]], 10)).toEqual([[0, 10, 20, 30, 40], [1, 2, null, null, 4], [0, 1.5, null, null, 9]]);
+    expect(means([[], []], 10)).toEqual([[], []]);
+  });
 });
 
 describe('the link', () => {
@@ -138,6 +154,9 @@ describe('the link', () => {
     expect(link(1_500, 1_000, true).state).toBe('reconnecting');
     expect(link(4_500, 1_000, false).state).toBe('reconnecting');
     expect(link(11_000, 1_000, true)).toEqual({ state: 'stale', at: 1_000 });
+    // A page that was hidden did not ask: that the daemon is silent, it does not know yet.
+    expect(link(60_000, 1_000, false, 59_900)).toEqual({ state: 'reconnecting', at: 1_000 });
+    expect(link(69_900, 1_000, true, 59_900).state).toBe('stale');
   });
   it('is tried again ever more seldom', () => {
     expect([0, 1, 2, 3, 9].map(pause)).toEqual([500, 1000, 2000, 4000, 5000]);

@@ -1,7 +1,7 @@
 // What the daemon recorded of an object: its last minutes, days or year.
 
 import { get } from '../api/client.ts';
-import { FIGURES } from './live.svelte.ts';
+import { FIGURES, live } from './live.svelte.ts';
 import { Ring } from './ring.ts';
 
 /** Up to this span, in seconds, the page's own memory is enough. */
@@ -86,13 +86,14 @@ export class Past {
   }
 }
 
-/** Rings that know what was before the page was opened. */
-const recalled = new WeakSet<Ring>();
+/** Rings that know what was before the page was opened, and in so many holes. */
+const recalled = new WeakMap<Ring, number>();
 
-/** Puts what was recorded into a ring that the page fills live, once: a page that was just opened has a past, too. */
+/** Puts what was recorded into a ring that the page fills live, once, and after each hole: for `$effect`. A page that was just opened has a past, too. */
 export async function recall(object: string, ring: Ring): Promise<void> {
-  if (recalled.has(ring)) return;
-  recalled.add(ring);
+  const { holes } = live;
+  if (recalled.get(ring) === holes) return;
+  recalled.set(ring, holes);
   const from = Math.floor(Date.now() / 1000) - LIVE_MAX;
   const path = `history?object=${encodeURIComponent(object)}&metric=${Object.values(METRICS).join()}&from=${from}&step=${LIVE_MAX / POINTS}`;
   try {

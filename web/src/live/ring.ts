@@ -6,11 +6,13 @@ export class Ring {
   private readonly columns: Float64Array[];
   private begin = 0;
   private used = 0;
+  private readonly gap: number;
 
-  /** `names`: the figures; the first column is the time, in seconds. */
-  constructor(names: readonly string[], size: number) {
+  /** `names`: the figures; the first column is the time, in seconds. Between rows that are further apart than `gap` nothing is known. */
+  constructor(names: readonly string[], size: number, gap = Infinity) {
     this.names = names;
     this.size = size;
+    this.gap = gap;
     this.columns = [new Float64Array(size), ...names.map(() => new Float64Array(size))];
   }
 
@@ -19,6 +21,18 @@ export class Ring {
   }
 
   push(time: number, figures: (number | undefined)[]): void {
+    const last = this.newest;
+    // No line joins what is on both sides of it.
+    if (last !== undefined && time - last > this.gap) this.put(last + 1, []);
+    this.put(time, figures);
+  }
+
+  /** When it was told something last. */
+  get newest(): number | undefined {
+    return this.used ? this.columns[0]?.[(this.begin + this.used - 1) % this.size] : undefined;
+  }
+
+  private put(time: number, figures: (number | undefined)[]): void {
     const at = (this.begin + this.used) % this.size;
     if (this.used === this.size) this.begin = (this.begin + 1) % this.size;
     else this.used++;
@@ -27,19 +41,24 @@ export class Ring {
     });
   }
 
-  /** Puts what was recorded before its oldest in front of it, as far as there is room. */
+  /** Puts what was recorded in front of its oldest and into its holes, as far as there is room. */
   recall(recorded: Ring): void {
-    const [times, ...figures] = this.read(this.names);
-    const [earlier, ...before] = recorded.read(this.names);
-    const first = times[0] ?? Infinity;
-    const count = earlier.filter((time) => time < first).length;
-    const begin = Math.max(0, count - (this.size - times.length));
-    const rows: [number, (number | undefined)[]][] = [];
-    for (let i = begin; i < count; i++) rows.push([earlier[i] ?? 0, before.map((column) => column[i] ?? undefined)]);
-    times.forEach((time, i) => rows.push([time, figures.map((column) => column[i] ?? undefined)]));
+    const own = rowsOf(this).filter(([, figures]) => figures.some((one) => one !== null));
+    const rows: typeof own = [];
+    let before = -Infinity;
+    let at = 0;
+    const more = rowsOf(recorded, this.names);
+    for (const row of own) {
+      const [time] = row;
+      const hole = time - before > this.gap || before === -Infinity;
+      for (; (more[at]?.[0] ?? Infinity) < time; at++) if (hole && (more[at]?.[0] ?? 0) > before) rows.push(more[at]!);
+      rows.push(row);
+      before = time;
+    }
+    if (!own.length) rows.push(...more);
     this.begin = 0;
     this.used = 0;
-    for (const [time, row] of rows) this.push(time, row);
+    for (const [time, figures] of rows.slice(-this.size)) this.push(time, figures.map((one) => one ?? undefined));
   }
 
   /** When anything was known first; nothing: never. */
@@ -70,4 +89,28 @@ export class Ring {
     }
     return [times, ...out];
   }
+}
+
+type Row = [time: number, figures: (number | null)[]];
+
+function rowsOf(ring: Ring, names = ring.names): Row[] {
+  const [times, ...columns] = ring.read(names);
+  return times.map((time, i) => [time, columns.map((column) => column[i] ?? null)]);
+}
+
+/** Means of so many seconds; where nothing is known of any of them, nothing is known. */
+export function means([times, ...columns]: [number[], ...(number | null)[][]], step: number): [number[], ...(number | null)[][]] {
+  const place = (time: number) => Math.floor(time / step) - Math.floor((times[0] ?? 0) / step);
+  const begins = Array.from({ length: times.length && place(times.at(-1) ?? 0) + 1 }, (_, i) => (Math.floor((times[0] ?? 0) / step) + i) * step);
+  const mean = (column: (number | null)[]) => {
+    const sums = begins.map((): [number, number] => [0, 0]);
+    column.forEach((value, i) => {
+      const sum = sums[place(times[i] ?? 0)];
+      if (value === null || !sum) return;
+      sum[0] += value;
+      sum[1]++;
+    });
+    return sums.map(([sum, count]) => (count ? sum / count : null));
+  };
+  return [begins, ...columns.map(mean)];
 }
