@@ -8,7 +8,7 @@ import type { Status } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon, PORTALS, type Relay } from './daemon.ts';
 import { logIn } from './furnish.ts';
-import { end, enter, steps } from './steps.ts';
+import { end, enter, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
 const daemon = new Daemon();
@@ -69,6 +69,21 @@ describe('paths', { skip }, () => {
     await path.getByRole('link', { name: /→ 127\.0\.2\.1:/ }).first().click();
     await page().waitForURL(/\/hosts\/\w+\?session=\d+/);
     await text('MaxRecvDataSegmentLength').first().waitFor();
+  });
+
+  it('that are cut keep their place on the map, as lost, and nothing else moves; mended, they are there again', async () => {
+    await browser.go('/topology');
+    // Two of its NICs go over the relay.
+    const lost = () => page().locator('[role=group] .edge.bad + .hit').filter({ hasText: /→ 127\.0\.2\.1:\d+: lost since \d\d:\d\d/ }).count();
+    await page().locator('.hit').filter({ hasText: /→ 127\.0\.2\.1:\d+: session \d+/ }).first().waitFor({ state: 'attached' });
+    assert.equal(await lost(), 0);
+    const places = () => page().locator('.point').evaluateAll((all) => all.map((one) => `${one.querySelector('.name')?.textContent}: ${one.getAttribute('style')}`));
+    const before = await places();
+    relay.cut();
+    await until('both are lost', async () => (await lost()) === 2, 30_000);
+    assert.deepEqual(await places(), before);
+    await relay.mend();
+    await until('it is there again', async () => (await lost()) === 0, 60_000);
   });
 
   it('that are all cut are said on the first page, with the way to their host', async () => {

@@ -97,9 +97,9 @@ catalogue! {
     ConfigApplied = "config_applied", Info, "Objects were changed, or settings came into force",
         "the node; `generation` of the objects, or the keys of `settings`; the audit log says by whom and how";
     SessionOpened = "session_opened", Info, "A host logged in",
-        "the host; `session`, `initiator`, `from`, `target`. Discoveries are no events";
+        "the host; `session`, `initiator`, `from`, `target`, `portal`. Discoveries are no events";
     SessionClosed = "session_closed", Info, "A session ended",
-        "the host; `session`, `initiator`, `from`, `target`, and `reason` where it is known";
+        "the host; `session`, `initiator`, `from`, `target`, and `portal` and `reason` where they are known";
     PathLost = "path_lost", Warning, "A host has fewer paths to a target, and did not log out",
         "the host; `initiator`, `target`, `paths` that it has now, and had `before`";
     PathAdded = "path_added", Info, "A host has more paths to a target, and two or more",

@@ -156,7 +156,7 @@ impl Open {
             initiator,
             target,
             from,
-            ..
+            portal,
         } = self;
         // A session may outlive its host's place among the objects.
         let (kind, name) = if host.is_empty() {
@@ -165,11 +165,15 @@ impl Open {
             ("host", host)
         };
         let message = format!("session {id} of {kind} {name} with target {target} {what} ({from})");
-        Happened::new(code, Object::new(kind, name), message)
+        let event = Happened::new(code, Object::new(kind, name), message)
             .with("session", id)
             .with("initiator", initiator.as_str())
             .with("from", from.as_str())
-            .with("target", target.as_str())
+            .with("target", target.as_str());
+        if portal.is_empty() {
+            return event;
+        }
+        event.with("portal", portal.as_str())
     }
 }
 
@@ -802,6 +806,24 @@ mod test {
             ["session_closed", "path_lost"],
             "although nobody says why"
         );
+    }
+
+    #[test]
+    fn a_session_that_ends_says_which_way_it_went_where_that_was_seen() {
+        let mut run = Run::default();
+        let mut now = |there: &[u64], ended: &[u64]| {
+            let mut moment = moment(&[], Vec::new());
+            let sessions = there.iter().map(|id| session(*id, Some("t")));
+            moment.activity.sessions = sessions.collect();
+            moment.ended.sessions = ended.iter().map(|id| over(*id, "reset")).collect();
+            run.take(moment)
+        };
+        let portal = Some(Value::from("192.0.2.200:3260"));
+        assert_eq!(now(&[1], &[])[0].fields.get("portal").cloned(), portal);
+        assert_eq!(now(&[], &[1])[0].fields.get("portal").cloned(), portal);
+        let short = now(&[], &[2]);
+        assert_eq!(codes(&short), ["session_opened", "session_closed"]);
+        assert_eq!(short[1].fields.get("portal"), None, "nobody saw it");
     }
 
     #[test]

@@ -361,6 +361,7 @@ export interface NodeEvent {
   severity: string;
   object: { kind: string; name: string };
   message: string;
+  fields?: Record<string, unknown>;
 }
 
 export interface Action {

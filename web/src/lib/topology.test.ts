@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Disk, Grant, Host, Journal, Lun, NodeNic, Pool, Session, SessionNic, Status, Target } from '../api/types.ts';
+import type { Disk, Grant, Host, Journal, Lun, NodeEvent, NodeNic, Pool, Session, SessionNic, Status, Target } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { place } from './layout.ts';
 import { matrix } from './matrix.ts';
@@ -7,6 +7,7 @@ import { mistakes } from './mistakes.ts';
 import { address } from './nics.ts';
 import { DRAWN, pointOf, topology, type Facts } from './topology.ts';
 import { csv } from './columns.ts';
+import { lostPaths } from './lost_paths.ts';
 import { LINES, PARTS, rowsOf } from './topology_rows.ts';
 import { whatIf } from './whatif.ts';
 import { fromText, next, partOf, previous, rangeOf, textOf } from './windows.ts';
@@ -151,6 +152,42 @@ describe('what if', () => {
   });
   it('a pool is lost: its LUNs, for all who have them, connected or not', () => {
     expect(whatIf(facts, point('pool:slow')).hosts.map((host) => [host.name, host.luns])).toEqual([['b', ['vm2']], ['c', ['vm2']]]);
+  });
+});
+
+describe('a path that is lost', () => {
+  const NOW = Date.parse('2026-11-27T15:50:00Z');
+  const closed = ({ id, host, initiator, from, portal, target }: Session, reason?: string, time = '2026-11-27T15:43:10Z') =>
+    ({ id: 100 + id, time, code: 'session_closed', severity: 'info', object: { kind: 'host', name: host }, message: '', fields: { session: id, initiator, from, portal, target, ...(reason && { reason }) } }) as NodeEvent;
+  const [a, , cut] = facts.sessions as [Session, Session, Session];
+  const left = facts.sessions.filter((one) => one !== cut);
+  const after = (events: NodeEvent[], sessions = left, ended = new Map<number, Session>()) => topology({ ...facts, sessions, gone: lostPaths(events, sessions, ended, NOW) });
+  const reset = 'the connection failed: reset';
+
+  it('keeps its place, and nothing else moves', () => {
+    const drawn = after([closed(cut, reset)]);
+    const boxes = (of: typeof drawn) => [...place(of.points, 1200).at].sort(([x], [y]) => x.localeCompare(y));
+    expect(boxes(drawn)).toEqual(boxes(topology(facts)));
+    expect(drawn.edges.filter((edge) => edge.state === 'bad').map((edge) => edge.to)).toEqual(['port:b\n10.0.1.8\niqn.b', 'portal:10.0.1.1:3260']);
+    expect(drawn.points.find((one) => one.id === 'port:b\n10.0.1.8\niqn.b')).toMatchObject({ state: 'bad', word: expect.stringMatching(/^lost since \d\d:43$/) as string });
+  });
+  it('is the NIC that it was, where that was seen or has another path', () => {
+    const nic = { name: 'eth1', card: '0000:05:00', planned: true };
+    const ports = (of: ReturnType<typeof after>) => of.points.filter((one) => one.kind === 'port' && one.id.includes('\nb') === false && one.id.startsWith('port:b')).map((one) => [one.name, one.word.slice(0, 4)]);
+    expect(ports(after([closed(cut, reset)], left, new Map([[cut.id, { ...cut, nic }]])))).toEqual([['10.0.0.8', '1 se'], ['eth1', 'lost']]);
+    const other = { ...cut, id: 9, portal: '10.0.0.1:3260', nic };
+    const drawn = after([closed(cut, reset)], [...left, other]);
+    expect(ports(drawn)).toEqual([['10.0.0.8', '1 se'], ['eth1', '1 se']]);
+    expect(drawn.edges.filter((edge) => edge.state === 'bad').map((edge) => edge.to)).toEqual(['portal:10.0.1.1:3260']);
+  });
+  it('is none: that its host logged out of or has again, that an administrator ended, of more than an hour ago', () => {
+    const bad = (...of: Parameters<typeof after>) => after(...of).edges.filter((edge) => edge.state === 'bad').length;
+    for (const reason of ['logout', 'dropped by an administrator', 'the daemon stops']) expect(bad([closed(cut, reason)]), reason).toBe(0);
+    expect(bad([closed(cut)]), 'nobody knows why').toBe(2);
+    expect(bad([closed(cut, reset)], [...left, { ...cut, id: 7, from: '10.0.1.8:99' }])).toBe(0);
+    expect(bad([closed(cut, reset, '2026-11-27T14:43:10Z')])).toBe(0);
+    expect(bad([closed(cut, 'logout'), closed(cut, reset, '2026-11-27T15:40:00Z')]), 'it came back, and logged out').toBe(0);
+    expect(bad([closed({ ...a, host: 'deleted' }, reset)])).toBe(0);
   });
 });
 

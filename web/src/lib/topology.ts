@@ -4,6 +4,7 @@ import type { Disk, Grant, Host, Lun, Pool, Session, Status, Target } from '../a
 import type { Moment } from '../live/rates.ts';
 import { grouped } from './grouped.ts';
 import { compare, plural, whole } from './format.ts';
+import type { LostPath } from './lost_paths.ts';
 import { lunTrouble, troubleWord } from './luns.ts';
 import { below } from './lying.ts';
 import { mistakes, standingBy, wrongOf, type Mistake, type Wrong } from './mistakes.ts';
@@ -91,6 +92,8 @@ export interface Facts {
   moment?: Moment | undefined;
   /** Of sessions, in microseconds. */
   p99?: Map<number, number> | undefined;
+  /** Paths that are no more, and keep their place. */
+  gone?: LostPath[] | undefined;
 }
 
 /** So many of a column are drawn at once. */
@@ -157,19 +160,20 @@ export function topology(facts: Facts, filter = '', from: From = {}, most = DRAW
   const shown = new Set(hosts.drawn.map((host) => host.name));
   const hidden = new Set(hosts.rest.map((host) => host.name));
   const paths = sessions.filter((session) => shown.has(session.host));
+  const gone = (facts.gone ?? []).filter((path) => shown.has(path.host));
   const wrongs = mistakes(sessions.filter((session) => shown.has(session.host) || hidden.has(session.host)), facts.moment, facts.targets, facts.status);
   const wrong = wrongOf(wrongs);
   const points = [
     ...hosts.drawn, ...restPoint(hosts.window, hosts.rest),
-    ...ports(paths, wrong),
-    ...listening(facts, sessions),
+    ...ports(paths, wrong, gone),
+    ...listening(facts, [...sessions, ...gone]),
     node(facts.status),
     ...luns.drawn.map(lunPoint), ...restPoint(luns.window, luns.rest.map(lunState)),
     ...pools.drawn, ...restPoint(pools.window, pools.rest),
     ...disks.drawn, ...restPoint(disks.window, disks.rest),
   ];
   const at = new Set(points.map((point) => point.id));
-  const lines = edges(facts, paths, sessions.filter((session) => hidden.has(session.host)), luns, wrong, (id, kind) => (at.has(id) ? id : restId(kind)));
+  const lines = edges(facts, paths, gone, sessions.filter((session) => hidden.has(session.host)), luns, wrong, (id, kind) => (at.has(id) ? id : restId(kind)));
   return { points, edges: lines.filter((edge) => at.has(edge.from) && at.has(edge.to)), mistakes: wrongs, windows: [hosts, luns, pools, disks].map((one) => one.window).filter((window) => window.total > window.shown) };
 }
 
@@ -182,7 +186,7 @@ export function pointOf(facts: Facts, id: string): Point | undefined {
     case 'lun': return facts.luns.filter((lun) => lun.state !== 'removed' && lun.name === name).map(lunPoint)[0];
     case 'host': return hostsOf(facts, sessions.filter((session) => session.host === name)).find((point) => point.id === id);
     case 'card':
-    case 'port': return ports(sessions.filter((session) => session.host === name.split('\n', 1)[0]), new Map()).find((point) => point.id === id);
+    case 'port': return ports(sessions.filter((session) => session.host === name.split('\n', 1)[0]), new Map(), facts.gone).find((point) => point.id === id);
     case 'pool': return poolPoints(facts, facts.luns).find((point) => point.id === id);
     case 'disk': return diskPoints(facts).find((point) => point.id === id);
     default: return [...listening(facts, sessions), node(facts.status)].find((point) => point.id === id);
@@ -210,18 +214,22 @@ const WRONG: Record<Wrong, { state: State; word: string; says: string }> = {
 export const wordOf = (wrong: Wrong) => WRONG[wrong].word;
 export const stateOf = (wrong: Wrong) => WRONG[wrong].state;
 
-function ports(sessions: Session[], wrong: Map<number, Wrong>): Point[] {
+function ports(live: Session[], wrong: Map<number, Wrong>, gone: LostPath[] = []): Point[] {
+  const sessions: (Session | LostPath)[] = [...live, ...gone];
   const nameOf = machineNames(sessions);
   const points = [...grouped(sessions, nicKey)].flatMap(([key, own]): Point[] => {
     const [, name = ''] = key.split('\n');
     const [first] = own;
     if (!first) return [];
     const worst = (['crosses', 'doubled', 'would cross'] as const).find((one) => own.some((session) => wrong.get(session.id) === one));
-    const word = worst ? WRONG[worst].word : plural(own.length, 'session');
+    const count = own.filter((session) => !('lost' in session)).length;
+    // Of a NIC that has others, the line alone is lost.
+    const lost = count ? undefined : (first as LostPath).lost;
+    const word = lost ?? (worst ? WRONG[worst].word : plural(count, 'session'));
     const card = hostCardKey(first);
     const machine = nameOf(first);
     return [{
-      id: idOf('port', key), kind: 'port', name, called: first.nic ? `NIC ${name} of ${machine}` : `the NIC of ${machine} at ${name}`, state: worst ? WRONG[worst].state : 'good', word,
+      id: idOf('port', key), kind: 'port', name, called: first.nic ? `NIC ${name} of ${machine}` : `the NIC of ${machine} at ${name}`, state: lost ? 'bad' : worst ? WRONG[worst].state : 'good', word,
       detail: machine === first.host ? nicSays(first) : `${nicSays(first)}, ${machine}`, within: card === undefined ? [] : [idOf('card', card)],
     }];
   });
@@ -330,7 +338,7 @@ export function backingId(lun: Lun): string {
   return idOf('pool', lun.pool ?? lun.backing);
 }
 
-function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<Lun>, wrong: Map<number, Wrong>, drawn: (id: string, kind: Paged) => string): Edge[] {
+function edges(facts: Facts, sessions: Session[], gone: LostPath[], hidden: Session[], luns: Cut<Lun>, wrong: Map<number, Wrong>, drawn: (id: string, kind: Paged) => string): Edge[] {
   const all = new Map<string, Edge>();
   const stands = standingBy([...sessions, ...hidden], facts.moment);
   const over = (from: string, to: string, session: Session) => {
@@ -372,6 +380,12 @@ function edges(facts: Facts, sessions: Session[], hidden: Session[], luns: Cut<L
     add(portId(session), portal, bytes, state, says, mistake);
     add(portal, center, bytes, 'good', 'all sessions of this portal');
     for (const [from, to] of [[idOf('host', session.host), portId(session)], [portId(session), portal], [portal, center]] as const) over(from, to, session);
+  }
+  for (const path of gone) {
+    const [nic, portal] = [portId(path), idOf('portal', path.portal)];
+    add(idOf('host', path.host), nic, 0, 'bad', path.lost);
+    add(nic, portal, 0, 'bad', path.lost);
+    add(portal, center, 0, 'good', 'all sessions of this portal');
   }
   for (const lun of luns.rest) {
     const bytes = movedBy(lun.name, facts.moment);

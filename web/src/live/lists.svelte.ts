@@ -57,6 +57,7 @@ const NONE_MOVED = new Map<string, number>();
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
 const EVENTS_KEPT = 500;
+const ENDED_KEPT = 1_000;
 
 class Lists {
   status = $state.raw<Status>();
@@ -72,6 +73,8 @@ class Lists {
   disks = $state.raw<Disk[]>();
   jobs = $state.raw<Job[]>();
 
+  /** Sessions that are gone, as they were last seen. */
+  readonly ended = new Map<number, Session>();
   /** Lists that this daemon does not have. */
   private readonly absent = new Set<ListName>();
   private readonly shown = new Map<ListName, number>([['status', 1]]);
@@ -188,6 +191,12 @@ class Lists {
     }
   }
 
+  private keep(now: Session[]): void {
+    const ids = new Set(now.map((session) => session.id));
+    for (const session of this.sessions ?? []) if (!ids.has(session.id)) this.ended.set(session.id, session);
+    for (const id of this.ended.keys()) if (this.ended.size > ENDED_KEPT) this.ended.delete(id);
+  }
+
   private take<N extends ListName>(name: N, answer: Known[N]): void {
     if (name === 'status') {
       const status = answer as Status;
@@ -196,6 +205,7 @@ class Lists {
     } else if (name === 'events') {
       this.events = [...(answer as NodeEvent[])].sort((a, b) => b.id - a.id);
     } else {
+      if (name === 'sessions') this.keep(answer as Session[]);
       Object.assign(this, { [name]: answer });
     }
   }
