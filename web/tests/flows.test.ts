@@ -254,6 +254,24 @@ describe('the page', { skip }, () => {
       await page().getByRole('application', { name: /^IOPS/ }).press('ArrowLeft');
       return (await text(/\d\d:\d\d:\d\d · read [\d.,]+( k)? · write/).count()) > 0;
     });
+    // A part of the past is chosen by keyboard, by two clicks and by dragging, and left by a click.
+    const chart = page().getByRole('application', { name: /^IOPS/ });
+    const left = async () => {
+      await page().waitForURL(/between=\d+-\d+/);
+      await button(/, back to now$/).click();
+      await page().waitForURL((url) => !url.search.includes('between'));
+    };
+    for (const key of ['ArrowLeft', 'Enter', 'PageUp', 'Enter']) await chart.press(key);
+    await left();
+    const box = (await chart.locator('.u-over').boundingBox())!;
+    const point = (part: number) => [box.x + box.width * part, box.y + box.height / 2] as const;
+    for (const part of [0.4, 0.8]) await page().mouse.click(...point(part));
+    await left();
+    await page().mouse.move(...point(0.3));
+    await page().mouse.down();
+    await page().mouse.move(...point(0.9), { steps: 4 });
+    await page().mouse.up();
+    await left();
     await button('IOPS as a table').click();
     await page().getByRole('region', { name: 'IOPS, all points' }).getByRole('row').nth(2).waitFor();
   });

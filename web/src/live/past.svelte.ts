@@ -1,5 +1,6 @@
 // What the daemon recorded of an object: its last minutes, days or year.
 
+import type { Between } from '../lib/between.ts';
 import { get } from '../api/client.ts';
 import { FIGURES, live } from './live.svelte.ts';
 import { Ring } from './ring.ts';
@@ -59,22 +60,22 @@ export class Past {
   }
 
   /** Asks now and whenever a point is over, until what is returned is called: for `$effect`. */
-  follow(object: string, span: number): () => void {
+  follow(object: string, span: number, between?: Between): () => void {
     const left = new AbortController();
-    const step = Math.max(1, Math.ceil(span / POINTS));
-    const ask = () => void this.ask(object, span, step, left.signal);
+    const step = Math.max(1, Math.ceil((between ? between[1] - between[0] : span) / POINTS));
+    const ask = () => void this.ask(object, between ?? [Math.floor(Date.now() / 1000) - span], step, left.signal);
     this.ring = new Ring(this.drawn.map((one) => one.name), 1);
     ask();
-    const timer = setInterval(ask, Math.max(10, Math.min(step, 300)) * 1000);
+    // What is over does not change.
+    const timer = between ? undefined : setInterval(ask, Math.max(10, Math.min(step, 300)) * 1000);
     return () => {
       left.abort();
       clearInterval(timer);
     };
   }
 
-  private async ask(object: string, span: number, step: number, signal: AbortSignal): Promise<void> {
-    const from = Math.floor(Date.now() / 1000) - span;
-    const path = `history?object=${encodeURIComponent(object)}&metric=${this.metrics.join()}&from=${from}&step=${step}`;
+  private async ask(object: string, [from, to]: [number, number?], step: number, signal: AbortSignal): Promise<void> {
+    const path = `history?object=${encodeURIComponent(object)}&metric=${this.metrics.join()}&from=${from}${to ? `&to=${to}` : ''}&step=${step}`;
     try {
       const history = await get<History>(path, signal);
       [this.ring, this.newest] = drawnOf(history, this.drawn);
