@@ -22,6 +22,8 @@ const test = withBrowser(daemon);
 const FIRST_SCRIPTS = 120 * 1024;
 const FIRST_STYLES = 20 * 1024;
 const ALL = 250 * 1024;
+/** So far from them, as a part, the figures of the book may be. */
+const DOCUMENT = 0.03;
 /** What scripts/web has built, and the program serves. */
 const PAGE = process.env['PAGE_FROM'] ?? join(import.meta.dirname, '..', 'dist');
 /** A stream of so many minutes, while the sweeps go on. */
@@ -153,6 +155,12 @@ describe('every screen', { skip }, () => {
     assert.deepEqual([...sent.keys()].filter((path) => !parts.includes(path)), [], 'loaded, and not counted');
     const font = parts.filter((path) => path.endsWith('.woff2')).reduce((sum, path) => sum + weight(path, readFileSync(join(PAGE, path))), 0);
     console.log(`first load: ${scripts} bytes of scripts, ${styles} of styles; all: ${all}, of which the font is ${font}`);
+    // What the book says of it is not of long ago.
+    const book = readFileSync(join(import.meta.dirname, '../../docs/performance/page.md'), 'utf8');
+    for (const [row, now] of [['first load: script', scripts], ['first load: style', styles], ['all that the page can load', all]] as const) {
+      const said = Number(new RegExp(`^\\| ${row}[^|]*\\|[^|]*\\| ([\\d,]+) B`, 'm').exec(book)?.[1]?.replaceAll(',', ''));
+      assert.ok(Math.abs(said - now) <= now * DOCUMENT, `docs/performance/page.md says of "${row}" ${said} B, and it is ${now}`);
+    }
     assert.ok(scripts <= FIRST_SCRIPTS && styles <= FIRST_STYLES, `first load: ${scripts} and ${styles} bytes`);
     assert.ok(all <= ALL, `all: ${all} bytes`);
   });
