@@ -1,12 +1,13 @@
 //! What the arguments of several commands have in common.
 
-use crate::client::{Client, Proofs};
 use crate::completion::{BLOCK_SIZES, BOOLEANS, CompletedArgument, Kind};
-use crate::output::Format;
+use crate::secret_file;
 use crate::storage_args::StorageArgs;
 use clap::Args;
+use client::{Client, Proofs};
 use manifest::problem::Problem;
 use manifest::size::Size;
+use output::Format;
 use std::path::PathBuf;
 
 /// Where the daemon's API is unless somebody says otherwise: as dist/node.toml has it.
@@ -84,12 +85,13 @@ pub(crate) struct Common {
 impl Common {
     /// A client of the daemon that is named.
     pub(crate) fn client(&self) -> Result<Client, Problem> {
+        let token = self.token_file.as_deref().map(secret_file::secret);
         let proofs = Proofs {
-            token_file: self.token_file.as_deref(),
+            token: token.transpose()?,
             ca: self.ca.as_deref(),
             fingerprint: self.fingerprint.as_deref(),
         };
-        Client::new(&self.api, &proofs)
+        Client::new(&self.api, proofs)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::open::{Opened, open};
-use crate::output::Output;
 use crate::serve::Signals;
 use clap::Args;
 use env::real::{Cores, Runtime, RuntimeConfig};
@@ -12,6 +11,7 @@ use manifest::code::{Code, Exit};
 use manifest::config::LogFormat;
 use manifest::problem::Problem;
 use nbd::{Export, Server};
+use output::Output;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use service::{Log, Lost};
 use service::{NotifyState, notify};

@@ -31,12 +31,12 @@ use crate::commands::top::{self, TopFlags};
 use crate::commands::user::{self, UserVerb};
 use crate::commands::{apply, explain, pool_check, status};
 use crate::completion::CompletedArgument;
-use crate::output::Output;
 use crate::serve;
 use clap::{CommandFactory, Parser, Subcommand};
 use manifest::code::{Code, Exit};
 use manifest::name::did_you_mean;
 use manifest::problem::Problem;
+use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -7,12 +7,12 @@
 
 use crate::args::API_DEFAULT;
 use crate::cli;
-use crate::client::{Client, Proofs};
 use crate::completion::Kind;
 use crate::parse;
 use clap::Command;
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
+use client::{Client, Proofs};
 use manifest::code::{CATALOGUE, Code};
 use manifest::disks::DiskView;
 use manifest::facts::SessionFacts;
@@ -41,7 +41,7 @@ pub(crate) fn answer() {
 /// Prints what a shell runs to have completions.
 pub(crate) fn script(shell: clap_complete::Shell) -> Result<(), Problem> {
     if shell == clap_complete::Shell::Bash {
-        crate::output::print(include_str!("complete.bash"));
+        output::print(include_str!("complete.bash"));
         return Ok(());
     }
     let name = shell.to_string();
@@ -51,7 +51,7 @@ pub(crate) fn script(shell: clap_complete::Shell) -> Result<(), Problem> {
     let mut text = Vec::new();
     let written = known.write_registration(ASKED, "causeway", "causeway", "causeway", &mut text);
     written.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-    crate::output::print(&String::from_utf8_lossy(&text));
+    output::print(&String::from_utf8_lossy(&text));
     Ok(())
 }
 
@@ -128,7 +128,7 @@ type Word = (String, Option<String>);
 
 /// What the daemon answers, where it does in time.
 fn asked<T: DeserializeOwned>(path: &str) -> Option<T> {
-    let client = Client::new(&address(), &Proofs::default()).ok()?;
+    let client = Client::new(&address(), Proofs::default()).ok()?;
     client
         .within(ANSWER_MAX)
         .get(&format!("/api/v1/{path}"))

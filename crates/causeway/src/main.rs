@@ -8,20 +8,18 @@
 //!     cli                      the commands, and what runs each
 //!       commands/NOUN          its arguments, its work, what may stand where
 //!         commands/context     a change is asked for and reported
-//!           args, completion, client, output
+//!           args, completion
 //! ```
 
 mod args;
 mod assign;
 mod attach;
 mod cli;
-mod client;
 mod commands;
 mod complete;
 mod completion;
 mod man;
 mod open;
-mod output;
 mod parse;
 mod password;
 mod paths_api;
@@ -30,7 +28,6 @@ mod reference;
 mod secret_file;
 mod serve;
 mod storage_args;
-mod trust;
 #[cfg(test)]
 mod verbs_test;
 

@@ -1,11 +1,11 @@
 //! Reading the command line, and reporting what is wrong with it in the form that was asked for.
 
 use crate::cli::Cli;
-use crate::output::{Format, Output};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use manifest::code::{Code, Exit};
 use manifest::problem::Problem;
+use output::{Format, Output};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

@@ -12,13 +12,7 @@ use std::path::Path;
 pub(crate) fn new_password(user: &str, file: Option<&Path>) -> Result<Secret, Problem> {
     match file {
         Some(file) if file == Path::new("-") => line(),
-        Some(file) => {
-            let bytes = secret_file::read(file);
-            bytes.map(Secret::from_file).map_err(|error| {
-                let detail = format!("{}: {error}", file.display());
-                Problem::new(Code::ConfigUnreadable, detail)
-            })
-        }
+        Some(file) => secret_file::secret(file),
         None => typed_twice(user),
     }
 }

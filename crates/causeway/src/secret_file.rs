@@ -1,8 +1,20 @@
 //! Files that hold secrets: others should not be able to read them.
 
 pub(crate) use host::secret_file::{read, readable};
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::secret::Secret;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+/// The secret in a file.
+pub(crate) fn secret(file: &Path) -> Result<Secret, Problem> {
+    let bytes = read(file);
+    bytes.map(Secret::from_file).map_err(|error| {
+        let detail = format!("{}: {error}", file.display());
+        Problem::new(Code::ConfigUnreadable, detail)
+    })
+}
 
 /// The daemon's own files with secrets that others may read. A directory that others may not enter
 /// protects all in it.

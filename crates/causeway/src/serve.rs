@@ -1,6 +1,5 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
-use crate::output::Output;
 use crate::secret_file;
 use controller::{Controller, Handle};
 use engine::Engine;
@@ -13,6 +12,7 @@ use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use node::Node;
+use output::Output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use service::{Log, Lost};
 use service::{NotifyState, begin_anew, notify};

@@ -1,11 +1,11 @@
 //! `causeway lun adopt` and `lun ls --orphans`: storage of LUNs that no object names.
 
 use super::context::{Context, Step, Tolerate};
-use crate::output::{rounded, table};
 use clap::Args;
 use hyper::Method;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
+use output::{rounded, table};
 
 /// Which of the LUNs that no object names.
 #[derive(Args, Debug)]

@@ -3,14 +3,14 @@
 use super::alert_receiver::{self, ReceiverVerb, SEVERITIES, rule_names, said};
 use super::context::Context;
 use super::user::send;
-use crate::client::segment;
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
-use crate::output::{properties, table};
 use alerts::{AlertView, RuleView, Severity, SilenceView, WantedSilence};
 use clap::{Args, Subcommand};
+use client::segment;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::{properties, table};
 use serde_json::{Map, Value, json};
 
 /// What alerts may be of.

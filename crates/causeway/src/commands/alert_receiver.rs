@@ -3,16 +3,16 @@
 use super::context::Context;
 use super::user::{gone, send};
 use crate::args::{Deleted, Named};
-use crate::client::segment;
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
-use crate::output::{print, properties, table};
 use crate::secret_file;
 use alerts::{RULES, ReceiverView};
 use clap::{Args, Subcommand};
+use client::segment;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
+use output::{print, properties, table};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -232,9 +232,7 @@ fn read(file: &Path) -> Result<Secret, Problem> {
         std::io::stdin().read_line(&mut text).map_err(failed)?;
         return Ok(Secret::from_file(text.into_bytes()));
     }
-    secret_file::read(file)
-        .map(Secret::from_file)
-        .map_err(failed)
+    secret_file::secret(file)
 }
 
 fn text(file: &Path) -> Result<Value, Problem> {

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context<'_>, flags: &ApiFlags) -> Result<(), Problem
     let headers = headers.collect::<Result<HeaderMap, Problem>>()?;
     let head = |answer: &Response<Incoming>| {
         if flags.include {
-            crate::output::print(&head_of(answer));
+            output::print(&head_of(answer));
         }
     };
     // As it comes: the daemon writes documents for people to read, too, and some never end.

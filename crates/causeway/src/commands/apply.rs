@@ -1,7 +1,7 @@
 //! `causeway apply` and `causeway export`.
 
 use super::context::Context;
-use crate::client::segment;
+use client::segment;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{code_of, text};

@@ -3,10 +3,10 @@
 use super::context::Context;
 use super::recorded::{Asked, ORDERS, Order, object};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{print, table};
 use clap::Subcommand;
 use events::Audited;
 use manifest::problem::Problem;
+use output::{print, table};
 use std::ops::ControlFlow;
 
 /// What may stand where.

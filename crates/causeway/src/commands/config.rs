@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{Output, table};
 use clap::{ArgGroup, Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
@@ -11,6 +10,7 @@ use manifest::config::{
 };
 use manifest::plan::HostHit;
 use manifest::problem::Problem;
+use output::{Output, table};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

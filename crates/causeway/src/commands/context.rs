@@ -3,12 +3,12 @@
 use super::confirm;
 use crate::args::{Assigned, Common, Deleted, Renamed};
 use crate::assign::{Keys, assignments};
-use crate::client::{Client, segment};
-use crate::output::Output;
+use client::{Client, segment};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::{Outcome, StatusView};
+use output::Output;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

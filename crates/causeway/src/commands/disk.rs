@@ -1,10 +1,9 @@
 //! `causeway disk ...`: the disks of the machine, and the bays of its enclosures.
 
 use super::context::Context;
-use crate::client::segment;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{Output, properties, rounded, table};
 use clap::Subcommand;
+use client::segment;
 use disks::Roots;
 use hyper::Method;
 use manifest::code::Code;
@@ -12,6 +11,7 @@ use manifest::disks::{
     BayState, BayView, DiskReport, DiskTrend, DiskVerdict, DiskView, SmartState,
 };
 use manifest::problem::Problem;
+use output::{Output, properties, rounded, table};
 use std::path::{Path, PathBuf};
 
 /// What may stand where.

@@ -2,7 +2,6 @@
 
 use crate::args::Common;
 use crate::completion::{CompletedArgument, Kind, POLICIES};
-use crate::output::Output;
 use clap::Args;
 use doctor::{InspectError, Pools, Report, Scene};
 use env::CoreHandle;
@@ -10,6 +9,7 @@ use machine::Roots;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::StatusView;
+use output::Output;
 use units::text::counted;
 
 /// What may stand where.

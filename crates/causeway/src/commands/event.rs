@@ -3,11 +3,11 @@
 use super::context::Context;
 use super::recorded::{Asked, ORDERS, Order, object};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{print, table};
 use clap::Subcommand;
 use events::Event;
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::{print, table};
 use std::ops::ControlFlow;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! `causeway explain`: what the codes of errors mean.
 
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{Output, table};
 use manifest::code::{CATALOGUE, Code, Entry};
 use manifest::problem::Problem;
+use output::{Output, table};
 use serde::Serialize;
 
 /// What may stand where.

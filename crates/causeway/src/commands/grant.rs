@@ -5,13 +5,13 @@ use super::share::host_of;
 use crate::args::{Assigned, Named};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView};
+use output::{properties, table};
 use serde_json::json;
 use std::borrow::Cow;
 

@@ -3,9 +3,9 @@
 use super::context::Context;
 use super::recorded::{Asked, moment};
 use crate::completion::CompletedArgument;
-use crate::output::{rounded, table};
 use manifest::problem::Problem;
 use manifest::time::{parse, rfc3339};
+use output::{rounded, table};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use units::WallClock;

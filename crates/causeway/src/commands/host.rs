@@ -4,14 +4,13 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, limit, usage};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{most, properties, table};
 use clap::{Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
-use manifest::secret::Secret;
 use manifest::view::HostView;
+use output::{most, properties, table};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -163,13 +162,7 @@ fn chap_spec(fields: &ChapFields) -> Result<Option<ChapSpec>, Problem> {
 }
 
 fn read_secret(file: &Path) -> Result<SecretSpec, Problem> {
-    let bytes = crate::secret_file::read(file);
-    let secret = bytes.map(Secret::from_file).map_err(|error| {
-        Problem::new(
-            Code::ConfigUnreadable,
-            format!("{}: {error}", file.display()),
-        )
-    })?;
+    let secret = crate::secret_file::secret(file)?;
     if secret.reveal_text().is_none() {
         return Err(usage(format!("{} is not UTF-8 text", file.display())));
     }

@@ -3,13 +3,13 @@
 use super::context::Context;
 use super::user::send;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::job::{JobState, JobUnit, JobView};
 use manifest::problem::Problem;
 use manifest::time::about;
+use output::{properties, rounded, table};
 use std::time::Duration;
 
 /// What may stand where.

@@ -2,12 +2,12 @@
 
 use super::context::{Context, object_path};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{print, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::journal::{JournalLoss, JournalOp, JournalOutcome, JournalRequest};
 use manifest::problem::Problem;
+use output::{print, rounded, table};
 use std::io::{IsTerminal as _, stdin};
 
 /// What may stand where.

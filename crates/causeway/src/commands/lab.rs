@@ -1,11 +1,11 @@
 //! `causeway lab`: test beds of network namespaces, and published tests on them.
 
 use super::lab_drive::{self, Drive};
-use crate::output::{Output, print};
 use clap::{Args, Subcommand};
 use lab::{Kind, LabError, Rate};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::{Output, print};
 use serde::Serialize;
 use std::future::Future;
 use std::path::{Path, PathBuf};

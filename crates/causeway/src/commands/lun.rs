@@ -5,8 +5,6 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::completion::{BLOCK_SIZES, CompletedArgument, Kind};
-use crate::output::{in_flight, most, rounded};
-use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
@@ -14,6 +12,8 @@ use manifest::objects::{BackendSpec, FIELDS, LunSpec, Part, Shown, StorageField}
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
+use output::{in_flight, most, rounded};
+use output::{properties, table};
 use serde_json::json;
 
 /// What can be assigned that is no storage field.

@@ -2,15 +2,15 @@
 
 use super::context::{Context, object_path};
 use crate::args::Named;
-use crate::client::segment;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{properties, rounded, table};
 use clap::Subcommand;
+use client::segment;
 use manifest::facts::{HealthFacts, MemberFacts, PoolDisk, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
 use manifest::view::LunView;
+use output::{properties, rounded, table};
 use std::path::PathBuf;
 
 /// What may stand where.

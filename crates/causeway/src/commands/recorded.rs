@@ -1,6 +1,6 @@
 //! What questions about recorded things have in common.
 
-use crate::client::segment;
+use client::segment;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use std::str::FromStr;

@@ -2,13 +2,13 @@
 
 use super::context::{Context, object_path};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubOp, ScrubState};
 use manifest::view::LunView;
+use output::{properties, rounded, table};
 use serde::Serialize;
 use serde_json::json;
 

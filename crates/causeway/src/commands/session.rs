@@ -2,7 +2,6 @@
 
 use super::context::{Context, object_path};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{in_flight, most, properties, rounded, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::ending::{Dropped, Ending};
@@ -10,6 +9,7 @@ use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::HostView;
+use output::{in_flight, most, properties, rounded, table};
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[

@@ -3,10 +3,9 @@
 use super::context::Context;
 use super::lun::spec;
 use crate::args::{Deleted, LunFields, Named, lun_fields};
-use crate::client::segment;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{print, table};
 use clap::Subcommand;
+use client::segment;
 use connect::{Export, ExportView, blocks};
 use hyper::Method;
 use manifest::name::normal_iscsi_name;
@@ -14,6 +13,7 @@ use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
+use output::{print, table};
 use serde::Serialize;
 
 /// What may stand for the fields of what is made.

@@ -2,12 +2,12 @@
 
 use super::context::{Context, Step, Tolerate};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{print, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::objects::{ObjectSet, to_toml};
 use manifest::problem::Problem;
 use manifest::view::Kept;
+use output::{print, table};
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[

@@ -3,11 +3,11 @@
 use super::context::Context;
 use super::pool;
 use crate::args::Common;
-use crate::output::{Output, properties, table};
 use manifest::code::Code;
 use manifest::not_safe;
 use manifest::problem::Problem;
 use manifest::view::{AlertCounts, Health, StatusView};
+use output::{Output, properties, table};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Duration;

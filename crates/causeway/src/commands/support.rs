@@ -1,11 +1,11 @@
 //! `causeway support ...`: what is sent to whoever helps.
 
 use super::context::Context;
-use crate::output::rounded;
 use clap::Subcommand;
 use hyper::{HeaderMap, Method, Response, header};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::rounded;
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -4,13 +4,13 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::{properties, table};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
+use output::{properties, table};
 use serde_json::json;
 use std::borrow::Cow;
 

@@ -4,11 +4,11 @@ use super::context::{Context, object_path};
 use super::user::{ROLES, gone, send};
 use crate::args::Deleted;
 use crate::completion::{CompletedArgument, Kind};
-use crate::output::table;
 use accounts::TokenView;
 use clap::Subcommand;
 use hyper::Method;
 use manifest::problem::Problem;
+use output::table;
 use serde_json::json;
 
 /// What may stand where.

@@ -3,7 +3,6 @@
 use super::context::{Context, object_path};
 use crate::args::{Deleted, Named};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
-use crate::output::{print, properties, table};
 use crate::password::new_password;
 use accounts::UserView;
 use clap::{Args, Subcommand};
@@ -11,6 +10,7 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::ending::Ending;
 use manifest::problem::Problem;
+use output::{print, properties, table};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;

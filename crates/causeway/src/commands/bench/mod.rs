@@ -10,10 +10,10 @@ mod show;
 mod sweep;
 mod targets;
 
-use crate::output::Format;
-use crate::output::Output;
 use bench::Options;
 use manifest::problem::Problem;
+use output::Format;
+use output::Output;
 use problem::{usage, verdict};
 use std::process::ExitCode;
 use trials::line::BenchLine;
@@ -48,7 +48,7 @@ fn start(words: &[String]) -> Result<(), Problem> {
         return sweep::run(&words[1..]);
     }
     if asks_for_help(words) {
-        crate::output::print(bench::options::HELP);
+        output::print(bench::options::HELP);
         return Ok(());
     }
     if words.iter().any(|word| word == "--compare") {

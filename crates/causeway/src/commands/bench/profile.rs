@@ -228,7 +228,7 @@ impl Report {
             ]);
         }
         let head = ["IO", "Resp. ms", "MiB", "IOPS", "MiB/s", "vs control"];
-        let mut out = crate::output::table(&head, &rows);
+        let mut out = output::table(&head, &rows);
         for note in &self.notes {
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(out, "{note}");

@@ -261,7 +261,7 @@ fn source(options: &Options) -> Result<Option<Buf>, Problem> {
 
 /// Says that all is ready, and waits for a line.
 fn wait_for_go() -> Result<(), Problem> {
-    crate::output::print("ready\n");
+    output::print("ready\n");
     std::io::stdout().flush().map_err(internal)?;
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {

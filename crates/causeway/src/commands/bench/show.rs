@@ -40,7 +40,7 @@ pub(super) fn json(document: &impl Serialize) -> String {
 /// To standard output, or to a file.
 pub(super) fn write(to: Option<&Path>, text: &str) -> Result<(), Problem> {
     let Some(path) = to else {
-        crate::output::print(text);
+        output::print(text);
         return Ok(());
     };
     std::fs::write(path, text).map_err(|error| {
@@ -105,9 +105,9 @@ pub(super) fn comparison(words: &[String]) -> Result<(), Problem> {
         .map_err(|why| Problem::new(Code::BenchUsage, why).hint("compare results of like runs"))?;
     if json_wanted {
         let all: Vec<RowView<'_>> = rows.iter().map(RowView::of).collect();
-        crate::output::print(&json(&all));
+        output::print(&json(&all));
     } else {
-        crate::output::print(&table(&rows));
+        output::print(&table(&rows));
     }
     Ok(())
 }

@@ -178,11 +178,11 @@ fn report(sweep: &Sweep) -> Result<(), Problem> {
         sweep.runs.iter().map(|run| row(sweep, run)).collect();
     let rows = rows?;
     if sweep.json {
-        crate::output::print(&show::json(&rows));
+        output::print(&show::json(&rows));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = rows.into_iter().map(SweepRow::cells).collect();
-    crate::output::print(&crate::output::table(&SweepRow::HEAD, &rows));
+    output::print(&output::table(&SweepRow::HEAD, &rows));
     Ok(())
 }
 
@@ -198,7 +198,7 @@ fn make_directory(path: &Path) -> Result<(), Problem> {
 /// Runs a sweep.
 pub(super) fn run(words: &[String]) -> Result<(), Problem> {
     if words.is_empty() || words.iter().any(|word| word == "--help") {
-        crate::output::print(HELP);
+        output::print(HELP);
         return Ok(());
     }
     let sweep = parse(words, processors()).map_err(usage)?;

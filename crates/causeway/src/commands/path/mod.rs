@@ -8,7 +8,6 @@ mod show;
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::open::of_host;
-use crate::output::Output;
 use clap::{Args, Subcommand};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
@@ -16,6 +15,7 @@ use host::view::{ExplainedView, FailedLoginView, LoginView, PlanView, PolicyView
 use host::{Options, Prepared, Url};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::Output;
 use paths::{Element, PathName, Plan, Policy};
 use units::text::counted;
 

@@ -1,7 +1,7 @@
 //! Asking the programs that run.
 
-use crate::client::{Client, Proofs};
 use crate::paths_api::directory;
+use client::{Client, Proofs};
 use host::view::{
     ExplainedView, PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer,
     ReleaseRequest, VolumeView,
@@ -37,7 +37,7 @@ fn ask<T: DeserializeOwned>(
 ) -> Result<Vec<T>, Problem> {
     let mut answers = Vec::new();
     for socket in sockets() {
-        let client = Client::new(&format!("unix:{}", socket.display()), &Proofs::default())?;
+        let client = Client::new(&format!("unix:{}", socket.display()), Proofs::default())?;
         match client.send(method.clone(), path, document) {
             Ok(answer) => answers.push(answer),
             Err(problem) if problem.code == Code::Unreachable => {

@@ -1,7 +1,7 @@
 //! The documents of `causeway path` for people.
 
-use crate::output::{properties, rounded, table};
 use host::view::{ExplainedView, PlanView, VolumeView};
+use output::{properties, rounded, table};
 use paths::plan::{Ends, Limit, Role, StreamLimit};
 use paths::{Element, PathName, Speed};
 use std::fmt::Write as _;

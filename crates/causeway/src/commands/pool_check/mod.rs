@@ -4,8 +4,8 @@
 mod show;
 
 use super::path::on_a_core;
-use crate::output::Output;
 use manifest::problem::Problem;
+use output::Output;
 use pool_check::journal;
 use std::path::{Path, PathBuf};
 

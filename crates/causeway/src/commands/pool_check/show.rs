@@ -1,6 +1,6 @@
 //! What `pool check` found, for people.
 
-use crate::output::{rounded, table};
+use output::{rounded, table};
 use pool_check::journal::{DamagedView, JournalView};
 use pool_check::{LunView, MemberView, PoolView};
 

@@ -20,13 +20,13 @@ mod test;
 mod text;
 
 use crate::args::Common;
-use crate::client::Client;
-use crate::output::Output;
 use clap::Args;
+use client::Client;
 pub(crate) use frame::SortKey;
 use frame::{Frame, Order};
 use manifest::activity::ActivityView;
 use manifest::problem::Problem;
+use output::Output;
 use ratatui::crossterm::event::Event;
 use screen::{Next, Screen};
 use std::io::IsTerminal;
@@ -133,7 +133,7 @@ fn print(
         if let Some(mut frame) = Frame::between(&before, &after) {
             frame.sort(order, order);
             if printed > 0 && !output.is_json() {
-                crate::output::print("\n");
+                output::print("\n");
             }
             output.show(&frame, text::page);
             printed += 1;

@@ -7,12 +7,12 @@
 
 use super::terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use super::text::mebibytes;
-use crate::client::Client;
 use crate::commands::path::running::volumes;
-use crate::output::{Output, table};
+use client::Client;
 use host::view::VolumeView;
 use manifest::code::Code;
 use manifest::problem::Problem;
+use output::{Output, table};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
@@ -163,7 +163,7 @@ pub(super) fn print(
         let (after, now) = (sample()?, Instant::now());
         let frame = between(&before, &after, (now - at).as_secs_f64());
         if shown > 0 && !output.is_json() {
-            crate::output::print("\n");
+            output::print("\n");
         }
         output.show(&frame, |frame| text(frame, columns()));
         (before, at, shown) = (after, now, shown + 1);

@@ -1,7 +1,7 @@
 //! How figures are written, and a frame as plain text.
 
 use super::frame::{CoreRow, Frame, LunRow, Rates, SessionRow};
-use crate::output::table;
+use output::table;
 
 /// A count a second: four characters at most that mean something.
 pub(crate) fn count(value: f64) -> String {

@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 /// Forms of output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(crate) enum Format {
+pub enum Format {
     /// A table; not for programs
     Table,
     /// A table with more columns, where there are some
@@ -18,32 +18,36 @@ pub(crate) enum Format {
 }
 
 /// Where answers go, in the form that was asked for.
-pub(crate) struct Output {
+pub struct Output {
     format: Format,
 }
 
 /// Writes to standard output. A reader that has gone away is no error: `causeway lun ls | head`.
-pub(crate) fn print(text: &str) {
+pub fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 impl Output {
-    pub(crate) fn new(format: Format) -> Self {
+    /// Answers in this form.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
         Self { format }
     }
 
     /// A program reads it.
-    pub(crate) fn is_json(&self) -> bool {
+    #[must_use]
+    pub fn is_json(&self) -> bool {
         self.format == Format::Json
     }
 
     /// All columns are wanted.
-    pub(crate) fn is_wide(&self) -> bool {
+    #[must_use]
+    pub fn is_wide(&self) -> bool {
         self.format == Format::Wide
     }
 
     /// The document, or what `people` makes of it.
-    pub(crate) fn show<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) {
+    pub fn show<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) {
         match self.format {
             Format::Table | Format::Wide => print(&people(document)),
             Format::Json => {
@@ -55,7 +59,7 @@ impl Output {
     }
 
     /// Reports what went wrong, on standard error.
-    pub(crate) fn problem(&self, problem: &Problem) {
+    pub fn problem(&self, problem: &Problem) {
         match self.format {
             Format::Table | Format::Wide => eprintln!("{problem}"),
             Format::Json => {
@@ -67,7 +71,8 @@ impl Output {
 }
 
 /// Columns, each as wide as its widest cell; numbers are the caller's to format.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+#[must_use]
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.len()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -91,7 +96,8 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Lines of `name  value`.
-pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
+#[must_use]
+pub fn properties(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for (name, value) in pairs {
@@ -107,17 +113,20 @@ pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
 }
 
 /// Bytes as people read them.
-pub(crate) fn rounded(bytes: u64) -> String {
+#[must_use]
+pub fn rounded(bytes: u64) -> String {
     manifest::size::rounded(bytes)
 }
 
 /// Commands in flight, with their bytes.
-pub(crate) fn in_flight(commands: u64, bytes: u64) -> String {
+#[must_use]
+pub fn in_flight(commands: u64, bytes: u64) -> String {
     format!("{commands} ({})", rounded(bytes))
 }
 
 /// A limit.
-pub(crate) fn most(limit: Option<Size>) -> String {
+#[must_use]
+pub fn most(limit: Option<Size>) -> String {
     limit.map_or_else(|| "no limit".to_owned(), Size::rounded)
 }
 

@@ -1,6 +1,7 @@
 //! The daemon's API from outside: one request at a time over a unix socket, TCP or TLS.
 
-use crate::trust;
+mod trust;
+
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -42,17 +43,17 @@ enum Address {
 
 /// How a client proves who it is, and whom it believes.
 #[derive(Default)]
-pub(crate) struct Proofs<'a> {
-    /// What `--token-file` names: the secret never stands in argv.
-    pub(crate) token_file: Option<&'a Path>,
+pub struct Proofs<'a> {
+    /// The API's token.
+    pub token: Option<Secret>,
     /// Certificates that are believed over https.
-    pub(crate) ca: Option<&'a Path>,
+    pub ca: Option<&'a Path>,
     /// The certificate that is believed over https.
-    pub(crate) fingerprint: Option<&'a str>,
+    pub fingerprint: Option<&'a str>,
 }
 
 /// A client of one daemon.
-pub(crate) struct Client {
+pub struct Client {
     shown: String,
     address: Address,
     token: Option<Secret>,
@@ -64,13 +65,15 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of the daemon at `address`.
-    pub(crate) fn new(address: &str, proofs: &Proofs<'_>) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// It is no address, or whom to believe cannot be read.
+    pub fn new(address: &str, proofs: Proofs<'_>) -> Result<Self, Problem> {
         let parsed = parse(address).ok_or_else(|| {
             let detail = format!("\"{address}\" is no API address");
             Problem::new(Code::BadRequest, detail)
                 .hint("write --api unix:PATH, http://HOST:PORT or https://HOST:PORT (or set CAUSEWAY_API)")
         })?;
-        let token = proofs.token_file.map(read_token).transpose()?;
         let connector = match &parsed {
             Address::Https(_) => Some(trust::connector(proofs.ca, proofs.fingerprint)?),
             Address::Unix(_) | Address::Tcp(_) => None,
@@ -82,7 +85,7 @@ impl Client {
         Ok(Self {
             shown: address.to_owned(),
             address: parsed,
-            token,
+            token: proofs.token,
             connector,
             runtime,
             patience: Duration::MAX,
@@ -90,18 +93,25 @@ impl Client {
     }
 
     /// Waits no longer than this for a connection, and for an answer.
-    pub(crate) fn within(mut self, patience: Duration) -> Self {
+    #[must_use]
+    pub fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
     /// Reads a document.
-    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
+    ///
+    /// # Errors
+    /// The daemon's problem, or that it cannot be reached.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
         self.send(Method::GET, path, &())
     }
 
     /// Sends a document and reads the answer.
-    pub(crate) fn send<T: DeserializeOwned>(
+    ///
+    /// # Errors
+    /// The daemon's problem, or that it cannot be reached.
+    pub fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -115,8 +125,11 @@ impl Client {
 
     /// Sends a document as it is, with more headers, and hands over what comes as it comes: the
     /// head of the answer, and its body in pieces. It ends, too, where nothing comes for
-    /// [`SILENT_MAX`].
-    pub(crate) fn pass(
+    /// half a minute.
+    ///
+    /// # Errors
+    /// The daemon's problem, or that it cannot be reached.
+    pub fn pass(
         &self,
         (method, path): (Method, &str),
         (headers, text): (HeaderMap, String),
@@ -146,7 +159,10 @@ impl Client {
 
     /// Reads an answer that comes line by line, and hands each of them over, until it ends or
     /// `each` has enough.
-    pub(crate) fn lines(
+    ///
+    /// # Errors
+    /// The daemon's problem, or that it cannot be reached.
+    pub fn lines(
         &self,
         path: &str,
         mut each: impl FnMut(&str) -> ControlFlow<()>,
@@ -203,7 +219,7 @@ impl Client {
     }
 
     /// Waits.
-    pub(crate) fn pause(&self, span: Duration) {
+    pub fn pause(&self, span: Duration) {
         self.runtime
             .block_on(async { tokio::time::sleep(span).await });
     }
@@ -360,18 +376,9 @@ fn parse(address: &str) -> Option<Address> {
     good.then(|| kind(at.to_owned()))
 }
 
-fn read_token(file: &Path) -> Result<Secret, Problem> {
-    let bytes = crate::secret_file::read(file);
-    bytes.map(Secret::from_file).map_err(|error| {
-        Problem::new(
-            Code::ConfigUnreadable,
-            format!("{}: {error}", file.display()),
-        )
-    })
-}
-
 /// A name as a part of a path.
-pub(crate) fn segment(name: &str) -> String {
+#[must_use]
+pub fn segment(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':') {
