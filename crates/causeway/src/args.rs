@@ -64,7 +64,7 @@ pub(crate) struct Common {
     )]
     pub(crate) fingerprint: Option<String>,
 
-    /// Form of the output: a table for people, or the API's JSON document
+    /// Form of the output: a table for people, the API's document as JSON or YAML, or names alone
     #[arg(short, long, global = true, help_heading = "Options of every command", value_enum, default_value_t = Format::Table, value_name = "FORM")]
     pub(crate) output: Format,
 

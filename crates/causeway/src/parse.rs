@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 use manifest::code::{Code, Exit};
 use manifest::problem::Problem;
 use output::{Format, Output};
@@ -57,9 +57,8 @@ pub(crate) fn asked_form(words: &[OsString]) -> Format {
                 .map(|value| value.trim_start_matches('=').to_owned()),
         };
         form = match value.as_deref() {
-            Some("json") => Format::Json,
-            Some("table") => Format::Table,
-            _ => form,
+            Some(name) => Format::from_str(name, false).unwrap_or(form),
+            None => form,
         };
     }
     form
@@ -72,8 +71,8 @@ fn report(error: &clap::Error, form: Format) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match form {
-        Format::Json => Output::new(form).problem(&problem(error)),
-        Format::Table | Format::Wide => eprint!("{}", text(error)),
+        Format::Json | Format::Yaml => Output::new(form).problem(&problem(error)),
+        Format::Table | Format::Wide | Format::Name => eprint!("{}", text(error)),
     }
     ExitCode::from(Exit::Usage as u8)
 }

@@ -1,9 +1,19 @@
-//! Printing: tables for people, documents for programs.
+//! What the command line prints: tables for people, documents for programs.
+//!
+//! ```text
+//!   lib          the forms, and where answers go
+//!     names      only the names of what a document has
+//!     yaml       a document as YAML
+//! ```
+
+mod names;
+mod yaml;
 
 use clap::ValueEnum;
 use manifest::problem::Problem;
 use manifest::size::Size;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::Write as _;
 
 /// Forms of output.
@@ -15,6 +25,10 @@ pub enum Format {
     Wide,
     /// The API's document
     Json,
+    /// The same as YAML
+    Yaml,
+    /// Only names, one a line
+    Name,
 }
 
 /// Where answers go, in the form that was asked for.
@@ -36,8 +50,11 @@ impl Output {
 
     /// A program reads it.
     #[must_use]
-    pub fn is_json(&self) -> bool {
-        self.format == Format::Json
+    pub fn is_document(&self) -> bool {
+        match self.format {
+            Format::Table | Format::Wide => false,
+            Format::Json | Format::Yaml | Format::Name => true,
+        }
     }
 
     /// All columns are wanted.
@@ -48,12 +65,35 @@ impl Output {
 
     /// The document, or what `people` makes of it.
     pub fn show<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) {
+        print(&match self.format {
+            Format::Table | Format::Wide => people(document),
+            Format::Json | Format::Yaml | Format::Name => self.document(document),
+        });
+    }
+
+    /// One of the documents that come one after the other without an end: a line where the form has
+    /// such.
+    #[must_use]
+    pub fn line<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) -> String {
         match self.format {
-            Format::Table | Format::Wide => print(&people(document)),
+            Format::Table | Format::Wide => people(document),
             Format::Json => {
+                let text = serde_json::to_string(document);
+                format!("{}\n", text.expect("documents are made of plain data"))
+            }
+            Format::Yaml => format!("---\n{}", self.document(document)),
+            Format::Name => self.document(document),
+        }
+    }
+
+    fn document<T: Serialize>(&self, document: &T) -> String {
+        match self.format {
+            Format::Yaml => yaml::text(&value(document)),
+            Format::Name => names::of(&value(document)),
+            // In the order of its members.
+            Format::Json | Format::Table | Format::Wide => {
                 let text = serde_json::to_string_pretty(document);
-                print(&text.expect("documents are made of plain data"));
-                print("\n");
+                format!("{}\n", text.expect("documents are made of plain data"))
             }
         }
     }
@@ -61,13 +101,14 @@ impl Output {
     /// Reports what went wrong, on standard error.
     pub fn problem(&self, problem: &Problem) {
         match self.format {
-            Format::Table | Format::Wide => eprintln!("{problem}"),
-            Format::Json => {
-                let text = serde_json::to_string_pretty(problem);
-                eprintln!("{}", text.expect("documents are made of plain data"));
-            }
+            Format::Table | Format::Wide | Format::Name => eprintln!("{problem}"),
+            Format::Json | Format::Yaml => eprint!("{}", self.document(problem)),
         }
     }
+}
+
+fn value<T: Serialize>(document: &T) -> Value {
+    serde_json::to_value(document).expect("documents are made of plain data")
 }
 
 /// Columns, each as wide as its widest cell; numbers are the caller's to format.
@@ -133,6 +174,16 @@ pub fn most(limit: Option<Size>) -> String {
 #[cfg(test)]
 mod test {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_document_of_a_stream_is_a_line_or_begins_with_a_mark() {
+        let line = |format| Output::new(format).line(&json!({"id": 7}), |_| "seven\n".to_owned());
+        assert_eq!(line(Format::Table), "seven\n");
+        assert_eq!(line(Format::Json), "{\"id\":7}\n");
+        assert_eq!(line(Format::Yaml), "---\nid: 7\n");
+        assert_eq!(line(Format::Name), "7\n");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_and_lines_end_without_blanks() {

@@ -210,7 +210,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &ReceiverVerb) -> Result<(), Prob
 
 /// Says what was done; a program gets `null`.
 pub(super) fn said(context: &Context<'_>, text: &str) {
-    if context.output.is_json() {
+    if context.output.is_document() {
         context.output.show(&(), |()| String::new());
         return;
     }

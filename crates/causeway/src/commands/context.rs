@@ -131,7 +131,7 @@ impl Context<'_> {
         path: impl FnOnce(&Outcome) -> Result<String, Problem>,
     ) -> Result<(), Problem> {
         let outcome = self.run_steps(tolerate, steps)?;
-        if !self.output.is_json() || self.dry_run {
+        if !self.output.is_document() || self.dry_run {
             self.print(&outcome);
             return Ok(());
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &DiskVerb) -> Result<(), Problem>
     match verb {
         DiskVerb::Ls => {
             let report: DiskReport = context.client.get("/api/v1/disk_report")?;
-            if context.output.is_json() {
+            if context.output.is_document() {
                 // As the list of the API.
                 context.output.show(&report.disks, |_| String::new());
             } else {

@@ -112,9 +112,9 @@ impl Wanted<'_> {
 }
 
 fn follow_on(context: &Context<'_>, events: &[Event], wanted: &Wanted<'_>) -> Result<(), Problem> {
-    let is_json = context.output.is_json();
+    let line = |event: &Event| context.output.line(event, for_people);
     for event in events {
-        print(&line(event, is_json));
+        print(&line(event));
     }
     let newest: Vec<Event> = context.client.get("/api/v1/events/log?limit=1")?;
     let shown = events.last().map(|event| event.id);
@@ -133,7 +133,7 @@ fn follow_on(context: &Context<'_>, events: &[Event], wanted: &Wanted<'_>) -> Re
             if let Ok(event) = serde_json::from_str::<Event>(document) {
                 last = event.id;
                 if wanted.fits(&event) {
-                    print(&line(&event, is_json));
+                    print(&line(&event));
                 }
             }
             ControlFlow::Continue(())
@@ -171,12 +171,8 @@ fn list(events: &[Event]) -> String {
     table(&["TIME", "SEVERITY", "CODE", "WHAT HAPPENED"], &rows)
 }
 
-/// A line of a list that goes on; a document a line for programs.
-fn line(event: &Event, is_json: bool) -> String {
-    if is_json {
-        let document = serde_json::to_string(event).unwrap_or_default();
-        return format!("{document}\n");
-    }
+/// A line of a list that goes on.
+fn for_people(event: &Event) -> String {
     let [time, severity, code, message] = &cells(event)[..] else {
         return String::new();
     };

@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context<'_>, flags: &HistoryFlags) -> Result<(), Pro
     asked.add("from", &moment(&flags.from));
     asked.maybe("to", flags.to.as_deref().map(moment).as_deref());
     let step = flags.step.or_else(|| {
-        let span = seconds(&flags.from).filter(|_| !context.output.is_json());
+        let span = seconds(&flags.from).filter(|_| !context.output.is_document());
         span.map(|span| span.div_ceil(ROWS).max(1))
     });
     asked.maybe("step", step.map(|step| step.to_string()).as_deref());

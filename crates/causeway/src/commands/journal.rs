@@ -79,7 +79,7 @@ fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(
         context.output.show(&discarded, losses);
         return Ok(());
     }
-    if !context.output.is_json() {
+    if !context.output.is_document() {
         print(&losses(&discarded));
     }
     let typed = match confirm {

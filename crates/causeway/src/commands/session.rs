@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             let sessions: Vec<SessionFacts> = context.client.get("/api/v1/sessions")?;
             // A program reads the two lists apart.
             let mut last = Vec::new();
-            if !context.output.is_json() {
+            if !context.output.is_document() {
                 last = context.client.get("/api/v1/refusals")?;
             }
             context.output.show(&sessions, |sessions| {

@@ -71,7 +71,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem
                 context.print(&outcome);
                 return Ok(());
             }
-            if !context.output.is_json() {
+            if !context.output.is_document() {
                 context.print(&outcome);
                 print("\n");
             }
@@ -196,7 +196,7 @@ fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(
             });
         }
     }
-    if context.output.is_json() {
+    if context.output.is_document() {
         let share = ShareView {
             lun: &lun.name,
             exports: exports.iter().map(Export::view).collect(),
@@ -274,7 +274,7 @@ fn delete(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
     let of_lun = |grant: &&GrantView| grant.lun == *name;
     let before: Vec<GrantView> = context.client.get("/api/v1/grants")?;
     context.delete("lun", deleted)?;
-    if context.output.is_json() || context.is_dry_run() {
+    if context.output.is_document() || context.is_dry_run() {
         return Ok(());
     }
     let mut targets: Vec<&str> = before.iter().filter(of_lun).map(|it| &*it.target).collect();

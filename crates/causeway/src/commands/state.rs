@@ -69,7 +69,7 @@ fn accept(context: &Context<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     context.print(&done);
-    if done.changed && !context.output.is_json() {
+    if done.changed && !context.output.is_document() {
         let generation = done.generation;
         print(&format!(
             "the objects here are generation {generation} now, the newest\n"

@@ -187,7 +187,7 @@ pub(crate) fn gone(
         Ok(None) if context.is_dry_run() => format!("{noun} {name} can be deleted"),
         Ok(None) => format!("{noun} {name} deleted"),
     };
-    if context.output.is_json() {
+    if context.output.is_document() {
         context.output.show(&(), |()| String::new());
     } else {
         print(&format!("{said}\n"));

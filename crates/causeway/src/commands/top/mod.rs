@@ -92,7 +92,7 @@ fn is_live(flags: &TopFlags, output: &Output) -> bool {
     let terminal = std::io::stdout().is_terminal()
         && std::io::stdin().is_terminal()
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    terminal && !flags.once && !flags.batch && flags.count.is_none() && !output.is_json()
+    terminal && !flags.once && !flags.batch && flags.count.is_none() && !output.is_document()
 }
 
 fn ask(client: &Client) -> Result<ActivityView, Problem> {
@@ -132,7 +132,7 @@ fn print(
         };
         if let Some(mut frame) = Frame::between(&before, &after) {
             frame.sort(order, order);
-            if printed > 0 && !output.is_json() {
+            if printed > 0 && !output.is_document() {
                 output::print("\n");
             }
             output.show(&frame, text::page);

@@ -162,7 +162,7 @@ pub(super) fn print(
         client.pause(interval);
         let (after, now) = (sample()?, Instant::now());
         let frame = between(&before, &after, (now - at).as_secs_f64());
-        if shown > 0 && !output.is_json() {
+        if shown > 0 && !output.is_document() {
             output::print("\n");
         }
         output.show(&frame, |frame| text(frame, columns()));
