@@ -2,19 +2,28 @@
 //!
 //! ```text
 //!   lib          the forms, and where answers go
+//!     table      columns, and what of them is shown
 //!     names      only the names of what a document has
 //!     yaml       a document as YAML
+//!     watch      an answer again and again
 //! ```
 
 mod names;
+mod table;
+mod watch;
 mod yaml;
+
+pub use table::{Columns, Table, properties, table};
+pub use watch::{Every, again};
 
 use clap::ValueEnum;
 use manifest::problem::Problem;
 use manifest::size::Size;
 use serde::Serialize;
 use serde_json::Value;
+use std::cell::Cell;
 use std::io::Write as _;
+use watch::Rounds;
 
 /// Forms of output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -34,18 +43,55 @@ pub enum Format {
 /// Where answers go, in the form that was asked for.
 pub struct Output {
     format: Format,
+    /// Columns by name, in place of those that a table has by itself.
+    columns: Vec<String>,
+    has_head: bool,
+    rounds: Option<Rounds>,
+    /// Nobody reads any more.
+    is_left: Cell<bool>,
 }
 
 /// Writes to standard output. A reader that has gone away is no error: `causeway lun ls | head`.
 pub fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let _ = write(text);
+}
+
+fn write(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 impl Output {
     /// Answers in this form.
     #[must_use]
     pub fn new(format: Format) -> Self {
-        Self { format }
+        Self {
+            format,
+            columns: Vec::new(),
+            has_head: true,
+            rounds: None,
+            is_left: Cell::new(false),
+        }
+    }
+
+    /// Of tables only these columns, in this order; none: those that each has by itself.
+    #[must_use]
+    pub fn columns(self, columns: Vec<String>) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Tables with or without the names of their columns.
+    #[must_use]
+    pub fn head(self, has_head: bool) -> Self {
+        Self { has_head, ..self }
+    }
+
+    /// Answers that come again and again; `title` stands above each in a terminal.
+    #[must_use]
+    pub fn rounds(self, title: String) -> Self {
+        let rounds = Some(Rounds::new(title));
+        Self { rounds, ..self }
     }
 
     /// A program reads it.
@@ -57,17 +103,20 @@ impl Output {
         }
     }
 
-    /// All columns are wanted.
-    #[must_use]
-    pub fn is_wide(&self) -> bool {
-        self.format == Format::Wide
-    }
-
     /// The document, or what `people` makes of it.
     pub fn show<T: Serialize>(&self, document: &T, people: impl FnOnce(&T) -> String) {
-        print(&match self.format {
+        let text = match self.format {
             Format::Table | Format::Wide => people(document),
             Format::Json | Format::Yaml | Format::Name => self.document(document),
+        };
+        self.put(&text);
+    }
+
+    /// The documents of a list, or the table that `people` makes of them.
+    pub fn list<T: Serialize>(&self, documents: &T, people: impl FnOnce(&T) -> Table) {
+        self.show(documents, |documents| {
+            let is_wide = self.format == Format::Wide;
+            people(documents).shown(is_wide, &self.columns, self.has_head)
         });
     }
 
@@ -98,8 +147,21 @@ impl Output {
         }
     }
 
+    fn put(&self, text: &str) {
+        let written = match &self.rounds {
+            None => write(text),
+            Some(rounds) => write(&rounds.placed(text, self.format == Format::Yaml)),
+        };
+        self.is_left.set(written.is_err());
+    }
+
     /// Reports what went wrong, on standard error.
     pub fn problem(&self, problem: &Problem) {
+        // In a terminal it takes the place of an answer.
+        let rounds = self.rounds.as_ref();
+        if let Some(rounds) = rounds.filter(|rounds| rounds.is_under_way()) {
+            print(&rounds.placed("", false));
+        }
         match self.format {
             Format::Table | Format::Wide | Format::Name => eprintln!("{problem}"),
             Format::Json | Format::Yaml => eprint!("{}", self.document(problem)),
@@ -109,48 +171,6 @@ impl Output {
 
 fn value<T: Serialize>(document: &T) -> Value {
     serde_json::to_value(document).expect("documents are made of plain data")
-}
-
-/// Columns, each as wide as its widest cell; numbers are the caller's to format.
-#[must_use]
-pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.len()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: &[String]| {
-        let mut out = String::new();
-        for (cell, width) in cells.iter().zip(&widths) {
-            out.push_str(cell);
-            out.push_str(&" ".repeat(width - cell.chars().count() + 2));
-        }
-        format!("{}\n", out.trim_end())
-    };
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let mut out = line(&head);
-    for row in rows {
-        out.push_str(&line(row));
-    }
-    out
-}
-
-/// Lines of `name  value`.
-#[must_use]
-pub fn properties(pairs: &[(&str, String)]) -> String {
-    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for (name, value) in pairs {
-        let mut lines = value.lines();
-        let first = lines.next().unwrap_or("-");
-        out.push_str(format!("{name:<width$}  {first}").trim_end());
-        out.push('\n');
-        for line in lines {
-            out.push_str(&format!("{:<width$}  {line}\n", ""));
-        }
-    }
-    out
 }
 
 /// Bytes as people read them.
@@ -183,21 +203,5 @@ mod test {
         assert_eq!(line(Format::Json), "{\"id\":7}\n");
         assert_eq!(line(Format::Yaml), "---\nid: 7\n");
         assert_eq!(line(Format::Name), "7\n");
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_without_blanks() {
-        let rows = vec![
-            vec!["vm01".to_owned(), "1 GiB".to_owned(), String::new()],
-            vec!["b".to_owned(), "12.5 TiB".to_owned(), "x".to_owned()],
-        ];
-        assert_eq!(
-            table(&["NAME", "SIZE", "GRANTS"], &rows),
-            "NAME  SIZE      GRANTS\nvm01  1 GiB\nb     12.5 TiB  x\n"
-        );
-        assert_eq!(
-            properties(&[("a", "1\n2".to_owned()), ("long", String::new())]),
-            "a     1\n      2\nlong  -\n"
-        );
     }
 }

@@ -6,7 +6,7 @@ use crate::completion::{CompletedArgument, Kind};
 use clap::Subcommand;
 use events::Audited;
 use manifest::problem::Problem;
-use output::{print, table};
+use output::{Columns, Table, print};
 use std::ops::ControlFlow;
 
 /// What may stand where.
@@ -65,8 +65,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
             asked.sort(*sort);
             let mut entries: Vec<Audited> = context.client.get(asked.path())?;
             Order::arrange(*sort, &mut entries);
-            let wide = context.output.is_wide();
-            context.output.show(&entries, |entries| list(entries, wide));
+            context.output.list(&entries, |entries| list(entries));
         }
         AuditVerb::Export { since } => {
             let mut asked = Asked::new("/api/v1/audit/export");
@@ -80,16 +79,20 @@ pub(crate) fn run(context: &Context<'_>, verb: &AuditVerb) -> Result<(), Problem
     Ok(())
 }
 
-/// In the words of the page; `wide`: with the request.
-fn list(entries: &[Audited], wide: bool) -> String {
+const COLUMNS: Columns =
+    Columns::new(&["TIME", "WHO", "FROM", "CHANGE", "RESULT"]).wide(&["REQUEST"]);
+
+/// In the words of the page.
+fn list(entries: &[Audited]) -> Table {
     let rows = entries.iter().map(|it| {
         let (words, entry) = (&it.words, &it.entry);
         let mut row = vec![it.time.clone(), entry.who.clone()];
         row.extend([words.from.clone(), words.change(), words.result.clone()]);
-        row.extend(wide.then(|| format!("{} {} ({})", entry.method, entry.path, entry.status)));
+        row.push(format!(
+            "{} {} ({})",
+            entry.method, entry.path, entry.status
+        ));
         row
     });
-    let rows: Vec<Vec<String>> = rows.collect();
-    let head = ["TIME", "WHO", "FROM", "CHANGE", "RESULT", "REQUEST"];
-    table(&head[..head.len() - usize::from(!wide)], &rows)
+    Table::new(COLUMNS, rows.collect())
 }
