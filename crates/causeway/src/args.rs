@@ -7,7 +7,7 @@ use clap::Args;
 use client::{Client, Proofs};
 use manifest::problem::Problem;
 use manifest::size::Size;
-use output::Format;
+use output::{Every, Format};
 use std::path::PathBuf;
 
 /// Where the daemon's API is unless somebody says otherwise: as dist/node.toml has it.
@@ -67,6 +67,32 @@ pub(crate) struct Common {
     /// Form of the output: a table for people, the API's document as JSON or YAML, or names alone
     #[arg(short, long, global = true, help_heading = "Options of every command", value_enum, default_value_t = Format::Table, value_name = "FORM")]
     pub(crate) output: Format,
+
+    /// Lists without the line that names their columns
+    #[arg(long, global = true, help_heading = "Options of every command")]
+    pub(crate) no_headers: bool,
+
+    /// Lists with these columns, in this order: --columns name,size
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub(crate) columns: Vec<String>,
+
+    /// Show it again and again, every two seconds or so many, until Ctrl-C
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2"
+    )]
+    pub(crate) watch: Option<Every>,
 
     /// Do it although sessions are disturbed or data is lost
     #[arg(

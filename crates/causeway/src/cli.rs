@@ -31,6 +31,7 @@ use crate::commands::top::{self, TopFlags};
 use crate::commands::user::{self, UserVerb};
 use crate::commands::{apply, explain, pool_check, status};
 use crate::completion::CompletedArgument;
+use crate::listed::Listed;
 use crate::serve;
 use clap::{CommandFactory, Parser, Subcommand};
 use manifest::code::{Code, Exit};
@@ -272,6 +273,30 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     target::COMPLETED,
     token::COMPLETED,
     user::COMPLETED,
+];
+
+/// Which verbs print tables, of every command.
+pub(crate) const LISTED: &[&[Listed]] = &[
+    alert::LISTED,
+    alert_receiver::LISTED,
+    audit::LISTED,
+    config::LISTED,
+    disk::LISTED,
+    event::LISTED,
+    explain::LISTED,
+    grant::LISTED,
+    host::LISTED,
+    job::LISTED,
+    lun::LISTED,
+    path::LISTED,
+    pool::LISTED,
+    scrub::LISTED,
+    session::LISTED,
+    share::LISTED,
+    state::LISTED,
+    target::LISTED,
+    token::LISTED,
+    user::LISTED,
 ];
 
 impl Command {

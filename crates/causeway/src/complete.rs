@@ -6,6 +6,7 @@
 //! only.
 
 use crate::args::API_DEFAULT;
+use crate::asked;
 use crate::cli;
 use crate::completion::Kind;
 use crate::parse;
@@ -61,7 +62,7 @@ fn command() -> Command {
     for (verbs, argument, kind) in cli::COMPLETED.iter().copied().flatten().copied() {
         command = completed(command, verbs, argument, kind);
     }
-    command
+    completed(command, &[], "columns", Kind::Columns)
 }
 
 fn completed(command: Command, verbs: &[&str], argument: &'static str, kind: Kind) -> Command {
@@ -101,6 +102,7 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
             all.push(("*".to_owned(), Some("every initiator".to_owned())));
             all
         }
+        Kind::Columns => columns().into_iter().map(|word| (word, None)).collect(),
         Kind::Code => CATALOGUE
             .iter()
             .map(|entry| (entry.code.to_string(), Some(entry.title.to_owned())))
@@ -177,6 +179,21 @@ fn of_grant(kind: Kind, before: &[String]) -> Vec<Word> {
         all.extend(names("grant"));
     }
     all
+}
+
+/// The columns of the list that the words before ask for.
+fn columns() -> Vec<String> {
+    let words = words_before();
+    let mut command = parse::command();
+    command.build();
+    let (mut at, mut verb) = (&command, Vec::new());
+    for word in words.iter().skip(2) {
+        if let Some(below) = at.find_subcommand(word) {
+            verb.push(below.get_name());
+            at = below;
+        }
+    }
+    asked::all_columns(&verb)
 }
 
 /// The words before the one that is completed.

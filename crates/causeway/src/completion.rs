@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Job,
     /// An error's code.
     Code,
+    /// The columns of the list that is asked for.
+    Columns,
     /// One of these `KEY=VALUE`; a key that ends with = takes any.
     Assignment(&'static [&'static str]),
     /// The same, where a table says which.

@@ -4,20 +4,22 @@
 //! [`manifest::view`] and the wanted objects of [`manifest::objects`].
 //!
 //! ```text
-//!   main, complete, parse      the words that were typed
+//!   main, complete, parse      the words that were typed, and in which form (asked)
 //!     cli                      the commands, and what runs each
 //!       commands/NOUN          its arguments, its work, what may stand where
 //!         commands/context     a change is asked for and reported
-//!           args, completion
+//!           args, completion, listed
 //! ```
 
 mod args;
+mod asked;
 mod assign;
 mod attach;
 mod cli;
 mod commands;
 mod complete;
 mod completion;
+mod listed;
 mod man;
 mod open;
 mod parse;
@@ -64,11 +66,10 @@ fn run(given: &[OsString]) -> ExitCode {
     if let Some(words) = of_bench(given) {
         return commands::bench::run(&words);
     }
-    let cli = match parse::parse(given) {
-        Ok(cli) => cli,
+    let (cli, output) = match parse::parse(given) {
+        Ok(read) => read,
         Err(code) => return code,
     };
-    let output = Output::new(cli.common.output);
     // What has to know all commands is answered here, above them.
     let done = if let Command::Completions { shell } = &cli.command {
         complete::script(*shell).map(|()| ExitCode::SUCCESS)
@@ -78,6 +79,8 @@ fn run(given: &[OsString]) -> ExitCode {
         // Its options are among the words of the command that is none.
         Output::new(parse::asked_form(given)).problem(&cli::no_command(words));
         return ExitCode::from(Exit::Usage as u8);
+    } else if let Some(every) = cli.common.watch {
+        output::again(every, &output, || cli.command.run(&cli.common, &output))
     } else {
         cli.command.run(&cli.common, &output)
     };

@@ -1,5 +1,6 @@
 //! Reading the command line, and reporting what is wrong with it in the form that was asked for.
 
+use crate::asked;
 use crate::cli::Cli;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, ValueEnum as _};
@@ -32,15 +33,22 @@ fn with_plain_usage(mut command: clap::Command) -> clap::Command {
     }
 }
 
-/// Reads the words.
+/// Reads the words: the command, and where its answers go.
 ///
 /// # Errors
 /// Help was printed, or what is wrong; the process ends with this code.
-pub(crate) fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
+pub(crate) fn parse(words: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     let matches = command().try_get_matches_from(words);
-    matches
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| report(&error, asked_form(words)))
+    let read = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = read.map_err(|error| report(&error, asked_form(words)))?;
+    let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    match asked::output(&cli.common, &matches, &line.join(" ")) {
+        Ok(output) => Ok((cli, output)),
+        Err(problem) => {
+            Output::new(cli.common.output).problem(&problem);
+            Err(ExitCode::from(problem.exit() as u8))
+        }
+    }
 }
 
 /// The form that the words ask for, although they cannot be understood as a whole.

@@ -5,7 +5,7 @@ use clap::Args;
 use hyper::Method;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
-use output::{rounded, table};
+use output::{Columns, Table, rounded};
 
 /// Which of the LUNs that no object names.
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Adopted {
 
 pub(super) fn ls(context: &Context<'_>) -> Result<(), Problem> {
     let orphans: Vec<Orphan> = context.client.get("/api/v1/orphans")?;
-    context.output.show(&orphans, |orphans| list(orphans));
+    context.output.list(&orphans, |orphans| list(orphans));
     Ok(())
 }
 
@@ -54,7 +54,11 @@ pub(crate) fn run(context: &Context<'_>, adopted: &Adopted) -> Result<(), Proble
     context.change(Tolerate::Nothing, &step)
 }
 
-fn list(orphans: &[Orphan]) -> String {
+/// Of the LUNs that no object names.
+pub(super) const COLUMNS: Columns =
+    Columns::new(&["NAME", "NAA", "POOL", "SIZE", "BLOCKS", "STATE"]);
+
+fn list(orphans: &[Orphan]) -> Table {
     let row = |it: &Orphan| {
         vec![
             it.name.clone().unwrap_or_default(),
@@ -70,5 +74,5 @@ fn list(orphans: &[Orphan]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = orphans.iter().map(row).collect();
-    table(&["NAME", "NAA", "POOL", "SIZE", "BLOCKS", "STATE"], &rows)
+    Table::new(COLUMNS, rows)
 }

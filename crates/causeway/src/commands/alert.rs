@@ -4,13 +4,14 @@ use super::alert_receiver::{self, ReceiverVerb, SEVERITIES, rule_names, said};
 use super::context::Context;
 use super::user::send;
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use alerts::{AlertView, RuleView, Severity, SilenceView, WantedSilence};
 use clap::{Args, Subcommand};
 use client::segment;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use output::{properties, table};
+use output::{Columns, Table, properties};
 use serde_json::{Map, Value, json};
 
 /// What alerts may be of.
@@ -59,6 +60,13 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
         "severity",
         Kind::Words(SEVERITIES),
     ),
+];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[
+    (&["alert", "ls"], When::Always, COLUMNS),
+    (&["alert", "silences"], When::Always, SILENCES),
+    (&["alert", "rules"], When::Always, RULES),
 ];
 
 /// What to do about alerts.
@@ -190,7 +198,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &AlertVerb) -> Result<(), Problem
         AlertVerb::Ls { resolved } => {
             let path = format!("/api/v1/alerts?resolved={resolved}");
             let alerts: Vec<AlertView> = context.client.get(&path)?;
-            context.output.show(&alerts, |alerts| list(alerts));
+            context.output.list(&alerts, |alerts| list(alerts));
             Ok(())
         }
         AlertVerb::Show { id } => {
@@ -218,12 +226,12 @@ pub(crate) fn run(context: &Context<'_>, verb: &AlertVerb) -> Result<(), Problem
         }
         AlertVerb::Silences => {
             let all: Vec<SilenceView> = context.client.get("/api/v1/alerts/silences")?;
-            context.output.show(&all, |all| silences(all));
+            context.output.list(&all, |all| silences(all));
             Ok(())
         }
         AlertVerb::Rules => {
             let all: Vec<RuleView> = context.client.get("/api/v1/alerts/rules")?;
-            context.output.show(&all, |all| rules(all));
+            context.output.list(&all, |all| rules(all));
             Ok(())
         }
         AlertVerb::Rule { verb } => rule(context, verb),
@@ -265,7 +273,7 @@ fn silence(context: &Context<'_>, flags: &SilenceFlags) -> Result<(), Problem> {
     let made: SilenceView = send(context, Method::POST, "/api/v1/alerts/silences", &wanted)?;
     context
         .output
-        .show(&made, |made| silences(std::slice::from_ref(made)));
+        .list(&made, |made| silences(std::slice::from_ref(made)));
     Ok(())
 }
 
@@ -314,10 +322,10 @@ fn settings(now: RuleView, set: &RuleSet) -> Result<Value, Problem> {
     }))
 }
 
-fn list(alerts: &[AlertView]) -> String {
-    if alerts.is_empty() {
-        return "no alert: nothing to do\n".to_owned();
-    }
+const COLUMNS: Columns =
+    Columns::new(&["ID", "SEVERITY", "STATE", "RULE", "FIRED", "CAUSE"]).wide(&["NEXT STEP"]);
+
+fn list(alerts: &[AlertView]) -> Table {
     let row = |alert: &AlertView| {
         vec![
             alert.id.to_string(),
@@ -326,13 +334,16 @@ fn list(alerts: &[AlertView]) -> String {
             alert.rule.clone(),
             alert.fired.clone(),
             alert.cause.clone(),
+            alert.next_step.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = alerts.iter().map(row).collect();
-    table(
-        &["ID", "SEVERITY", "STATE", "RULE", "FIRED", "CAUSE"],
-        &rows,
-    )
+    let is_empty = rows.is_empty();
+    let table = Table::new(COLUMNS, rows);
+    if is_empty {
+        return table.instead("no alert: nothing to do\n".to_owned());
+    }
+    table
 }
 
 fn page(alert: &AlertView) -> String {
@@ -382,7 +393,11 @@ fn page(alert: &AlertView) -> String {
     properties(&rows)
 }
 
-fn silences(all: &[SilenceView]) -> String {
+const SILENCES: Columns = Columns::new(&[
+    "ID", "RULE", "KIND", "OBJECT", "UNTIL", "BY", "SILENCES", "NOTE",
+]);
+
+fn silences(all: &[SilenceView]) -> Table {
     let or_any = |text: &Option<String>| text.clone().unwrap_or_else(|| "any".to_owned());
     let row = |it: &SilenceView| {
         vec![
@@ -397,15 +412,12 @@ fn silences(all: &[SilenceView]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    table(
-        &[
-            "ID", "RULE", "KIND", "OBJECT", "UNTIL", "BY", "SILENCES", "NOTE",
-        ],
-        &rows,
-    )
+    Table::new(SILENCES, rows)
 }
 
-fn rules(all: &[RuleView]) -> String {
+const RULES: Columns = Columns::new(&["RULE", "SEVERITY", "ALERTS", "STATE", "WHAT IS WRONG"]);
+
+fn rules(all: &[RuleView]) -> Table {
     let row = |it: &RuleView| {
         let state = match (it.enabled, it.is_changed) {
             (false, _) => "off",
@@ -422,10 +434,7 @@ fn rules(all: &[RuleView]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    table(
-        &["RULE", "SEVERITY", "ALERTS", "STATE", "WHAT IS WRONG"],
-        &rows,
-    )
+    Table::new(RULES, rows)
 }
 
 fn rule_page(rule: &RuleView) -> String {

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::user::{gone, send};
 use crate::args::{Deleted, Named};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use crate::secret_file;
 use alerts::{RULES, ReceiverView};
 use clap::{Args, Subcommand};
@@ -12,7 +13,7 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
-use output::{print, properties, table};
+use output::{Columns, Table, print, properties};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -82,6 +83,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
         Kind::AssignmentOf(rule_names),
     ),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["alert", "receiver", "ls"], When::Always, COLUMNS)];
 
 /// Who is sent alerts.
 #[derive(Subcommand, Debug)]
@@ -173,7 +177,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &ReceiverVerb) -> Result<(), Prob
     match verb {
         ReceiverVerb::Ls => {
             let all: Vec<ReceiverView> = context.client.get(PATH)?;
-            context.output.show(&all, |all| list(all));
+            context.output.list(&all, |all| list(all));
             Ok(())
         }
         ReceiverVerb::Show(Named { name }) => {
@@ -301,7 +305,18 @@ fn body(flags: &ReceiverFlags) -> Result<Map<String, Value>, Problem> {
     Ok(all.0)
 }
 
-fn list(all: &[ReceiverView]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "NAME",
+    "KIND",
+    "TO",
+    "LEAST",
+    "DELIVERED",
+    "FAILED",
+    "WAITING",
+    "PROBLEM",
+]);
+
+fn list(all: &[ReceiverView]) -> Table {
     let row = |it: &ReceiverView| {
         let state = match (&it.problem, it.enabled) {
             (_, false) => "disabled".to_owned(),
@@ -320,17 +335,7 @@ fn list(all: &[ReceiverView]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    let head = [
-        "NAME",
-        "KIND",
-        "TO",
-        "LEAST",
-        "DELIVERED",
-        "FAILED",
-        "WAITING",
-        "PROBLEM",
-    ];
-    table(&head, &rows)
+    Table::new(COLUMNS, rows)
 }
 
 /// Whom it reaches, in a word or two.

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::recorded::{Asked, ORDERS, Order, object};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use events::Audited;
 use manifest::problem::Problem;
@@ -12,6 +13,9 @@ use std::ops::ControlFlow;
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] =
     &[(&["audit", "ls"], "sort", Kind::Words(ORDERS))];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["audit", "ls"], When::Always, COLUMNS)];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum AuditVerb {

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::{ArgGroup, Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
@@ -10,7 +11,7 @@ use manifest::config::{
 };
 use manifest::plan::HostHit;
 use manifest::problem::Problem;
-use output::{Output, table};
+use output::{Columns, Output, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["config", "set"], "values", Kind::Assignment(VALUES)),
     (&["config", "remove-pool"], "name", Kind::Name("pool")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["config", "show"], When::Always, COLUMNS)];
 
 const VALUES: &[&str] = &[
     "api.token_for_reads=true",
@@ -161,7 +165,7 @@ pub(crate) fn run<'a>(
     match verb {
         ConfigVerb::Check { config } => check(config, output),
         ConfigVerb::Show { all } => {
-            output.show(&view()?, |view| settings(view, *all));
+            output.list(&view()?, |view| settings(view, *all));
             Ok(())
         }
         ConfigVerb::Diff => diff(&view()?, output),
@@ -276,7 +280,9 @@ fn diff(view: &ConfigView, output: &Output) -> Result<(), Problem> {
     Err(Problem::new(Code::ConfigValue, detail).hint(hint))
 }
 
-fn settings(view: &ConfigView, all: bool) -> String {
+const COLUMNS: Columns = Columns::new(&["KEY", "VALUE", "WRITTEN"]).wide(&["EFFECT", "MEANING"]);
+
+fn settings(view: &ConfigView, all: bool) -> Table {
     let wanted = view.settings.iter().filter(|it| all || it.value.is_some());
     let rows: Vec<Vec<String>> = wanted
         .map(|it| {
@@ -288,14 +294,15 @@ fn settings(view: &ConfigView, all: bool) -> String {
                 (Some(value), None) => (value.clone(), String::new()),
                 (None, _) => (it.default.replace('`', ""), "default".to_owned()),
             };
-            vec![it.key.clone(), value, place]
+            let effect = match it.takes_effect {
+                TakesEffect::Now => "live",
+                TakesEffect::Restart => "restart",
+            };
+            let meaning = it.meaning.replace('`', "");
+            vec![it.key.clone(), value, place, effect.to_owned(), meaning]
         })
         .collect();
-    format!(
-        "{}\n{}",
-        view.file,
-        table(&["KEY", "VALUE", "WRITTEN"], &rows)
-    )
+    Table::new(COLUMNS, rows).below(format!("{}\n", view.file))
 }
 
 fn changes(view: &ConfigView) -> String {

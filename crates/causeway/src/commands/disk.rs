@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use client::segment;
 use disks::Roots;
@@ -11,7 +12,7 @@ use manifest::disks::{
     BayState, BayView, DiskReport, DiskTrend, DiskVerdict, DiskView, SmartState,
 };
 use manifest::problem::Problem;
-use output::{Output, properties, rounded, table};
+use output::{Columns, Output, Table, properties, rounded, table};
 use std::path::{Path, PathBuf};
 
 /// What may stand where.
@@ -19,6 +20,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["disk", "show"], "name", Kind::Name("disk")),
     (&["disk", "forget"], "name", Kind::Name("disk")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["disk", "ls"], When::Always, COLUMNS)];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum DiskVerb {
@@ -51,12 +55,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &DiskVerb) -> Result<(), Problem>
     match verb {
         DiskVerb::Ls => {
             let report: DiskReport = context.client.get("/api/v1/disk_report")?;
-            if context.output.is_document() {
-                // As the list of the API.
-                context.output.show(&report.disks, |_| String::new());
-            } else {
-                context.output.show(&report, page);
-            }
+            // As the list of the API.
+            context.output.list(&report.disks, |_| table_of(&report));
         }
         DiskVerb::Show { name } => {
             let disk: DiskView = context.client.get(&path_of(name))?;
@@ -148,7 +148,11 @@ fn or_dash(text: &str) -> String {
     text.to_owned()
 }
 
-fn list(disks: &[DiskView]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "DISK", "MODEL", "SERIAL", "SIZE", "BAY", "WEAR", "TEMP", "USED BY", "HEALTH",
+]);
+
+fn list(disks: &[DiskView]) -> Table {
     let row = |disk: &DiskView| {
         let identity = &disk.identity;
         vec![
@@ -169,10 +173,7 @@ fn list(disks: &[DiskView]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
-    let head = [
-        "DISK", "MODEL", "SERIAL", "SIZE", "BAY", "WEAR", "TEMP", "USED BY", "HEALTH",
-    ];
-    table(&head, &rows)
+    Table::new(COLUMNS, rows)
 }
 
 fn bays(bays: &[BayView]) -> String {
@@ -201,7 +202,12 @@ fn day(moment: &str) -> String {
 }
 
 fn page(report: &DiskReport) -> String {
-    let mut out = list(&report.disks);
+    table_of(report).to_string()
+}
+
+/// Its disks, with all else that is to be said below them.
+fn table_of(report: &DiskReport) -> Table {
+    let mut out = String::new();
     if !report.bays.is_empty() {
         out.push_str(&format!("\n{}", bays(&report.bays)));
     }
@@ -216,7 +222,7 @@ fn page(report: &DiskReport) -> String {
     for note in notes {
         out.push_str(&format!("note: {note}\n"));
     }
-    out
+    list(&report.disks).above(out)
 }
 
 fn one(disk: &DiskView) -> String {

@@ -3,11 +3,12 @@
 use super::context::Context;
 use super::recorded::{Asked, ORDERS, Order, object};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use events::Event;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use output::{print, table};
+use output::{Columns, Table, print};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["event", "ls"], "least", Kind::Words(SEVERITIES)),
     (&["event", "ls"], "sort", Kind::Words(ORDERS)),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["event", "ls"], When::Always, COLUMNS)];
 
 /// How soon a daemon that went away is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -82,7 +86,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &EventVerb) -> Result<(), Problem
     let mut events: Vec<Event> = context.client.get(asked.path())?;
     Order::arrange(*sort, &mut events);
     if !follow {
-        context.output.show(&events, |events| list(events));
+        context.output.list(&events, |events| list(events));
         return Ok(());
     }
     let wanted = Wanted {
@@ -155,6 +159,7 @@ fn cells(event: &Event) -> Vec<String> {
         time,
         severity,
         code,
+        object,
         message,
         ..
     } = event;
@@ -163,17 +168,21 @@ fn cells(event: &Event) -> Vec<String> {
         severity.name().to_owned(),
         code.clone(),
         message.clone(),
+        format!("{} {}", object.kind, object.name),
     ]
 }
 
-fn list(events: &[Event]) -> String {
+const COLUMNS: Columns =
+    Columns::new(&["TIME", "SEVERITY", "CODE", "WHAT HAPPENED"]).wide(&["OBJECT"]);
+
+fn list(events: &[Event]) -> Table {
     let rows: Vec<Vec<String>> = events.iter().map(cells).collect();
-    table(&["TIME", "SEVERITY", "CODE", "WHAT HAPPENED"], &rows)
+    Table::new(COLUMNS, rows)
 }
 
 /// A line of a list that goes on.
 fn for_people(event: &Event) -> String {
-    let [time, severity, code, message] = &cells(event)[..] else {
+    let [time, severity, code, message, ..] = &cells(event)[..] else {
         return String::new();
     };
     format!("{time}  {severity:8}  {code:16}  {message}\n")

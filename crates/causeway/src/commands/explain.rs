@@ -1,13 +1,19 @@
 //! `causeway explain`: what the codes of errors mean.
 
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use manifest::code::{CATALOGUE, Code, Entry};
 use manifest::problem::Problem;
-use output::{Output, table};
+use output::{Columns, Output, Table};
 use serde::Serialize;
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[(&["explain"], "code", Kind::Code)];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["explain"], When::Without("code"), COLUMNS)];
+
+const COLUMNS: Columns = Columns::new(&["CODE", "EXIT", "WHAT"]);
 
 /// An error's code.
 #[derive(Serialize)]
@@ -36,14 +42,14 @@ pub(crate) fn codes(output: &Output) {
         why: None,
     };
     let all: Vec<CodeView> = CATALOGUE.iter().map(view).collect();
-    output.show(&all, |_| {
+    output.list(&all, |_| {
         let row = |entry: &Entry| {
             let exit = (entry.exit as u8).to_string();
             vec![entry.code.to_string(), exit, entry.title.to_owned()]
         };
         let rows: Vec<Vec<String>> = CATALOGUE.iter().map(row).collect();
-        let table = table(&["CODE", "EXIT", "WHAT"], &rows);
-        format!("{table}\n`causeway explain CODE` says why, and what to do\n")
+        Table::new(COLUMNS, rows)
+            .above("\n`causeway explain CODE` says why, and what to do\n".to_owned())
     });
 }
 

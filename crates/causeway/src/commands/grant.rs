@@ -5,13 +5,14 @@ use super::share::host_of;
 use crate::args::{Assigned, Named};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView};
-use output::{properties, table};
+use output::{Columns, Table, properties};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -30,6 +31,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["grant", "delete"], "what", Kind::GrantOrHostAndLun),
     (&["grant", "delete"], "target", Kind::Name("target")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["grant", "ls"], When::Always, COLUMNS)];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum GrantVerb {
@@ -135,7 +139,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
         }
         GrantVerb::Ls => {
             let grants: Vec<GrantView> = context.client.get("/api/v1/grants")?;
-            context.output.show(&grants, |grants| list(grants));
+            context.output.list(&grants, |grants| list(grants));
             Ok(())
         }
         GrantVerb::Show(Named { name }) => {
@@ -251,7 +255,10 @@ fn writing(grant: &GrantView) -> String {
     .to_owned()
 }
 
-fn list(grants: &[GrantView]) -> String {
+const COLUMNS: Columns =
+    Columns::new(&["HOST", "TARGET", "LUN", "NUMBER", "ACCESS"]).wide(&["NAME"]);
+
+fn list(grants: &[GrantView]) -> Table {
     let rows: Vec<Vec<String>> = grants
         .iter()
         .map(|grant| {
@@ -261,10 +268,11 @@ fn list(grants: &[GrantView]) -> String {
                 grant.lun.clone(),
                 grant.lun_id.to_string(),
                 writing(grant),
+                grant.name.clone(),
             ]
         })
         .collect();
-    table(&["HOST", "TARGET", "LUN", "NUMBER", "ACCESS"], &rows)
+    Table::new(COLUMNS, rows)
 }
 
 fn page(grant: &GrantView) -> String {

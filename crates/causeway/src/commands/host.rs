@@ -4,13 +4,14 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, limit, usage};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::{Args, Subcommand};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
 use manifest::view::HostView;
-use output::{most, properties, table};
+use output::{Columns, Table, most, properties};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["host", "rename"], "name", Kind::Name("host")),
     (&["host", "delete"], "name", Kind::Name("host")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["host", "ls"], When::Always, COLUMNS)];
 
 /// A host's CHAP.
 #[derive(Args, Debug)]
@@ -134,7 +138,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem>
         }
         HostVerb::Ls => {
             let hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
-            context.output.show(&hosts, |hosts| list(hosts));
+            context.output.list(&hosts, |hosts| list(hosts));
             Ok(())
         }
         HostVerb::Show(Named { name }) => {
@@ -233,7 +237,9 @@ fn chap_text(host: &HostView) -> String {
     }
 }
 
-fn list(hosts: &[HostView]) -> String {
+const COLUMNS: Columns = Columns::new(&["NAME", "INITIATORS", "CHAP", "SESSIONS"]);
+
+fn list(hosts: &[HostView]) -> Table {
     let rows: Vec<Vec<String>> = hosts
         .iter()
         .map(|host| {
@@ -245,7 +251,7 @@ fn list(hosts: &[HostView]) -> String {
             ]
         })
         .collect();
-    table(&["NAME", "INITIATORS", "CHAP", "SESSIONS"], &rows)
+    Table::new(COLUMNS, rows)
 }
 
 fn least_paths(host: &HostView) -> String {

@@ -3,13 +3,14 @@
 use super::context::Context;
 use super::user::send;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::job::{JobState, JobUnit, JobView};
 use manifest::problem::Problem;
 use manifest::time::about;
-use output::{properties, rounded, table};
+use output::{Columns, Table, properties, rounded};
 use std::time::Duration;
 
 /// What may stand where.
@@ -18,6 +19,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["job", "cancel"], "id", Kind::Job),
     (&["job", "wait"], "id", Kind::Job),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["job", "ls"], When::Always, COLUMNS)];
 
 /// How often a job is asked for that somebody waits for.
 const EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +66,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &JobVerb) -> Result<(), Problem> 
                 ""
             };
             let jobs: Vec<JobView> = context.client.get(&format!("/api/v1/jobs{filter}"))?;
-            context.output.show(&jobs, |jobs| list(jobs));
+            context.output.list(&jobs, |jobs| list(jobs));
             Ok(())
         }
         JobVerb::Show { id } => {
@@ -145,7 +149,10 @@ fn percent(job: &JobView) -> String {
     format!("{} %", job.percent)
 }
 
-fn list(jobs: &[JobView]) -> String {
+const COLUMNS: Columns =
+    Columns::new(&["ID", "JOB", "STATE", "DONE", "LEFT", "BEGAN", "BY"]).wide(&["ENDED", "REASON"]);
+
+fn list(jobs: &[JobView]) -> Table {
     let row = |job: &JobView| {
         vec![
             job.id.to_string(),
@@ -155,13 +162,12 @@ fn list(jobs: &[JobView]) -> String {
             left(job),
             job.started.clone(),
             job.by.clone(),
+            job.ended.clone().unwrap_or_default(),
+            job.reason.clone().unwrap_or_default(),
         ]
     };
     let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
-    table(
-        &["ID", "JOB", "STATE", "DONE", "LEFT", "BEGAN", "BY"],
-        &rows,
-    )
+    Table::new(COLUMNS, rows)
 }
 
 fn page(job: &JobView) -> String {

@@ -5,6 +5,7 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::completion::{BLOCK_SIZES, CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
@@ -12,8 +13,7 @@ use manifest::objects::{BackendSpec, FIELDS, LunSpec, Part, Shown, StorageField}
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
-use output::{in_flight, most, rounded};
-use output::{properties, table};
+use output::{Columns, Table, in_flight, most, properties, rounded};
 use serde_json::json;
 
 /// What can be assigned that is no storage field.
@@ -73,6 +73,12 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
         "physical_block_size",
         Kind::Words(BLOCK_SIZES),
     ),
+];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[
+    (&["lun", "ls"], When::With("orphans"), super::adopt::COLUMNS),
+    (&["lun", "ls"], When::Always, COLUMNS),
 ];
 
 #[derive(Subcommand, Debug)]
@@ -184,7 +190,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             let luns: Vec<LunView> = context
                 .client
                 .get(&format!("/api/v1/luns?removed={removed}"))?;
-            context.output.show(&luns, |luns| list(luns));
+            context.output.list(&luns, |luns| list(luns));
             Ok(())
         }
         LunVerb::Show(Named { name }) => {
@@ -278,7 +284,19 @@ fn journal(lun: &LunView) -> String {
     out
 }
 
-fn list(luns: &[LunView]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "NAME",
+    "STATE",
+    "SIZE",
+    "ALLOCATED",
+    "BLOCKS",
+    "BACKING",
+    "GRANTS",
+    "REASON",
+])
+.wide(&["CACHE", "NAA", "SERIAL", "VERIFIED"]);
+
+fn list(luns: &[LunView]) -> Table {
     let rows: Vec<Vec<String>> = luns
         .iter()
         .map(|lun| {
@@ -291,22 +309,22 @@ fn list(luns: &[LunView]) -> String {
                 lun.backing.clone(),
                 lun.grants.join(" "),
                 lun.reason.clone().unwrap_or_default(),
+                cache(lun),
+                lun.naa.clone(),
+                lun.serial.clone(),
+                lun.verified.clone().unwrap_or_else(|| "never".to_owned()),
             ]
         })
         .collect();
-    table(
-        &[
-            "NAME",
-            "STATE",
-            "SIZE",
-            "ALLOCATED",
-            "BLOCKS",
-            "BACKING",
-            "GRANTS",
-            "REASON",
-        ],
-        &rows,
-    )
+    Table::new(COLUMNS, rows)
+}
+
+/// How its writes are kept.
+fn cache(lun: &LunView) -> String {
+    lun.storage
+        .cache
+        .map(|cache| cache.to_string())
+        .unwrap_or_default()
 }
 
 /// `512`, `512e` or `4096`.

@@ -3,6 +3,7 @@
 use super::context::{Context, object_path};
 use crate::args::Named;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use client::segment;
 use manifest::facts::{HealthFacts, MemberFacts, PoolDisk, PoolFacts, PoolState};
@@ -10,12 +11,15 @@ use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
 use manifest::view::LunView;
-use output::{properties, rounded, table};
+use output::{Columns, Table, properties, rounded, table};
 use std::path::PathBuf;
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] =
     &[(&["pool", "show"], "name", Kind::Name("pool"))];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["pool", "ls"], When::Always, COLUMNS)];
 
 /// What to ask of pools.
 #[derive(Subcommand, Debug)]
@@ -44,7 +48,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem>
     match verb {
         PoolVerb::Ls => {
             let pools: Vec<PoolFacts> = context.client.get("/api/v1/pools")?;
-            context.output.show(&pools, |pools| list(pools));
+            context.output.list(&pools, |pools| list(pools));
         }
         PoolVerb::Show(named) => {
             let pool: PoolFacts = context.client.get(&object_path(NOUN, &named.name))?;
@@ -82,8 +86,11 @@ fn state(pool: &PoolFacts) -> String {
     }
 }
 
+const COLUMNS: Columns = Columns::new(&["POOL", "SIZE", "FREE", "PATH", "JOURNAL", "STATE"])
+    .wide(&["LAYOUT", "USED", "PROVISIONED"]);
+
 /// The pools as `status` and `pool ls` show them.
-pub(super) fn list(pools: &[PoolFacts]) -> String {
+pub(super) fn list(pools: &[PoolFacts]) -> Table {
     let row = |pool: &PoolFacts| {
         vec![
             pool.name.clone(),
@@ -94,17 +101,20 @@ pub(super) fn list(pools: &[PoolFacts]) -> String {
                 .as_ref()
                 .map_or_else(|| "none".to_owned(), brief),
             state(pool),
+            pool.layout.clone(),
+            space(pool, pool.used),
+            rounded(pool.provisioned_bytes),
         ]
     };
     let rows: Vec<Vec<String>> = pools.iter().map(row).collect();
-    let mut text = table(&["POOL", "SIZE", "FREE", "PATH", "JOURNAL", "STATE"], &rows);
+    let mut text = String::new();
     for pool in pools {
         let forecast = pool.forecast.as_ref();
         if let Some(dated) = forecast.filter(|it| it.full_at.is_some()) {
             text.push_str(&format!("pool {}: {}\n", pool.name, dated.text));
         }
     }
-    text
+    Table::new(COLUMNS, rows).above(text)
 }
 
 fn fill(journal: &JournalFacts) -> String {
@@ -331,9 +341,17 @@ mod test {
             serde_json::from_value(document).unwrap()
         };
         let dated = pool("full on about 14 March", Some("2027-03-14T00:00:00Z"));
-        assert!(list(&[dated]).ends_with("\npool p: full on about 14 March\n"));
+        assert!(
+            list(&[dated])
+                .to_string()
+                .ends_with("\npool p: full on about 14 March\n")
+        );
         let steady = pool("does not fill up: no trend in 3 days", None);
-        assert!(!list(std::slice::from_ref(&steady)).contains("does not"));
+        assert!(
+            !list(std::slice::from_ref(&steady))
+                .to_string()
+                .contains("does not")
+        );
         let lines = page(&steady, &[]);
         let line = lines
             .lines()

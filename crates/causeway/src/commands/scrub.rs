@@ -2,13 +2,14 @@
 
 use super::context::{Context, object_path};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::scrub::{JournalScrub, ScrubFacts, ScrubOp, ScrubState};
 use manifest::view::LunView;
-use output::{properties, rounded, table};
+use output::{Columns, Table, properties, rounded};
 use serde::Serialize;
 use serde_json::json;
 
@@ -18,6 +19,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["scrub", "status"], "lun", Kind::Name("lun")),
     (&["scrub", "stop"], "lun", Kind::Name("lun")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["scrub", "status"], When::Without("lun"), COLUMNS)];
 
 /// What to do about a scrub.
 #[derive(Subcommand, Debug)]
@@ -59,6 +63,17 @@ pub(crate) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem
     Ok(())
 }
 
+const COLUMNS: Columns = Columns::new(&[
+    "LUN",
+    "SCRUB",
+    "DONE",
+    "BAD BLOCKS",
+    "BEGAN",
+    "ENDED",
+    "READ WHOLE",
+    "NEXT",
+]);
+
 /// A LUN and its scrub.
 #[derive(Serialize)]
 struct LunScrub<'a> {
@@ -84,21 +99,9 @@ fn all(context: &Context<'_>) -> Result<(), Problem> {
         .iter()
         .map(|(lun, scrub)| LunScrub { lun, scrub })
         .collect();
-    context.output.show(&documents, |_| {
-        let rows: Vec<Vec<String>> = found.iter().map(|(lun, facts)| row(lun, facts)).collect();
-        table(
-            &[
-                "LUN",
-                "SCRUB",
-                "DONE",
-                "BAD BLOCKS",
-                "BEGAN",
-                "ENDED",
-                "READ WHOLE",
-                "NEXT",
-            ],
-            &rows,
-        )
+    context.output.list(&documents, |_| {
+        let rows = found.iter().map(|(lun, facts)| row(lun, facts));
+        Table::new(COLUMNS, rows.collect())
     });
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::context::{Context, object_path};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::ending::{Dropped, Ending};
@@ -9,12 +10,18 @@ use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::HostView;
-use output::{in_flight, most, properties, rounded, table};
+use output::{Columns, Table, in_flight, most, properties, rounded};
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["session", "show"], "id", Kind::Session),
     (&["session", "drop"], "id", Kind::Session),
+];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[
+    (&["session", "ls"], When::With("refused"), REFUSED),
+    (&["session", "ls"], When::Always, COLUMNS),
 ];
 
 #[derive(Subcommand, Debug)]
@@ -50,15 +57,15 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             if !context.output.is_document() {
                 last = context.client.get("/api/v1/refusals")?;
             }
-            context.output.show(&sessions, |sessions| {
-                format!("{}{}", list(sessions), list_last(&last))
-            });
+            context
+                .output
+                .list(&sessions, |sessions| list(sessions).above(list_last(&last)));
         }
         SessionVerb::Ls { refused: true } => {
             let refusals: Vec<RefusalFacts> = context.client.get("/api/v1/refusals")?;
             context
                 .output
-                .show(&refusals, |refusals| list_refusals(refusals));
+                .list(&refusals, |refusals| list_refusals(refusals));
         }
         SessionVerb::Show { id } => {
             let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
@@ -107,7 +114,23 @@ fn load(session: &SessionFacts) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-fn list(sessions: &[SessionFacts]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "ID",
+    "HOST",
+    "INITIATOR",
+    "TARGET",
+    "FROM",
+    "NIC",
+    "PORTAL",
+    "CORE",
+    "LOAD",
+    "IN FLIGHT",
+    "IN",
+    "OUT",
+])
+.wide(&["SINCE", "COMMANDS"]);
+
+fn list(sessions: &[SessionFacts]) -> Table {
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
@@ -127,24 +150,12 @@ fn list(sessions: &[SessionFacts]) -> String {
                 in_flight(session.in_flight, session.bytes_in_flight),
                 rounded(session.bytes_in),
                 rounded(session.bytes_out),
+                session.since.clone(),
+                session.commands.to_string(),
             ]
         })
         .collect();
-    let head = [
-        "ID",
-        "HOST",
-        "INITIATOR",
-        "TARGET",
-        "FROM",
-        "NIC",
-        "PORTAL",
-        "CORE",
-        "LOAD",
-        "IN FLIGHT",
-        "IN",
-        "OUT",
-    ];
-    table(&head, &rows)
+    Table::new(COLUMNS, rows)
 }
 
 /// The newest refusals, so that nobody must know that there is a list of them.
@@ -167,7 +178,17 @@ fn reason(refusal: &RefusalFacts) -> String {
     format!("{} (status {}{times})", refusal.reason, refusal.status)
 }
 
-fn list_refusals(refusals: &[RefusalFacts]) -> String {
+const REFUSED: Columns = Columns::new(&[
+    "AT",
+    "CODE",
+    "INITIATOR",
+    "FROM",
+    "TARGET",
+    "PORTAL",
+    "REASON",
+]);
+
+fn list_refusals(refusals: &[RefusalFacts]) -> Table {
     let rows: Vec<Vec<String>> = refusals
         .iter()
         .map(|refusal| {
@@ -182,18 +203,7 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
             ]
         })
         .collect();
-    table(
-        &[
-            "AT",
-            "CODE",
-            "INITIATOR",
-            "FROM",
-            "TARGET",
-            "PORTAL",
-            "REASON",
-        ],
-        &rows,
-    )
+    Table::new(REFUSED, rows)
 }
 
 /// `user` is who proved itself; `mutual`: the user that the host's object has for the target's own

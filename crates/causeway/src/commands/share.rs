@@ -4,6 +4,7 @@ use super::context::Context;
 use super::lun::spec;
 use crate::args::{Deleted, LunFields, Named, lun_fields};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use client::segment;
 use connect::{Export, ExportView, blocks};
@@ -13,7 +14,7 @@ use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
-use output::{print, table};
+use output::{Columns, Table, print};
 use serde::Serialize;
 
 /// What may stand for the fields of what is made.
@@ -26,6 +27,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["share", "create"], "hosts", Kind::Hosts),
     (&["share", "create"], "target", Kind::Name("target")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["share", "ls"], When::Always, COLUMNS)];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum ShareVerb {
@@ -196,22 +200,17 @@ fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(
             });
         }
     }
-    if context.output.is_document() {
-        let share = ShareView {
-            lun: &lun.name,
-            exports: exports.iter().map(Export::view).collect(),
-            change,
-        };
-        context.output.show(&share, |_| String::new());
-        return Ok(());
-    }
-    if exports.is_empty() {
-        print(&format!(
-            "nobody may use LUN {name} yet: causeway grant create HOST {name}\n"
-        ));
-        return Ok(());
-    }
-    print(&blocks(&exports));
+    let share = ShareView {
+        lun: &lun.name,
+        exports: exports.iter().map(Export::view).collect(),
+        change,
+    };
+    context.output.show(&share, |_| {
+        if exports.is_empty() {
+            return format!("nobody may use LUN {name} yet: causeway grant create HOST {name}\n");
+        }
+        blocks(&exports)
+    });
     Ok(())
 }
 
@@ -237,11 +236,13 @@ fn ls(context: &Context<'_>) -> Result<(), Problem> {
         grants: grants.iter().map(|grant| (*grant).clone()).collect(),
     };
     let views: Vec<SharedView> = shared.iter().map(view).collect();
-    context.output.show(&views, |_| list(&shared));
+    context.output.list(&views, |_| list(&shared));
     Ok(())
 }
 
-fn list(shared: &[(&LunView, Vec<&GrantView>)]) -> String {
+const COLUMNS: Columns = Columns::new(&["LUN", "STATE", "SIZE", "TARGET", "HOST", "NUMBER", "MAY"]);
+
+fn list(shared: &[(&LunView, Vec<&GrantView>)]) -> Table {
     let row = |(lun, grant): (&LunView, &GrantView)| {
         vec![
             lun.name.clone(),
@@ -262,10 +263,7 @@ fn list(shared: &[(&LunView, Vec<&GrantView>)]) -> String {
         .iter()
         .flat_map(|(lun, grants)| grants.iter().map(|grant| (*lun, *grant)));
     let rows: Vec<Vec<String>> = each.map(row).collect();
-    table(
-        &["LUN", "STATE", "SIZE", "TARGET", "HOST", "NUMBER", "MAY"],
-        &rows,
-    )
+    Table::new(COLUMNS, rows)
 }
 
 /// As `lun delete`, and says what of the share is left.

@@ -2,18 +2,22 @@
 
 use super::context::{Context, Step, Tolerate};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::objects::{ObjectSet, to_toml};
 use manifest::problem::Problem;
 use manifest::view::Kept;
-use output::{print, table};
+use output::{Columns, Table, print};
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["state", "show"], "generation", Kind::Generation),
     (&["state", "rollback"], "generation", Kind::Generation),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["state", "ls"], When::Always, COLUMNS)];
 
 /// What to do with the kept generations of the objects.
 #[derive(Subcommand, Debug)]
@@ -44,7 +48,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem
     match verb {
         StateVerb::Ls => {
             let kept: Vec<Kept> = context.client.get("/api/v1/generations")?;
-            context.output.show(&kept, |kept| list(kept));
+            context.output.list(&kept, |kept| list(kept));
             Ok(())
         }
         StateVerb::Show { generation } => {
@@ -78,7 +82,18 @@ fn accept(context: &Context<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn list(kept: &[Kept]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "GENERATION",
+    "WRITTEN",
+    "LUNS",
+    "DELETED",
+    "TARGETS",
+    "HOSTS",
+    "GRANTS",
+    "STATE",
+]);
+
+fn list(kept: &[Kept]) -> Table {
     let row = |it: &Kept| {
         let state = match (&it.problem, it.in_force) {
             (Some(problem), _) => problem.clone(),
@@ -91,15 +106,5 @@ fn list(kept: &[Kept]) -> String {
         row
     };
     let rows: Vec<Vec<String>> = kept.iter().map(row).collect();
-    let head = [
-        "GENERATION",
-        "WRITTEN",
-        "LUNS",
-        "DELETED",
-        "TARGETS",
-        "HOSTS",
-        "GRANTS",
-        "STATE",
-    ];
-    table(&head, &rows)
+    Table::new(COLUMNS, rows)
 }

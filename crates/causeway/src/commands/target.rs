@@ -4,13 +4,14 @@ use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
-use output::{properties, table};
+use output::{Columns, Table, properties};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -34,6 +35,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["target", "rename"], "name", Kind::Name("target")),
     (&["target", "delete"], "name", Kind::Name("target")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["target", "ls"], When::Always, COLUMNS)];
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum TargetVerb {
@@ -107,7 +111,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Proble
         }
         TargetVerb::Ls => {
             let targets: Vec<TargetView> = context.client.get("/api/v1/targets")?;
-            context.output.show(&targets, |targets| list(targets));
+            context.output.list(&targets, |targets| list(targets));
             Ok(())
         }
         TargetVerb::Show(Named { name }) => {
@@ -170,7 +174,16 @@ fn logins(target: &TargetView) -> String {
     }
 }
 
-fn list(targets: &[TargetView]) -> String {
+const COLUMNS: Columns = Columns::new(&[
+    "NAME",
+    "IQN",
+    "PORTAL GROUP",
+    "PORTALS",
+    "LOGINS",
+    "SESSIONS",
+]);
+
+fn list(targets: &[TargetView]) -> Table {
     let rows: Vec<Vec<String>> = targets
         .iter()
         .map(|target| {
@@ -184,17 +197,7 @@ fn list(targets: &[TargetView]) -> String {
             ]
         })
         .collect();
-    table(
-        &[
-            "NAME",
-            "IQN",
-            "PORTAL GROUP",
-            "PORTALS",
-            "LOGINS",
-            "SESSIONS",
-        ],
-        &rows,
-    )
+    Table::new(COLUMNS, rows)
 }
 
 fn maintenance(target: &TargetView) -> String {

@@ -4,11 +4,12 @@ use super::context::{Context, object_path};
 use super::user::{ROLES, gone, send};
 use crate::args::Deleted;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use accounts::TokenView;
 use clap::Subcommand;
 use hyper::Method;
 use manifest::problem::Problem;
-use output::table;
+use output::{Columns, Table};
 use serde_json::json;
 
 /// What may stand where.
@@ -16,6 +17,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["token", "create"], "role", Kind::Words(ROLES)),
     (&["token", "delete"], "name", Kind::Name("token")),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["token", "ls"], When::Always, COLUMNS)];
 
 /// What programs may send.
 #[derive(Subcommand, Debug)]
@@ -61,7 +65,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &TokenVerb) -> Result<(), Problem
         }
         TokenVerb::Ls => {
             let tokens: Vec<TokenView> = context.client.get("/api/v1/tokens")?;
-            context.output.show(&tokens, |tokens| list(tokens));
+            context.output.list(&tokens, |tokens| list(tokens));
             Ok(())
         }
         TokenVerb::Delete(deleted) => {
@@ -73,7 +77,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &TokenVerb) -> Result<(), Problem
     }
 }
 
-fn list(tokens: &[TokenView]) -> String {
+const COLUMNS: Columns = Columns::new(&["ID", "NAME", "ROLE", "MADE BY", "EXPIRES", "LAST USE"]);
+
+fn list(tokens: &[TokenView]) -> Table {
     let or = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
     let row = |token: &TokenView| {
         let mut expires = or(&token.expires, "never");
@@ -85,8 +91,5 @@ fn list(tokens: &[TokenView]) -> String {
         vec![id, name, role, token.created_by.clone(), expires, last]
     };
     let rows: Vec<Vec<String>> = tokens.iter().map(row).collect();
-    table(
-        &["ID", "NAME", "ROLE", "MADE BY", "EXPIRES", "LAST USE"],
-        &rows,
-    )
+    Table::new(COLUMNS, rows)
 }

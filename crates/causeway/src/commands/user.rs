@@ -3,6 +3,7 @@
 use super::context::{Context, object_path};
 use crate::args::{Deleted, Named};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use crate::password::new_password;
 use accounts::UserView;
 use clap::{Args, Subcommand};
@@ -10,7 +11,7 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::ending::Ending;
 use manifest::problem::Problem;
-use output::{print, properties, table};
+use output::{Columns, Table, print, properties};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,6 +28,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["user", "set"], "role", Kind::Words(ROLES)),
     (&["user", "set"], "enabled", Kind::Words(BOOLEANS)),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["user", "ls"], When::Always, COLUMNS)];
 
 /// Who may log in.
 #[derive(Subcommand, Debug)]
@@ -103,7 +107,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &UserVerb) -> Result<(), Problem>
         }
         UserVerb::Ls => {
             let users: Vec<UserView> = context.client.get("/api/v1/users")?;
-            context.output.show(&users, |users| list(users));
+            context.output.list(&users, |users| list(users));
             Ok(())
         }
         UserVerb::Show(Named { name }) => {
@@ -203,7 +207,9 @@ fn state(user: &UserView) -> &'static str {
     }
 }
 
-fn list(users: &[UserView]) -> String {
+const COLUMNS: Columns = Columns::new(&["NAME", "ROLE", "PASSWORD SET", "STATE"]);
+
+fn list(users: &[UserView]) -> Table {
     let row = |user: &UserView| {
         let state = state(user).to_owned();
         vec![
@@ -214,7 +220,7 @@ fn list(users: &[UserView]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = users.iter().map(row).collect();
-    table(&["NAME", "ROLE", "PASSWORD SET", "STATE"], &rows)
+    Table::new(COLUMNS, rows)
 }
 
 fn page(user: &UserView) -> String {

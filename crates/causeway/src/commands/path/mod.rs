@@ -7,6 +7,7 @@ pub(crate) mod running;
 mod show;
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
+use crate::listed::{Listed, When};
 use crate::open::of_host;
 use clap::{Args, Subcommand};
 use env::real::{Cores, Runtime, RuntimeConfig};
@@ -25,6 +26,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["path", "explain"], "policy", Kind::Words(POLICIES)),
     (&["path", "policy"], "policy", Kind::Words(POLICIES)),
 ];
+
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["path", "ls"], When::Always, show::COLUMNS)];
 
 /// What to do with paths.
 #[derive(Subcommand, Debug)]
@@ -98,7 +102,7 @@ pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
         PathVerb::Plan(flags) => plan(flags, output),
         PathVerb::Ls { url } => {
             let volumes = running::volumes(url.as_ref())?;
-            output.show(&volumes, |volumes| show::volumes(volumes));
+            output.list(&volumes, |volumes| show::volumes(volumes));
             Ok(())
         }
         PathVerb::Explain { path, url, options } => explain(path, url.as_ref(), options, output),

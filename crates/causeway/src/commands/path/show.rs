@@ -1,7 +1,7 @@
 //! The documents of `causeway path` for people.
 
 use host::view::{ExplainedView, PlanView, VolumeView};
-use output::{properties, rounded, table};
+use output::{Columns, Table, properties, rounded, table};
 use paths::plan::{Ends, Limit, Role, StreamLimit};
 use paths::{Element, PathName, Speed};
 use std::fmt::Write as _;
@@ -19,52 +19,61 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// `path ls`.
-pub(super) fn volumes(volumes: &[VolumeView]) -> String {
+/// Of `path ls`.
+pub(super) const COLUMNS: Columns = Columns::new(&[
+    "PATH",
+    "FROM",
+    "STATE",
+    "IOS",
+    "BYTES",
+    "IN FLIGHT",
+    "RETRANSMITS",
+    "WHY",
+])
+.wide(&["VOLUME", "PROCESS"]);
+
+/// `path ls`: a table for each volume, unless somebody chooses what of all of them is shown.
+pub(super) fn volumes(volumes: &[VolumeView]) -> Table {
+    let all = volumes.iter().flat_map(rows);
+    let table = Table::new(COLUMNS, all.collect());
     if volumes.is_empty() {
-        return "no running program has a volume over paths open\n".to_owned();
+        return table.instead("no running program has a volume over paths open\n".to_owned());
     }
-    let mut out = String::new();
-    for VolumeView { pid, status } in volumes {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "{}  {}  {}  policy {}  process {pid}",
+    let each = volumes.iter().map(|volume| {
+        let VolumeView { pid, status } = volume;
+        let mut out = format!(
+            "{}  {}  {}  policy {}  process {pid}\n",
             status.url,
             status.unit,
             rounded(status.bytes),
             status.policy,
         );
         for notice in &status.notices {
+            // Writing to a String cannot fail.
             let _ = writeln!(out, "note: {notice}");
         }
-        let rows = status.paths.iter().map(|path| {
-            vec![
-                path.path.clone(),
-                path.from.to_string(),
-                path.state.to_owned(),
-                path.ios.to_string(),
-                rounded(path.bytes),
-                path.in_flight.to_string(),
-                path.retransmits.to_string(),
-                path.why.clone(),
-            ]
-        });
-        let rows: Vec<Vec<String>> = rows.collect();
-        let head = [
-            "PATH",
-            "FROM",
-            "STATE",
-            "IOS",
-            "BYTES",
-            "IN FLIGHT",
-            "RETRANSMITS",
-            "WHY",
-        ];
-        out.push_str(&table(&head, &rows));
-        out.push('\n');
-    }
-    out
+        let _ = writeln!(out, "{}", Table::new(COLUMNS, rows(volume).collect()));
+        out
+    });
+    let text = each.collect();
+    table.instead(text)
+}
+
+fn rows(volume: &VolumeView) -> impl Iterator<Item = Vec<String>> {
+    volume.status.paths.iter().map(|path| {
+        vec![
+            path.path.clone(),
+            path.from.to_string(),
+            path.state.to_owned(),
+            path.ios.to_string(),
+            rounded(path.bytes),
+            path.in_flight.to_string(),
+            path.retransmits.to_string(),
+            path.why.clone(),
+            volume.status.url.to_string(),
+            volume.pid.to_string(),
+        ]
+    })
 }
 
 /// `path plan`.
