@@ -1,38 +1,29 @@
 //! `causeway top`: what the node does now.
 //!
 //! ```text
-//!   daemon --GET /api/v1/activity--> figures that only grow --frame--> rates
-//!   rates --text--> lines, a document
-//!   rates --screen--> the terminal
+//!   daemon --GET /api/v1/activity--> figures that only grow --top_view--> lines, a document
+//!                                                            --top_view--> the terminal
 //! ```
 //!
 //! In a terminal it shows a live view; where its output goes elsewhere, or where `--once` or
 //! `--batch` asks for it, it prints. A daemon that is away or was started anew is waited for: old
 //! figures are kept and marked.
 
-mod columns;
-mod frame;
 mod paths;
-mod screen;
 mod terminal;
-#[cfg(test)]
-mod test;
-mod text;
 
 use crate::args::Common;
 use clap::Args;
 use client::Client;
-pub(crate) use frame::SortKey;
-use frame::{Frame, Order};
 use manifest::activity::ActivityView;
 use manifest::problem::Problem;
 use output::Output;
 use ratatui::crossterm::event::Event;
-use screen::{Next, Screen};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
+use top_view::{Frame, Next, Order, Screen, SortKey};
 
 /// What `top` shows, and how often.
 #[derive(Args, Debug)]
@@ -135,7 +126,7 @@ fn print(
             if printed > 0 && !output.is_document() {
                 output::print("\n");
             }
-            output.show(&frame, text::page);
+            output.show(&frame, top_view::page);
             printed += 1;
         }
         before = after;

@@ -6,7 +6,6 @@
 //! volumes that share one show the same, and a NIC counts them once.
 
 use super::terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
-use super::text::mebibytes;
 use crate::commands::path::running::volumes;
 use client::Client;
 use host::view::VolumeView;
@@ -21,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use tokio::time::Instant;
+use top_view::mebibytes;
 
 /// Counters of one path of one program's volume.
 #[derive(Clone, PartialEq, Debug, Default)]

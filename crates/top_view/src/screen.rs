@@ -36,15 +36,17 @@ pub(super) enum Pane {
 
 /// What is to be done after a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub enum Next {
+    /// The view is another one now.
     Draw,
+    /// Whoever reads it has enough.
     Quit,
     /// Sample at another interval.
     Interval(Duration),
 }
 
 /// All that the view remembers.
-pub(super) struct Screen {
+pub struct Screen {
     colour: bool,
     frame: Option<Frame>,
     /// Operations, bytes, and the 99th percentile in microseconds.
@@ -92,7 +94,9 @@ impl Parts {
 }
 
 impl Screen {
-    pub(super) fn new(key: SortKey, interval: Duration, colour: bool) -> Self {
+    /// A view that has seen nothing yet.
+    #[must_use]
+    pub fn new(key: SortKey, interval: Duration, colour: bool) -> Self {
         let order = Order {
             key,
             reverse: false,
@@ -112,7 +116,7 @@ impl Screen {
     }
 
     /// New figures. While it is paused, only the curves go on.
-    pub(super) fn show(&mut self, frame: Frame) {
+    pub fn show(&mut self, frame: Frame) {
         self.trouble = None;
         let total = &frame.total;
         let point = [
@@ -129,12 +133,12 @@ impl Screen {
     }
 
     /// There are no new figures.
-    pub(super) fn trouble(&mut self, why: String) {
+    pub fn trouble(&mut self, why: String) {
         self.trouble = Some(why);
     }
 
     /// The daemon answers, and is another one than before: its figures began anew.
-    pub(super) fn restarted(&mut self) {
+    pub fn restarted(&mut self) {
         self.trouble = Some("the daemon was started anew, measuring".to_owned());
     }
 
@@ -144,7 +148,8 @@ impl Screen {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Next {
+    /// Does what a key is for.
+    pub fn key(&mut self, key: KeyEvent) -> Next {
         if key.kind == KeyEventKind::Release {
             return Next::Draw;
         }
@@ -228,7 +233,8 @@ impl Screen {
         }
     }
 
-    pub(super) fn draw(&self, canvas: &mut ratatui::Frame<'_>) {
+    /// Draws it as it is now.
+    pub fn draw(&self, canvas: &mut ratatui::Frame<'_>) {
         let area = canvas.area();
         let curves = area.width >= CURVES_WIDTH_MIN && area.height >= CURVES_HEIGHT_MIN;
         let parts = Layout::vertical([

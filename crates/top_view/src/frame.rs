@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What rows are ordered by.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(crate) enum SortKey {
+pub enum SortKey {
     /// By name; sessions by number
     Name,
     /// Operations a second
@@ -43,9 +43,11 @@ impl SortKey {
 
 /// In what order rows stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Order {
-    pub(crate) key: SortKey,
-    pub(crate) reverse: bool,
+pub struct Order {
+    /// Rows with the most of it stand first; by name, the first letters.
+    pub key: SortKey,
+    /// What stands first stands last.
+    pub reverse: bool,
 }
 
 /// Latency of what ended in the interval, in microseconds; absent where nothing did.
@@ -124,7 +126,7 @@ pub(crate) struct CoreRow {
 
 /// One frame.
 #[derive(Clone, PartialEq, Serialize, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     pub(crate) node: String,
     pub(crate) started: String,
     /// The length of the interval.
@@ -138,7 +140,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// What happened from `before` to `after`; `None` where they are of two daemons, or of one
     /// moment.
-    pub(crate) fn between(before: &ActivityView, after: &ActivityView) -> Option<Self> {
+    pub fn between(before: &ActivityView, after: &ActivityView) -> Option<Self> {
         if before.started != after.started || before.at_us >= after.at_us {
             return None;
         }
@@ -186,7 +188,7 @@ impl Frame {
     }
 
     /// Puts the rows in order; the busiest or slowest stand first unless reversed.
-    pub(crate) fn sort(&mut self, luns: Order, sessions: Order) {
+    pub fn sort(&mut self, luns: Order, sessions: Order) {
         self.luns.sort_by(|a, b| {
             let by_name = a.name.cmp(&b.name);
             order(luns, by_name, &a.rates, &b.rates)

@@ -15,7 +15,8 @@ pub(crate) fn count(value: f64) -> String {
 }
 
 /// Mebibytes a second, as every size and rate for people is shown in binary units.
-pub(crate) fn mebibytes(bytes: f64) -> String {
+#[must_use]
+pub fn mebibytes(bytes: f64) -> String {
     match bytes / 1_048_576.0 {
         value if value < 0.005 => "0".to_owned(),
         value if value < 10.0 => format!("{value:.2}"),
@@ -63,7 +64,8 @@ pub(crate) fn target(session: &SessionRow) -> &str {
 }
 
 /// A frame as lines.
-pub(crate) fn page(frame: &Frame) -> String {
+#[must_use]
+pub fn page(frame: &Frame) -> String {
     let Rates {
         iops,
         bytes_per_second,
