@@ -18,8 +18,10 @@ use crate::commands::job::{self, JobVerb};
 use crate::commands::journal::{self, JournalVerb};
 use crate::commands::lab::{self, LabVerb};
 use crate::commands::lun::{self, LunVerb};
+use crate::commands::node::{self, NodeVerb};
 use crate::commands::path::{self, PathVerb};
 use crate::commands::pool::{self, PoolVerb};
+use crate::commands::portal::{self, PortalVerb};
 use crate::commands::scrub::{self, ScrubVerb};
 use crate::commands::session::{self, SessionVerb};
 use crate::commands::share::{self, ShareVerb};
@@ -145,9 +147,28 @@ pub(crate) enum Command {
         words: Vec<String>,
     },
     /// Pools: where LUNs keep their blocks, and their journals
+    #[command(
+        after_help = "There is no `set`: what a pool is stands in node.toml, and needs a restart."
+    )]
     Pool {
         #[command(subcommand)]
         verb: PoolVerb,
+    },
+    /// The node that answers: what it is, and its settings
+    #[command(
+        after_help = "There is no `create` and no `delete`: a node is made by its node.toml, and ends with its service."
+    )]
+    Node {
+        #[command(subcommand)]
+        verb: NodeVerb,
+    },
+    /// Portals: the addresses where hosts reach targets
+    #[command(
+        after_help = "There is no `set`: a portal is its address, so add the other one and delete this one."
+    )]
+    Portal {
+        #[command(subcommand)]
+        verb: PortalVerb,
     },
     /// Disks of the machine: their health and where it is heading, and the bays that they are in
     Disk {
@@ -263,8 +284,10 @@ pub(crate) const COMPLETED: &[&[CompletedArgument]] = &[
     journal::COMPLETED,
     lun::MADE,
     lun::COMPLETED,
+    node::COMPLETED,
     path::COMPLETED,
     pool::COMPLETED,
+    portal::COMPLETED,
     scrub::COMPLETED,
     session::COMPLETED,
     share::MADE,
@@ -288,8 +311,10 @@ pub(crate) const LISTED: &[&[Listed]] = &[
     host::LISTED,
     job::LISTED,
     lun::LISTED,
+    node::LISTED,
     path::LISTED,
     pool::LISTED,
+    portal::LISTED,
     scrub::LISTED,
     session::LISTED,
     share::LISTED,
@@ -326,6 +351,8 @@ impl Command {
                 verb: PoolVerb::Check { paths, state },
             } => pool_check::run(paths, state, output),
             Self::Pool { verb } => pool::run(&context()?, verb),
+            Self::Node { verb } => node::run(&context()?, verb),
+            Self::Portal { verb } => portal::run(&context()?, verb),
             Self::Disk {
                 verb: DiskVerb::Scan { to, smartctl },
             } => disk::scan(to.as_deref(), smartctl.as_deref(), output),

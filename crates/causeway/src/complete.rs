@@ -16,7 +16,7 @@ use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use client::{Client, Proofs};
 use manifest::code::{CATALOGUE, Code};
 use manifest::disks::DiskView;
-use manifest::facts::SessionFacts;
+use manifest::facts::{PortalFacts, SessionFacts};
 use manifest::orphan::Orphan;
 use manifest::problem::Problem;
 use manifest::view::{Kept, LunView, StatusView, TargetView};
@@ -27,6 +27,9 @@ use std::time::Duration;
 
 /// Names the shell that asks; the rest of the protocol is the engine's.
 const ASKED: &str = "CAUSEWAY_COMPLETE";
+
+/// Which columns of a list are wanted.
+const COLUMNS: &str = "columns";
 
 /// Whoever presses a key does not wait longer.
 const ANSWER_MAX: Duration = Duration::from_millis(800);
@@ -62,7 +65,19 @@ fn command() -> Command {
     for (verbs, argument, kind) in cli::COMPLETED.iter().copied().flatten().copied() {
         command = completed(command, verbs, argument, kind);
     }
-    completed(command, &[], "columns", Kind::Columns)
+    with_columns(command)
+}
+
+/// Each list has columns of its own.
+fn with_columns(mut command: Command) -> Command {
+    for verb in command.get_subcommands_mut() {
+        *verb = with_columns(std::mem::take(verb));
+    }
+    let has = command.get_arguments().any(|arg| arg.get_id() == COLUMNS);
+    if has {
+        return completed(command, &[], COLUMNS, Kind::Columns);
+    }
+    command
 }
 
 fn completed(command: Command, verbs: &[&str], argument: &'static str, kind: Kind) -> Command {
@@ -95,6 +110,7 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
             (it.generation.to_string(), Some(it.written))
         }),
         Kind::PortalGroup => portal_groups(),
+        Kind::Portal => portals().map(|it| (it.address, Some(it.group))).collect(),
         Kind::HostAndLun | Kind::GrantOrHostAndLun => of_grant(kind, &words_before()),
         Kind::Words(all) => all.iter().map(|word| ((*word).to_owned(), None)).collect(),
         Kind::Hosts => {
@@ -160,11 +176,15 @@ fn names(noun: &str) -> Vec<Word> {
     list(&format!("{noun}s"), |it: Named| (it.name, None))
 }
 
-/// The groups of the portals, each once.
-fn portal_groups() -> Vec<Word> {
+fn portals() -> impl Iterator<Item = PortalFacts> {
     let status: Option<StatusView> = asked("status");
     let portals = status.map(|status| status.portals).unwrap_or_default();
-    let groups = portals.into_iter().map(|portal| portal.group);
+    portals.into_iter()
+}
+
+/// The groups of the portals, each once.
+fn portal_groups() -> Vec<Word> {
+    let groups = portals().map(|portal| portal.group);
     let groups: std::collections::BTreeSet<String> = groups.collect();
     groups.into_iter().map(|it| (it, None)).collect()
 }
@@ -335,11 +355,18 @@ mod test {
         ("lun create", &[LUN]),
         ("lun rename", &[&["to"]]),
         ("lun resize", &[&["size"]]),
+        ("node show", &[&["name"]]),
         ("path explain", &[PATHS, &["path", "url"]]),
         ("path ls", &[&["url"]]),
         ("path plan", &[PATHS, &["url", "what_if"]]),
         ("path policy", &[&["url"]]),
         ("path release", &[&["path", "url"]]),
+        (
+            "pool create",
+            &[&["journal", "journal_size", "name", "path"]],
+        ),
+        ("portal create", &[&["iface", "ip", "port", "portal"]]),
+        ("portal delete", &[&["iface", "ip", "port"]]),
         ("share create", &[LUN]),
         ("target create", &[&["iqn", "name"]]),
         ("target rename", &[&["to"]]),

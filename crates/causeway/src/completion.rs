@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Generation,
     /// Where targets can be reached.
     PortalGroup,
+    /// An address where the node listens.
+    Portal,
     /// One of these words.
     Words(&'static [&'static str]),
 }

@@ -48,6 +48,11 @@ fn section(out: &mut String, command: &Command, before: &str, level: usize) {
     {
         let _ = writeln!(out, "{}", paragraph(&ended(part), ""));
     }
+    if level > 1
+        && let Some(after) = command.get_after_help()
+    {
+        let _ = writeln!(out, "{}", paragraph(&after.to_string(), ""));
+    }
     let mut usage = command.clone();
     let usage = usage.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();

@@ -52,6 +52,9 @@ pub struct Proofs<'a> {
     pub fingerprint: Option<&'a str>,
 }
 
+/// What an answer stands for, where it says so.
+pub struct Tag(Option<header::HeaderValue>);
+
 /// A client of one daemon.
 pub struct Client {
     shown: String,
@@ -119,6 +122,43 @@ impl Client {
     ) -> Result<T, Problem> {
         let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
         let request = self.request(method, path, text)?;
+        let answer = self.runtime.block_on(self.exchange(request))?;
+        serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
+    }
+
+    /// Reads a document and its tag, by which a change says what it starts from.
+    ///
+    /// # Errors
+    /// The daemon's problem, or that it cannot be reached.
+    pub fn tagged<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Tag), Problem> {
+        let request = self.request(Method::GET, path, String::new())?;
+        let (tag, answer) = self.runtime.block_on(async {
+            let response = self.open(request).await?;
+            let tag = response.headers().get(header::ETAG).cloned();
+            let body = response.into_body().collect().await;
+            let body = body.map_err(|error| self.unreachable(&error))?;
+            Ok::<_, Problem>((tag, body.to_bytes()))
+        })?;
+        let read = serde_json::from_slice(&answer);
+        Ok((read.map_err(|error| self.not_ours(&error))?, Tag(tag)))
+    }
+
+    /// Sends a change of what has this tag, and reads the answer.
+    ///
+    /// # Errors
+    /// The daemon's problem, also that it is another one by now, or that it cannot be reached.
+    pub fn send_to<T: DeserializeOwned>(
+        &self,
+        tag: &Tag,
+        (method, path): (Method, &str),
+        body: &impl Serialize,
+    ) -> Result<T, Problem> {
+        let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
+        let mut request = self.request(method, path, text)?;
+        if let Some(tag) = &tag.0 {
+            let headers = request.headers_mut();
+            headers.insert(header::IF_MATCH, tag.clone());
+        }
         let answer = self.runtime.block_on(self.exchange(request))?;
         serde_json::from_slice(&answer).map_err(|error| self.not_ours(&error))
     }

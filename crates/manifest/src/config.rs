@@ -7,7 +7,8 @@ pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
 pub use live::live_keys;
 pub use own::{
-    ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, SettingValue, parse_with,
+    ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, SettingValue, parse_with, portal,
+    portals,
 };
 pub(crate) use place::pool_fields;
 pub use place::{Layout, Place, RbdPlace};

@@ -15,7 +15,31 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
+/// Keys whose changes hold for connections that come from then on; others are as they are.
+const OF_NEW_CONNECTIONS: [&str; 4] = [
+    "runtime.coalesce_us",
+    "session.login_seconds",
+    "session.ping_after_seconds",
+    "session.ping_timeout_seconds",
+];
+
+/// Whether a change of a key holds for new connections alone.
+#[must_use]
+pub fn is_of_new_connections(key: &str) -> bool {
+    OF_NEW_CONNECTIONS.contains(&key)
+}
+
 impl Field {
+    /// The class of a change of it: `live`, `new-sessions` or `restart`.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self.live {
+            true if is_of_new_connections(self.key) => "new-sessions",
+            true => "live",
+            false => "restart",
+        }
+    }
+
     /// Its name in its section.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -364,7 +364,11 @@ fn table(heads: &[&str], fields: Vec<Field>) -> String {
     let mut table = MarkdownTable::new(heads);
     for field in fields {
         let key = format!("`{}`", field.key);
-        let live = if field.live { "yes" } else { "no" };
+        let live = match field.class() {
+            "new-sessions" => "new sessions",
+            "live" => "yes",
+            _ => "no",
+        };
         table.row(&[&key, field.values, field.default, live, field.meaning]);
     }
     table.into_text()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// By which an object is named, the first that it has.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "name",
     "id",
     "lun",
@@ -11,7 +11,9 @@ const NAMES: [&str; 8] = [
     "code",
     "naa",
     "pool",
+    "address",
     "path",
+    "node",
 ];
 
 /// The names of the objects of a list, of one object, or of those that a change was of; a line

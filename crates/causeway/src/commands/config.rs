@@ -1,20 +1,23 @@
 //! `causeway config ...`: the settings of `node.toml`, in force and as the file says by now.
 
 use super::context::Context;
+use crate::args::Deleted;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{ArgGroup, Args, Subcommand};
+use client::Tag;
 use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{
     ConfigOutcome, ConfigView, RestartView, SettingChange, SettingValue, SettingView, TakesEffect,
 };
+use manifest::field::is_of_new_connections;
 use manifest::plan::HostHit;
 use manifest::problem::Problem;
 use output::{Columns, Output, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use units::text::counted;
 
@@ -27,7 +30,7 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
 /// Which verbs print tables.
 pub(crate) const LISTED: &[Listed] = &[(&["config", "show"], When::Always, COLUMNS)];
 
-const VALUES: &[&str] = &[
+pub(super) const VALUES: &[&str] = &[
     "api.token_for_reads=true",
     "health.every_minutes=",
     "history.max_bytes=",
@@ -55,6 +58,10 @@ pub(crate) struct NewPool {
     /// How large the journal's file is made
     #[arg(long, value_name = "SIZE", requires = "journal")]
     journal_size: Option<String>,
+    /// Succeed where a pool of this name exists
+    #[arg(long)]
+    #[serde(skip)]
+    if_not_exists: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -102,17 +109,14 @@ pub(crate) enum ConfigVerb {
     AddPool(NewPool),
     /// Remove a pool from the daemon's settings; refused while a LUN lies in it, and nothing on
     /// disk is deleted
-    RemovePool {
-        /// Its name
-        name: String,
-    },
+    RemovePool(Deleted),
     /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
     /// again
     Restart,
 }
 
 /// A setting and its value.
-fn pair(text: &str) -> Result<(String, Option<SettingValue>), String> {
+pub(super) fn pair(text: &str) -> Result<(String, Option<SettingValue>), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or("write KEY=VALUE, such as history.max_bytes=2GiB")?;
@@ -169,9 +173,9 @@ pub(crate) fn run<'a>(
             Ok(())
         }
         ConfigVerb::Diff => diff(&view()?, output),
-        ConfigVerb::RemovePool { name } => change(&context()?, &json!({ "remove_pool": name })),
+        ConfigVerb::RemovePool(deleted) => remove_pool(&context()?, deleted),
         ConfigVerb::Restart => restart(&context()?),
-        ConfigVerb::AddPool(pool) => change(&context()?, &json!({ "add_pool": pool })),
+        ConfigVerb::AddPool(pool) => add_pool(&context()?, pool),
         ConfigVerb::Set {
             name,
             portals,
@@ -185,31 +189,116 @@ pub(crate) fn run<'a>(
             let body = json!({
                 "node_name": name, "portals": listens, "scrub_every_days": scrub_every, "values": values,
             });
-            change(&context()?, &body)
+            let context = context()?;
+            change(&context, &Started::read(&context)?, &body)
         }
     }
 }
 
-fn change(context: &Context<'_>, body: &Value) -> Result<(), Problem> {
-    let path = format!("/api/v1/config?dry_run={}", context.is_dry_run());
-    let done: ConfigOutcome = context.client.send(Method::PATCH, &path, body)?;
-    context.output.show(&done, |done| {
-        let would = if done.dry_run {
-            "at once"
-        } else {
-            "in effect now"
+/// The settings that a change starts from: what another one changes meanwhile is not lost.
+pub(super) struct Started {
+    view: ConfigView,
+    tag: Tag,
+}
+
+impl Started {
+    pub(super) fn read(context: &Context<'_>) -> Result<Self, Problem> {
+        let (view, tag) = context.client.tagged("/api/v1/config")?;
+        Ok(Self { view, tag })
+    }
+
+    /// What is said of a key from the next start on.
+    pub(super) fn value(&self, key: &str) -> Option<String> {
+        let changed = self.view.changes.iter().find(|it| it.key == key);
+        let setting = || self.view.settings.iter().find(|it| it.key == key);
+        match changed {
+            Some(changed) => changed.in_file.clone(),
+            None => setting()?.value.clone(),
+        }
+    }
+
+    /// A key of the sections of a kind, each with its section, as `pool[0]`, from the next start
+    /// on.
+    pub(super) fn of_sections(&self, kind: &str, key: &str) -> Vec<(String, String)> {
+        let settings = self.view.settings.iter().map(|it| it.key.as_str());
+        let changes = self.view.changes.iter().map(|it| it.key.as_str());
+        let sections = settings.chain(changes).filter_map(|it| {
+            let section = it.strip_suffix(key)?.strip_suffix('.')?;
+            section.starts_with(&format!("{kind}[")).then_some(section)
+        });
+        let sections: BTreeSet<&str> = sections.collect();
+        let found = sections.into_iter().filter_map(|section| {
+            let value = self.value(&format!("{section}.{key}"))?;
+            Some((section.to_owned(), value.trim_matches('"').to_owned()))
+        });
+        found.collect()
+    }
+
+    fn has_pool(&self, name: &str) -> bool {
+        let pools = self.of_sections("pool", "name");
+        pools.iter().any(|(_, it)| it == name)
+    }
+
+    /// Says why nothing was changed.
+    pub(super) fn nothing(&self, context: &Context<'_>, why: String) {
+        let done = ConfigOutcome {
+            dry_run: context.is_dry_run(),
+            notices: vec![why],
+            sessions: self.view.sessions,
+            ..ConfigOutcome::default()
         };
-        let mut out = listed(&done.changes, ["before", "now"], would);
-        if done.changes.is_empty() {
-            out.push_str("it is so already\n");
-        }
-        for notice in &done.notices {
-            out.push_str(&format!("{notice}\n"));
-        }
-        out.push_str(&waits(&done.waiting, done.sessions));
-        out
-    });
+        context.output.show(&done, outcome);
+    }
+}
+
+/// As `pool create` has it as well.
+pub(super) fn add_pool(context: &Context<'_>, pool: &NewPool) -> Result<(), Problem> {
+    let started = Started::read(context)?;
+    if pool.if_not_exists && started.has_pool(&pool.name) {
+        started.nothing(context, format!("there is a pool \"{}\"", pool.name));
+        return Ok(());
+    }
+    change(context, &started, &json!({ "add_pool": pool }))
+}
+
+/// As `pool delete` has it as well.
+pub(super) fn remove_pool(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
+    let started = Started::read(context)?;
+    if !started.has_pool(&deleted.name) && deleted.if_exists {
+        started.nothing(context, format!("there is no pool \"{}\"", deleted.name));
+        return Ok(());
+    }
+    change(context, &started, &json!({ "remove_pool": deleted.name }))
+}
+
+pub(super) fn change(
+    context: &Context<'_>,
+    started: &Started,
+    body: &Value,
+) -> Result<(), Problem> {
+    let path = format!("/api/v1/config?dry_run={}", context.is_dry_run());
+    let asked = (Method::PATCH, path.as_str());
+    let done: ConfigOutcome = context.client.send_to(&started.tag, asked, body)?;
+    context.output.show(&done, outcome);
     Ok(())
+}
+
+/// What was changed, and when it comes into force.
+fn outcome(done: &ConfigOutcome) -> String {
+    let would = if done.dry_run {
+        "at once"
+    } else {
+        "in effect now"
+    };
+    let mut out = listed(&done.changes, ["before", "now"], would);
+    if done.changes.is_empty() {
+        out.push_str("it is so already\n");
+    }
+    for notice in &done.notices {
+        out.push_str(&format!("{notice}\n"));
+    }
+    out.push_str(&waits(&done.waiting, done.sessions));
+    out
 }
 
 fn restart(context: &Context<'_>) -> Result<(), Problem> {
@@ -256,12 +345,27 @@ fn ended(sessions: u64) -> String {
 
 /// What changes, a line each.
 fn listed(changes: &[SettingChange], words: [&str; 2], live: &str) -> String {
-    let word = |value: &Option<String>| value.as_deref().unwrap_or("default").to_owned();
     let lines = changes.iter().map(|it| {
-        let (before, now) = (word(&it.in_force), word(&it.in_file));
+        // Where its whole section comes or goes there is no default either.
+        let section = it.key.rsplit_once('.').map_or("", |(section, _)| section);
+        let name = changes
+            .iter()
+            .find(|name| name.key.strip_suffix(".name") == Some(section) && section.ends_with(']'));
+        let word = |value: &Option<String>, of: fn(&SettingChange) -> &Option<String>| {
+            let is_away = name.is_some_and(|name| of(name).is_none());
+            let none = if is_away { "not there" } else { "default" };
+            value.as_deref().unwrap_or(none).to_owned()
+        };
+        let (before, now) = (
+            word(&it.in_force, |it| &it.in_force),
+            word(&it.in_file, |it| &it.in_file),
+        );
         let when = match it.takes_effect {
-            TakesEffect::Now => live,
-            TakesEffect::Restart => "after a restart",
+            TakesEffect::Now if is_of_new_connections(&it.key) => {
+                format!("{live}, for new connections")
+            }
+            TakesEffect::Now => live.to_owned(),
+            TakesEffect::Restart => "after a restart".to_owned(),
         };
         let [was, is] = words;
         format!("{}: {before} {was}, {now} {is} [{when}]\n", it.key)

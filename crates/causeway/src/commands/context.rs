@@ -115,6 +115,11 @@ impl Context<'_> {
         self.dry_run
     }
 
+    /// What was asked for is done although something is disturbed.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.yes
+    }
+
     /// Asks for a change and prints what was done; where an error is tolerated, that nothing was.
     pub(crate) fn change(&self, tolerate: Tolerate, step: &Step) -> Result<(), Problem> {
         let outcome = self.run_steps(tolerate, std::slice::from_ref(step))?;
@@ -193,7 +198,7 @@ impl Context<'_> {
     }
 
     /// Runs the steps; where a later one fails although an earlier one was done, that is said.
-    fn run_steps(&self, tolerate: Tolerate, steps: &[Step]) -> Result<Outcome, Problem> {
+    pub(crate) fn run_steps(&self, tolerate: Tolerate, steps: &[Step]) -> Result<Outcome, Problem> {
         let mut all: Option<Outcome> = None;
         for step in steps {
             let next = match self.request(step.method.clone(), &step.path, &step.body) {

@@ -1,7 +1,8 @@
-//! `causeway pool ls|show`: the pools of the node, with their journals.
+//! `causeway pool ...`: the pools of the node, with their journals.
 
+use super::config::{self, NewPool};
 use super::context::{Context, object_path};
-use crate::args::Named;
+use crate::args::{Deleted, Named};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -15,8 +16,10 @@ use output::{Columns, Table, properties, rounded, table};
 use std::path::PathBuf;
 
 /// What may stand where.
-pub(crate) const COMPLETED: &[CompletedArgument] =
-    &[(&["pool", "show"], "name", Kind::Name("pool"))];
+pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["pool", "show"], "name", Kind::Name("pool")),
+    (&["pool", "delete"], "name", Kind::Name("pool")),
+];
 
 /// Which verbs print tables.
 pub(crate) const LISTED: &[Listed] = &[(&["pool", "ls"], When::Always, COLUMNS)];
@@ -25,9 +28,17 @@ pub(crate) const LISTED: &[Listed] = &[(&["pool", "ls"], When::Always, COLUMNS)]
 #[derive(Subcommand, Debug)]
 pub(crate) enum PoolVerb {
     /// List them, with their journals
+    #[command(alias = "list")]
     Ls,
     /// Show one with all that is known of its journal
     Show(Named),
+    /// Add a pool to the node, from its next start on. As `causeway config add-pool`
+    #[command(alias = "add")]
+    Create(NewPool),
+    /// Remove a pool from the node, from its next start on; refused while a LUN lies in it, and
+    /// nothing on disk is deleted. As `causeway config remove-pool`
+    #[command(alias = "rm")]
+    Delete(Deleted),
     /// Report what stands on the members of a pool or in its directory, what of it can be used, and
     /// what is missing or damaged; or what a journal holds, and what in it is damaged; needs no
     /// daemon, changes nothing
@@ -57,6 +68,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem>
             let luns: Vec<LunView> = asked.transpose()?.unwrap_or_default();
             context.output.show(&pool, |pool| page(pool, &luns));
         }
+        PoolVerb::Create(pool) => config::add_pool(context, pool)?,
+        PoolVerb::Delete(deleted) => config::remove_pool(context, deleted)?,
         PoolVerb::Check { .. } => unreachable!("needs no daemon, and was answered before"),
     }
     Ok(())

@@ -104,7 +104,7 @@ fn settings_are_changed_by_the_command_line_and_hold_after_a_restart_of_the_same
     place.run(2, "config set");
     let diff = place.run(0, "config diff");
     assert!(
-        diff.contains("pool[1].name: default in force, \"fast\" in the file"),
+        diff.contains("pool[1].name: not there in force, \"fast\" in the file"),
         "{diff}"
     );
     restart(&place);
@@ -253,7 +253,7 @@ fn a_pool_is_removed_when_nothing_lies_in_it_and_what_is_in_its_place_stays() {
     let said = place.run(0, "config remove-pool fast");
     let path = format!("nothing is deleted: {} stays", fast.display());
     assert!(
-        said.contains("pool[1].name: \"fast\" before, default now [after a restart]"),
+        said.contains("pool[1].name: \"fast\" before, not there now [after a restart]"),
         "{said}"
     );
     assert!(said.contains(&path), "{said}");

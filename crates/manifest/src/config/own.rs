@@ -16,7 +16,7 @@ pub use values::SettingValue;
 use super::written::{is_own, written};
 use super::{Config, ISCSI_PORT, InPlace, Listen, Written, parse, parse_more};
 use crate::problem::FieldFault;
-use crate::toml_table::{Mistake, Source};
+use crate::toml_table::{Mistake, Source, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +151,28 @@ fn listen(text: &str) -> Result<Listen, String> {
     }
     let name = name.to_owned();
     Ok(Listen::Interface { name, port })
+}
+
+/// The portals that a value of `portal_group.listen` names, each with its port as [`portal`] has
+/// it.
+#[must_use]
+pub fn portals(listen: &str) -> Vec<String> {
+    let text = format!("listen = {listen}");
+    let source = Source::new("", &text);
+    let Some(table) = source.parse() else {
+        return Vec::new();
+    };
+    let group = Table::top(&source, &table);
+    let all = super::read_listens(&group, &mut BTreeSet::new());
+    all.iter().map(Listen::to_string).collect()
+}
+
+/// A portal as people write it, with its port.
+///
+/// # Errors
+/// It is neither an address nor an interface.
+pub fn portal(text: &str) -> Result<String, String> {
+    listen(text).map(|it| it.to_string())
 }
 
 fn wrong(text: &str) -> String {
