@@ -105,11 +105,17 @@ pub(crate) enum Command {
         verb: GrantVerb,
     },
     /// Sessions: the logins of hosts, and those that were refused
+    #[command(
+        after_help = "There is no `create` and no `set`: hosts make sessions by logging in. `drop` is `delete`."
+    )]
     Session {
         #[command(subcommand)]
         verb: SessionVerb,
     },
     /// Scrubs: reading all of a LUN to find what has gone bad
+    #[command(
+        after_help = "`start` is `create`, and `stop` is `delete`. There is no `set`: how often is a setting of the node (`causeway node set scrub.every_days=30`)."
+    )]
     Scrub {
         #[command(subcommand)]
         verb: ScrubVerb,
@@ -117,11 +123,17 @@ pub(crate) enum Command {
     /// What LUNs and sessions do now: operations, bytes and latency, live
     Top(TopFlags),
     /// Events: what happened on the node
+    #[command(
+        after_help = "There is no `create`, `set` or `delete`: events are only read. `ls` shows all of each, so there is no `show`."
+    )]
     Event {
         #[command(subcommand)]
         verb: EventVerb,
     },
     /// The audit log: who changed what, and logins
+    #[command(
+        after_help = "There is no `create`, `set` or `delete`: the log is only read. `ls -o json` shows all of each entry, so there is no `show`."
+    )]
     Audit {
         #[command(subcommand)]
         verb: AuditVerb,
@@ -129,6 +141,9 @@ pub(crate) enum Command {
     /// Figures of the last hour, days or year: operations, bytes, latency, space
     History(HistoryFlags),
     /// Shares: a LUN, its target and its grants in one step
+    #[command(
+        after_help = "There is no `set`: change the LUN, the target or the grant (`causeway lun set`)."
+    )]
     Share {
         #[command(subcommand)]
         verb: ShareVerb,
@@ -171,16 +186,25 @@ pub(crate) enum Command {
         verb: PortalVerb,
     },
     /// Disks of the machine: their health and where it is heading, and the bays that they are in
+    #[command(
+        after_help = "There is no `create` and no `set`: disks are what the machine has. `forget` is `delete`."
+    )]
     Disk {
         #[command(subcommand)]
         verb: DiskVerb,
     },
     /// The stored objects: kept generations, and going back to one
+    #[command(
+        after_help = "There is no `create`, `set` or `delete`: each change of objects makes a generation, and old ones go by themselves."
+    )]
     State {
         #[command(subcommand)]
         verb: StateVerb,
     },
     /// Journals of pools: opening one anew, or giving one up
+    #[command(
+        after_help = "There is no `create` and no `set`: a journal comes with its pool (`causeway pool create NAME --path PATH --journal PATH`). `discard` is `delete`."
+    )]
     Journal {
         #[command(subcommand)]
         verb: JournalVerb,
@@ -191,16 +215,25 @@ pub(crate) enum Command {
         verb: UserVerb,
     },
     /// Tokens: what programs send instead of a password
+    #[command(
+        after_help = "There is no `set`: a token stays what it is; make another one and delete this one."
+    )]
     Token {
         #[command(subcommand)]
         verb: TokenVerb,
     },
     /// Alerts: what is wrong enough to be known, who takes care of it, who is sent it
+    #[command(
+        after_help = "There is no `create`, `set` or `delete`: alerts come and go by what is wrong. Rules (`causeway alert rule set`) say when."
+    )]
     Alert {
         #[command(subcommand)]
         verb: AlertVerb,
     },
     /// Jobs: work that takes long, such as scrubs and making LUNs of fixed size
+    #[command(
+        after_help = "There is no `create` and no `set`: what takes long becomes a job by itself. `cancel` is `delete`."
+    )]
     Job {
         #[command(subcommand)]
         verb: JobVerb,
@@ -310,6 +343,7 @@ pub(crate) const LISTED: &[&[Listed]] = &[
     grant::LISTED,
     host::LISTED,
     job::LISTED,
+    journal::LISTED,
     lun::LISTED,
     node::LISTED,
     path::LISTED,

@@ -28,6 +28,10 @@ const VERBS: &[(&str, &str)] = &[
     ("portal delete", "PATCH /api/v1/config"),
     ("pool create", "PATCH /api/v1/config"),
     ("pool delete", "PATCH /api/v1/config"),
+    ("journal ls", "GET /api/v1/pools"),
+    ("journal show", "GET /api/v1/pools/{name}"),
+    ("token show", "GET /api/v1/tokens"),
+    ("alert rule ls", "GET /api/v1/alerts/rules"),
     ("lun create", "POST /api/v1/luns"),
     ("lun ls", "GET /api/v1/luns"),
     ("lun show", "GET /api/v1/luns/{name}"),
@@ -193,4 +197,54 @@ fn each_verb_goes_through_an_operation_of_the_interface_or_says_why_not() {
             }
         }
     }
+}
+
+/// Nouns that stand for something which is not kept: their verbs are what can be done.
+const ACTS: &[&str] = &["config", "support", "lab", "path"];
+
+#[test]
+fn each_noun_has_the_verbs_that_all_have_or_its_help_says_why_not() {
+    let mut root = Cli::command();
+    root.build();
+    for noun in root.get_subcommands().filter(|it| it.has_subcommands()) {
+        let name = noun.get_name();
+        if ACTS.contains(&name) || name == "help" {
+            continue;
+        }
+        let said = noun.get_after_help().map(ToString::to_string);
+        let said = said.unwrap_or_default();
+        for verb in ["ls", "show", "create", "set", "delete"] {
+            let is_there = noun.find_subcommand(verb).is_some();
+            assert!(
+                is_there || said.contains(&format!("`{verb}`")),
+                "{name} {verb}"
+            );
+        }
+        for (alias, verb) in [("rm", "delete"), ("add", "create"), ("list", "ls")] {
+            let of = |word: &str| noun.find_subcommand(word).map(Command::get_name);
+            assert!(
+                of(verb).is_none() || of(alias) == of(verb),
+                "{name} {alias}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whatever_makes_or_deletes_one_object_can_be_asked_for_twice() {
+    fn ask(command: &Command, before: &str) {
+        for verb in command.get_subcommands() {
+            let name = verb.get_name();
+            let wanted = match name {
+                "create" | "add-pool" => "if_not_exists",
+                "delete" | "remove-pool" | "forget" | "drop" => "if_exists",
+                _ => "",
+            };
+            let mut all = verb.get_arguments();
+            let has = wanted.is_empty() || all.any(|arg| arg.get_id() == wanted);
+            assert!(has, "{before} {name}");
+            ask(verb, &format!("{before} {name}"));
+        }
+    }
+    ask(&Cli::command(), "");
 }

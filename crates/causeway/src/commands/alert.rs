@@ -67,6 +67,7 @@ pub(crate) const LISTED: &[Listed] = &[
     (&["alert", "ls"], When::Always, COLUMNS),
     (&["alert", "silences"], When::Always, SILENCES),
     (&["alert", "rules"], When::Always, RULES),
+    (&["alert", "rule", "ls"], When::Always, RULES),
 ];
 
 /// What to do about alerts.
@@ -157,6 +158,9 @@ pub(crate) struct SilenceFlags {
 /// What to do about a rule.
 #[derive(Subcommand, Debug)]
 pub(crate) enum RuleVerb {
+    /// List the rules, as `alert rules` does
+    #[command(alias = "list")]
+    Ls,
     /// Show when it fires, when it is over, and its bounds
     Show {
         /// The rule
@@ -229,7 +233,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &AlertVerb) -> Result<(), Problem
             context.output.list(&all, |all| silences(all));
             Ok(())
         }
-        AlertVerb::Rules => {
+        AlertVerb::Rules | AlertVerb::Rule { verb: RuleVerb::Ls } => {
             let all: Vec<RuleView> = context.client.get("/api/v1/alerts/rules")?;
             context.output.list(&all, |all| rules(all));
             Ok(())
@@ -280,6 +284,7 @@ fn silence(context: &Context<'_>, flags: &SilenceFlags) -> Result<(), Problem> {
 fn rule(context: &Context<'_>, verb: &RuleVerb) -> Result<(), Problem> {
     let path = |rule: &str| format!("/api/v1/alerts/rules/{}", segment(rule));
     let view: RuleView = match verb {
+        RuleVerb::Ls => unreachable!("a list, and was answered before"),
         RuleVerb::Show { rule } => context.client.get(&path(rule))?,
         RuleVerb::Reset { rule } => send(context, Method::PUT, &path(rule), &json!({}))?,
         RuleVerb::Set(set) => {

@@ -1,7 +1,7 @@
 //! `causeway alert receiver ...`: who is sent alerts.
 
 use super::context::Context;
-use super::user::{gone, send};
+use super::user::{existing, gone, send};
 use crate::args::{Deleted, Named};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
 use crate::listed::{Listed, When};
@@ -98,7 +98,13 @@ pub(crate) enum ReceiverVerb {
     /// Make a receiver: one of --url-file (webhook), --server (mail), --command (a program of
     /// node.toml)
     #[command(alias = "add")]
-    Create(Box<ReceiverFlags>),
+    Create {
+        #[command(flatten)]
+        flags: Box<ReceiverFlags>,
+        /// Succeed where a receiver of this name exists; nothing of it is changed
+        #[arg(long)]
+        if_not_exists: bool,
+    },
     /// Change a receiver; what is not named stays, also secrets
     Set(Box<ReceiverFlags>),
     /// Remove a receiver
@@ -185,7 +191,15 @@ pub(crate) fn run(context: &Context<'_>, verb: &ReceiverVerb) -> Result<(), Prob
             context.output.show(&receiver, page);
             Ok(())
         }
-        ReceiverVerb::Create(flags) => {
+        ReceiverVerb::Create {
+            flags,
+            if_not_exists,
+        } => {
+            let path = path(&flags.name);
+            if *if_not_exists && let Some(it) = existing::<ReceiverView>(context, &path)? {
+                context.output.show(&it, page);
+                return Ok(());
+            }
             let mut body = body(flags)?;
             body.insert("name".to_owned(), json!(flags.name));
             let made: ReceiverView = send(context, Method::POST, PATH, &body)?;

@@ -45,9 +45,13 @@ pub(crate) enum DiskVerb {
         smartctl: Option<PathBuf>,
     },
     /// Forget a disk that was taken out on purpose, so that nobody misses it
+    #[command(aliases = ["delete", "rm"])]
     Forget {
         /// Its identifier or serial number
         name: String,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
     },
 }
 
@@ -62,8 +66,14 @@ pub(crate) fn run(context: &Context<'_>, verb: &DiskVerb) -> Result<(), Problem>
             let disk: DiskView = context.client.get(&path_of(name))?;
             context.output.show(&disk, one);
         }
-        DiskVerb::Forget { name } => {
-            let disk: DiskView = context.client.get(&path_of(name))?;
+        DiskVerb::Forget { name, if_exists } => {
+            let disk: DiskView = match context.client.get(&path_of(name)) {
+                Err(problem) if *if_exists && problem.code == Code::NotFound => {
+                    super::user::nothing(context, &problem.detail);
+                    return Ok(());
+                }
+                disk => disk?,
+            };
             let dry_run = context.is_dry_run();
             let path = format!("{}?dry_run={dry_run}", path_of(name));
             let () = context.client.send(Method::DELETE, &path, &())?;

@@ -42,6 +42,7 @@ pub(crate) enum JobVerb {
         id: u64,
     },
     /// Have a job stop where it is; what was made of a LUN is undone, a scrub can go on later
+    #[command(aliases = ["delete", "rm"])]
     Cancel {
         /// Its number
         id: u64,

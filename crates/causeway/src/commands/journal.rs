@@ -1,7 +1,9 @@
 //! `causeway journal reopen|discard`: what may be asked of a pool's journal.
 
 use super::context::{Context, object_path};
+use super::pool;
 use crate::completion::{CompletedArgument, Kind};
+use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
 use manifest::code::Code;
@@ -12,14 +14,26 @@ use std::io::{IsTerminal as _, stdin};
 
 /// What may stand where.
 pub(crate) const COMPLETED: &[CompletedArgument] = &[
+    (&["journal", "show"], "pool", Kind::Name("pool")),
     (&["journal", "reopen"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "confirm", Kind::Name("pool")),
 ];
 
+/// Which verbs print tables.
+pub(crate) const LISTED: &[Listed] = &[(&["journal", "ls"], When::Always, pool::JOURNALS)];
+
 /// What to do about a pool's journal.
 #[derive(Subcommand, Debug)]
 pub(crate) enum JournalVerb {
+    /// List the journals of all pools
+    #[command(alias = "list")]
+    Ls,
+    /// Show all that is known of one
+    Show {
+        /// The pool
+        pool: String,
+    },
     /// Open one that has failed or is missing; its LUNs then serve again
     Reopen {
         /// The pool
@@ -27,6 +41,7 @@ pub(crate) enum JournalVerb {
     },
     /// Give up what one holds that cannot be used any more, and make a new one; reports first what
     /// is lost
+    #[command(aliases = ["delete", "rm"])]
     Discard {
         /// The pool
         pool: String,
@@ -38,6 +53,8 @@ pub(crate) enum JournalVerb {
 
 pub(crate) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Problem> {
     match verb {
+        JournalVerb::Ls => pool::journals(context),
+        JournalVerb::Show { pool } => pool::journal(context, pool),
         JournalVerb::Reopen { pool } => {
             let dry_run = context.is_dry_run();
             let outcome = ask(context, pool, JournalOp::Reopen, None, dry_run)?;

@@ -13,6 +13,7 @@ use manifest::problem::Problem;
 use manifest::time::about;
 use manifest::view::LunView;
 use output::{Columns, Table, properties, rounded, table};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// What may stand where.
@@ -128,6 +129,71 @@ pub(super) fn list(pools: &[PoolFacts]) -> Table {
         }
     }
     Table::new(COLUMNS, rows).above(text)
+}
+
+/// Of `journal ls`.
+pub(super) const JOURNALS: Columns = Columns::new(&[
+    "POOL",
+    "JOURNAL",
+    "STATE",
+    "FILLED",
+    "SIZE",
+    "NOT DESTAGED",
+    "PROBLEM",
+]);
+
+/// `journal ls`: a document is the pool's journal with the pool's name.
+pub(super) fn journals(context: &Context<'_>) -> Result<(), Problem> {
+    let pools: Vec<PoolFacts> = context.client.get("/api/v1/pools")?;
+    let all = pools.iter().filter_map(|pool| {
+        let journal = pool.journal.as_ref()?;
+        Some(PoolJournal {
+            pool: &pool.name,
+            journal,
+        })
+    });
+    let all: Vec<PoolJournal<'_>> = all.collect();
+    context.output.list(&all, |all| {
+        let row = |PoolJournal { pool, journal }: &PoolJournal<'_>| {
+            vec![
+                (*pool).to_owned(),
+                journal.path.clone(),
+                journal.state.to_string(),
+                fill(journal),
+                rounded(journal.size_bytes),
+                rounded(journal.pending_bytes),
+                journal.problem.clone().unwrap_or_default(),
+            ]
+        };
+        Table::new(JOURNALS, all.iter().map(row).collect())
+    });
+    Ok(())
+}
+
+/// `journal show`.
+pub(super) fn journal(context: &Context<'_>, name: &str) -> Result<(), Problem> {
+    let pool: PoolFacts = context.client.get(&object_path(NOUN, name))?;
+    let Some(journal) = &pool.journal else {
+        return Err(Problem::not_found("journal of pool", name));
+    };
+    let document = PoolJournal {
+        pool: &pool.name,
+        journal,
+    };
+    context.output.show(&document, |it| {
+        let mut rows = vec![("pool", it.pool.to_owned())];
+        rows.extend(of_journal(it.journal));
+        properties(&rows)
+    });
+    Ok(())
+}
+
+/// A journal, and whose it is.
+#[derive(Serialize)]
+struct PoolJournal<'a> {
+    pool: &'a str,
+    #[serde(flatten)]
+    journal: &'a JournalFacts,
 }
 
 fn fill(journal: &JournalFacts) -> String {

@@ -27,16 +27,19 @@ pub(crate) const LISTED: &[Listed] = &[(&["scrub", "status"], When::Without("lun
 #[derive(Subcommand, Debug)]
 pub(crate) enum ScrubVerb {
     /// Begin, or go on where it was stopped; it gives way to hosts
+    #[command(aliases = ["create", "add"])]
     Start {
         /// The LUN
         lun: String,
     },
     /// How far it is, and what it has found; without a LUN: of all
+    #[command(aliases = ["ls", "list", "show"])]
     Status {
         /// The LUN
         lun: Option<String>,
     },
     /// Stop, and keep how far it is
+    #[command(aliases = ["delete", "rm"])]
     Stop {
         /// The LUN
         lun: String,

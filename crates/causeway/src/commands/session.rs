@@ -5,6 +5,7 @@ use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
+use manifest::code::Code;
 use manifest::ending::{Dropped, Ending};
 use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
@@ -39,9 +40,13 @@ pub(crate) enum SessionVerb {
         id: u64,
     },
     /// End a session; its initiator will log in again. It asks where that is its last path
+    #[command(aliases = ["delete", "rm"])]
     Drop {
         /// Its number
         id: u64,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
     },
 }
 
@@ -78,10 +83,16 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
                 .output
                 .show(&session, |session| page(session, mutual.as_deref()));
         }
-        SessionVerb::Drop { id } => {
+        SessionVerb::Drop { id, if_exists } => {
             let path = format!("/api/v1/sessions/{id}");
             // A program is shown the session as it was.
-            let session: SessionFacts = context.client.get(&path)?;
+            let session: SessionFacts = match context.client.get(&path) {
+                Err(problem) if *if_exists && problem.code == Code::NotFound => {
+                    super::user::nothing(context, &problem.detail);
+                    return Ok(());
+                }
+                session => session?,
+            };
             let ending: Ending = context.request(Method::DELETE, &path, &())?;
             context.output.show(&Dropped { session, ending }, |it| {
                 let after = if it.ending.changed {

@@ -1,6 +1,6 @@
 //! `causeway share ...`: the one-step way, and how to connect.
 
-use super::context::Context;
+use super::context::{Context, Step, Tolerate};
 use super::lun::spec;
 use crate::args::{Deleted, LunFields, Named, lun_fields};
 use crate::completion::{CompletedArgument, Kind};
@@ -9,6 +9,7 @@ use clap::Subcommand;
 use client::segment;
 use connect::{Export, ExportView, blocks};
 use hyper::Method;
+use manifest::code::Code;
 use manifest::name::normal_iscsi_name;
 use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use manifest::problem::Problem;
@@ -34,6 +35,7 @@ pub(crate) const LISTED: &[Listed] = &[(&["share", "ls"], When::Always, COLUMNS)
 #[derive(Subcommand, Debug)]
 pub(crate) enum ShareVerb {
     /// Make a LUN, a target and grants, and print how to connect
+    #[command(alias = "add")]
     Create {
         /// The LUN's name
         name: String,
@@ -45,13 +47,18 @@ pub(crate) enum ShareVerb {
         /// The target; made where there is none of this name [default: the LUN's name]
         #[arg(long)]
         target: Option<String>,
+        /// Succeed where a LUN of this name exists; nothing of it is changed
+        #[arg(long)]
+        if_not_exists: bool,
     },
     /// List the LUNs that hosts may use, with targets, hosts and numbers
+    #[command(alias = "list")]
     Ls,
     /// Print how to connect to a LUN
     Show(Named),
     /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it
     /// back
+    #[command(alias = "rm")]
     Delete(Deleted),
 }
 
@@ -62,7 +69,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem
             fields,
             hosts,
             target,
+            if_not_exists,
         } => {
+            let tolerate = Tolerate::when(*if_not_exists, Code::AlreadyExists);
             let set = wanted(
                 context,
                 name,
@@ -70,7 +79,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem
                 hosts,
                 target.as_deref().unwrap_or(name),
             )?;
-            let outcome = context.request(Method::POST, "/api/v1/objects", &set)?;
+            let step = Step::new(Method::POST, "/api/v1/objects", &set);
+            let outcome = context.run_steps(tolerate, &[step])?;
             if context.is_dry_run() {
                 context.print(&outcome);
                 return Ok(());

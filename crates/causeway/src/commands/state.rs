@@ -23,6 +23,7 @@ pub(crate) const LISTED: &[Listed] = &[(&["state", "ls"], When::Always, COLUMNS)
 #[derive(Subcommand, Debug)]
 pub(crate) enum StateVerb {
     /// List the generations of the objects that are kept, newest first
+    #[command(alias = "list")]
     Ls,
     /// Print the objects of a kept generation in the form that `export` has, without secrets
     Show {

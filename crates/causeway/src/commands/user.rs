@@ -11,7 +11,7 @@ use hyper::Method;
 use manifest::code::Code;
 use manifest::ending::Ending;
 use manifest::problem::Problem;
-use output::{Columns, Table, print, properties};
+use output::{Columns, Table, properties};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -49,6 +49,9 @@ pub(crate) enum UserVerb {
         /// They have to change the password at the first login
         #[arg(long)]
         must_change: bool,
+        /// Succeed where a user of this name exists; nothing of theirs is changed
+        #[arg(long)]
+        if_not_exists: bool,
     },
     /// List users
     #[command(alias = "list")]
@@ -93,7 +96,13 @@ pub(crate) fn run(context: &Context<'_>, verb: &UserVerb) -> Result<(), Problem>
             role,
             password_file,
             must_change,
+            if_not_exists,
         } => {
+            let path = object_path("user", name);
+            if *if_not_exists && let Some(user) = existing::<UserView>(context, &path)? {
+                context.output.show(&user, page);
+                return Ok(());
+            }
             let password = new_password(name, password_file.as_deref())?;
             let body = json!({
                 "name": name,
@@ -171,6 +180,23 @@ pub(crate) fn send<T: serde::de::DeserializeOwned>(
     context.client.send(method, &path, body)
 }
 
+/// What is at `path`, where there is something.
+pub(super) fn existing<T: serde::de::DeserializeOwned>(
+    context: &Context<'_>,
+    path: &str,
+) -> Result<Option<T>, Problem> {
+    match context.client.get(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(problem) if problem.code == Code::NotFound => Ok(None),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Says what was done, or why nothing was; a program gets `null`.
+pub(super) fn nothing(context: &Context<'_>, said: &str) {
+    context.output.show(&(), |()| format!("{said}\n"));
+}
+
 /// Deletes what is at `path`.
 pub(crate) fn gone(
     context: &Context<'_>,
@@ -191,11 +217,7 @@ pub(crate) fn gone(
         Ok(None) if context.is_dry_run() => format!("{noun} {name} can be deleted"),
         Ok(None) => format!("{noun} {name} deleted"),
     };
-    if context.output.is_document() {
-        context.output.show(&(), |()| String::new());
-    } else {
-        print(&format!("{said}\n"));
-    }
+    nothing(context, &said);
     Ok(())
 }
 

@@ -21,6 +21,7 @@ mod log;
 mod login;
 mod members;
 mod mode_sense;
+mod output;
 mod paths;
 mod place;
 mod pool;
