@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use output::{Columns, Format, Output};
+use std::collections::BTreeSet;
 
 /// Verbs that show something and change nothing.
 const SHOWING: &[&str] = &["ls", "show", "status", "diff", "silences", "rules"];
@@ -53,7 +54,9 @@ fn columns_of(words: &[&str], own: &ArgMatches) -> Option<Columns> {
 pub(crate) fn all_columns(words: &[&str]) -> Vec<String> {
     let of_verb = LISTED.iter().copied().flatten();
     let of_verb = of_verb.filter(|(verb, ..)| *verb == words);
-    of_verb.flat_map(|(.., columns)| columns.typed()).collect()
+    let all = of_verb.flat_map(|(.., columns)| columns.typed());
+    let all: BTreeSet<String> = all.collect();
+    all.into_iter().collect()
 }
 
 fn refused(detail: String, hint: &str) -> Problem {

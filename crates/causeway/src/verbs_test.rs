@@ -12,6 +12,7 @@ const PROGRAM: &str = "local: the program itself knows it";
 const VERBS: &[(&str, &str)] = &[
     ("serve", WITHOUT),
     ("config check", WITHOUT),
+    ("config schema", PROGRAM),
     ("config show", "GET /api/v1/config"),
     ("config diff", "GET /api/v1/config"),
     ("config set", "PATCH /api/v1/config"),

@@ -7,13 +7,13 @@ const NAMES: [&str; 10] = [
     "name",
     "id",
     "lun",
+    "node",
     "generation",
     "code",
     "naa",
     "pool",
     "address",
     "path",
-    "node",
 ];
 
 /// The names of the objects of a list, of one object, or of those that a change was of; a line
@@ -63,6 +63,8 @@ mod test {
         );
         let outcome = json!({"changed": true, "generation": 4, "actions": [{"name": "h:t:l"}, {"name": "h"}]});
         assert_eq!(of(&outcome), "h:t:l\nh\n");
+        let status = json!({"generation": 4, "node": "san-a"});
+        assert_eq!(of(&json!([status])), "san-a\n");
         assert_eq!(of(&Value::Null), "");
     }
 }

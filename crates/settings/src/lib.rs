@@ -6,6 +6,8 @@
 
 mod file;
 mod machine;
+mod schema;
 
 pub use file::{Now, now, read_config, with};
 pub use machine::{Here, check};
+pub use schema::schema;

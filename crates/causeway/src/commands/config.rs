@@ -78,6 +78,9 @@ pub(crate) enum ConfigVerb {
         )]
         config: PathBuf,
     },
+    /// Print the JSON Schema of node.toml, for editors and whoever makes such files: each key with
+    /// its meaning and the class of its changes; needs no daemon
+    Schema,
     /// Show what the daemon runs with: each setting, its value, and where it is written
     Show {
         /// Also those that are not written, with their defaults
@@ -168,6 +171,10 @@ pub(crate) fn run<'a>(
     let view = || context()?.client.get::<ConfigView>("/api/v1/config");
     match verb {
         ConfigVerb::Check { config } => check(config, output),
+        ConfigVerb::Schema => {
+            output.show(&settings::schema(), schema);
+            Ok(())
+        }
         ConfigVerb::Show { all } => {
             output.list(&view()?, |view| settings(view, *all));
             Ok(())
@@ -251,8 +258,8 @@ impl Started {
     }
 }
 
-/// As `pool create` has it as well.
-pub(super) fn add_pool(context: &Context<'_>, pool: &NewPool) -> Result<(), Problem> {
+/// Unless there is one of this name, where that is fine.
+fn add_pool(context: &Context<'_>, pool: &NewPool) -> Result<(), Problem> {
     let started = Started::read(context)?;
     if pool.if_not_exists && started.has_pool(&pool.name) {
         started.nothing(context, format!("there is a pool \"{}\"", pool.name));
@@ -261,14 +268,32 @@ pub(super) fn add_pool(context: &Context<'_>, pool: &NewPool) -> Result<(), Prob
     change(context, &started, &json!({ "add_pool": pool }))
 }
 
-/// As `pool delete` has it as well.
-pub(super) fn remove_pool(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
+/// Unless there is none of this name, where that is fine.
+fn remove_pool(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
     let started = Started::read(context)?;
-    if !started.has_pool(&deleted.name) && deleted.if_exists {
+    if deleted.if_exists && !started.has_pool(&deleted.name) {
         started.nothing(context, format!("there is no pool \"{}\"", deleted.name));
         return Ok(());
     }
     change(context, &started, &json!({ "remove_pool": deleted.name }))
+}
+
+/// As [`add_pool`], with the exit code that all nouns have where there is one already.
+pub(super) fn create_pool(context: &Context<'_>, pool: &NewPool) -> Result<(), Problem> {
+    let name = &pool.name;
+    if !pool.if_not_exists && Started::read(context)?.has_pool(name) {
+        let detail = format!("there is a pool \"{name}\" already");
+        return Err(Problem::new(Code::AlreadyExists, detail));
+    }
+    add_pool(context, pool)
+}
+
+/// As [`remove_pool`], with the exit code that all nouns have where there is none.
+pub(super) fn delete_pool(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
+    if !deleted.if_exists && !Started::read(context)?.has_pool(&deleted.name) {
+        return Err(Problem::not_found("pool", &deleted.name));
+    }
+    remove_pool(context, deleted)
 }
 
 pub(super) fn change(
@@ -341,6 +366,11 @@ fn ended(sessions: u64) -> String {
             counted(some, "session")
         ),
     }
+}
+
+/// People who ask for it keep it in a file.
+fn schema(schema: &Value) -> String {
+    format!("{schema:#}\n")
 }
 
 /// What changes, a line each.

@@ -7,6 +7,7 @@ use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
 use client::segment;
+use manifest::code::Code;
 use manifest::facts::{HealthFacts, MemberFacts, PoolDisk, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
@@ -69,8 +70,8 @@ pub(crate) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem>
             let luns: Vec<LunView> = asked.transpose()?.unwrap_or_default();
             context.output.show(&pool, |pool| page(pool, &luns));
         }
-        PoolVerb::Create(pool) => config::add_pool(context, pool)?,
-        PoolVerb::Delete(deleted) => config::remove_pool(context, deleted)?,
+        PoolVerb::Create(pool) => config::create_pool(context, pool)?,
+        PoolVerb::Delete(deleted) => config::delete_pool(context, deleted)?,
         PoolVerb::Check { .. } => unreachable!("needs no daemon, and was answered before"),
     }
     Ok(())
@@ -174,7 +175,9 @@ pub(super) fn journals(context: &Context<'_>) -> Result<(), Problem> {
 pub(super) fn journal(context: &Context<'_>, name: &str) -> Result<(), Problem> {
     let pool: PoolFacts = context.client.get(&object_path(NOUN, name))?;
     let Some(journal) = &pool.journal else {
-        return Err(Problem::not_found("journal of pool", name));
+        let detail = format!("pool \"{name}\" has no journal");
+        return Err(Problem::new(Code::NotFound, detail)
+            .hint("`causeway journal ls` shows which pools have one"));
     };
     let document = PoolJournal {
         pool: &pool.name,

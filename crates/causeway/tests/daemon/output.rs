@@ -193,13 +193,13 @@ fn the_node_and_its_pools_are_nouns_like_all_others() {
         said.contains("pool[1].name: not there before, \"fast\" now [after a restart]"),
         "{said}"
     );
-    place.run(2, &create);
+    place.run(4, &create);
     let said = place.run(0, &format!("{create} --if-not-exists"));
     assert!(said.contains("it is so already"), "{said}");
     let said = place.run(0, "pool delete fast");
     assert!(said.contains("\"fast\" before, not there now"), "{said}");
     place.run(0, "pool delete fast --if-exists");
-    place.run(2, "pool delete fast");
+    place.run(3, "pool delete fast");
     place.write("pw.secret", "long-enough-word\n");
     let user = "user create vera --role viewer --password-file pw.secret";
     place.run(0, user);

@@ -408,3 +408,16 @@ fn a_removed_pool_comes_back_as_it_was_and_another_one_does_not_take_its_name() 
         .unwrap_err();
     assert!(faults[0].message.contains("already"), "{faults:?}");
 }
+
+#[test]
+fn portals_are_read_from_what_is_written_as_people_type_them() {
+    let value = "[{ ip = \"127.0.0.1\", port = 3261 }, { iface = \"eth1\" }, { ip = \"::1\" }]";
+    let all = portals(value);
+    assert_eq!(all, ["127.0.0.1:3261", "eth1:3260", "[::1]:3260"]);
+    for typed in &all {
+        assert_eq!(portal(typed).as_ref(), Ok(typed));
+    }
+    assert_eq!(portal("10.0.0.1").unwrap(), "10.0.0.1:3260");
+    assert!(portal("10.0").is_err());
+    assert!(portals("[").is_empty());
+}
