@@ -40,7 +40,6 @@ const NOT_SHOWN: Record<string, string[]> = {
   Session: ['bytes_in_flight_max', 'latency', 'pdus_received', 'receives', 'receives_waited'],
   // The LUN has it.
   Scrub: ['verified'],
-  NodeEvent: ['fields'],
   Audited: ['objects'],
   BenchState: ['kept_bytes', 'kept_bytes_max'],
   BenchSecond: ['elapsed', 'whole'],

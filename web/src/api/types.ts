@@ -361,7 +361,7 @@ export interface NodeEvent {
   severity: string;
   object: { kind: string; name: string };
   message: string;
-  fields?: Record<string, unknown>;
+  fields?: object;
 }
 
 export interface Action {

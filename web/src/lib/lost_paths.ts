@@ -16,12 +16,15 @@ const routeKeys = (session: Session) => [`${nicKey(session)}\n${session.portal}`
 
 /** `events`: the newest first; `ended`: sessions as they were last seen, which say what NIC they went over. */
 export function lostPaths(events: NodeEvent[], sessions: Session[], ended: Map<number, Session>, now: number): LostPath[] {
-  const closed = events.filter(({ code, object, time, fields }) => code === 'session_closed' && object.kind === 'host' && typeof fields?.portal === 'string' && now - Date.parse(time) < KEPT_MS);
+  const closed = events
+    .filter(({ code, object, time }) => code === 'session_closed' && object.kind === 'host' && now - Date.parse(time) < KEPT_MS)
+    .map(({ time, object, fields }) => ({ time, object, fields: { ...fields } as Record<string, unknown> }))
+    .filter(({ fields }) => typeof fields.portal === 'string');
   // Asked each second: of 10,000 sessions nothing is made where none has ended.
   if (!closed.length) return [];
   const taken = new Set(sessions.filter((session) => session.target !== undefined).flatMap(routeKeys));
   const lost: LostPath[] = [];
-  for (const { time, object, fields = {} } of closed) {
+  for (const { time, object, fields } of closed) {
     const ids = { id: Number(fields.session), host: object.name, initiator: fields.initiator, from: fields.from, portal: fields.portal, target: fields.target, luns: [] } as unknown as Session;
     const seen = ended.get(ids.id);
     const known = seen?.from === ids.from ? seen : sessions.find((one) => machineKey(one) === machineKey(ids) && address(one.from) === address(ids.from));
