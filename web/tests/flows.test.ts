@@ -15,7 +15,7 @@ const daemon = new Daemon();
 let browser: Browser;
 
 let relay: Relay;
-const { page, button, field, text, dialog } = steps(() => browser);
+const { page, button, field, choose, text, dialog } = steps(() => browser);
 const logIn = (target: string, initiator: string) => tried(daemon, target, initiator);
 
 describe('the page', { skip }, () => {
@@ -72,6 +72,28 @@ describe('the page', { skip }, () => {
     await button('Windows').click();
     await text('Connect-IscsiTarget').first().waitFor();
     assert.equal(logIn('vm01', 'iqn.2026-01.org:any'), 0);
+  });
+
+  it('asks for the pool where none is called default, and offers what the chosen one can do', async () => {
+    await page().route('**/api/v1/pools', async (route) => {
+      const [{ journal, ...one }] = (await (await route.fetch()).json()) as [Record<string, unknown>];
+      await route.fulfill({ json: [{ ...one, name: 'fast' }, { ...one, journal, name: 'slow' }] });
+    });
+    await browser.go('/luns?do=create');
+    await field('Name').fill('elsewhere');
+    await text('Choose a pool.').waitFor();
+    assert.equal(await button('Create').isDisabled(), true);
+    await dialog().getByText('More', { exact: true }).click();
+    const checked = dialog().getByRole('checkbox', { name: /^Check blocks when they are read/ });
+    for (const [pool, can] of [['slow', true], ['fast', false]] as const) {
+      await choose('Pool', pool);
+      assert.equal(await checked.isEnabled(), can, pool);
+    }
+    await text('The same as a command line and as a call of the API').click();
+    await text(/^causeway lun create elsewhere .*--pool fast$/).waitFor();
+    await page().unrouteAll({ behavior: 'ignoreErrors' });
+    await page().keyboard.press('Escape');
+    await browser.go('/luns/vm01');
   });
 
   it('refuses a size that is none, and says why', async () => {
