@@ -36,6 +36,20 @@ async function serveFrom(context: BrowserContext, origin: string, dir: string): 
 /** WCAG 2.2 AA. */
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
+/** What axe cannot tell, and somebody has looked at: a rule, and why. */
+const ACCEPTED: string[] = [
+  // The band of the verdict: `contrast.test.ts` computes it.
+  'color-contrast bgGradient',
+  // What stands over the drawing of a map or a chart: it has the colours of all other text, on the same ground.
+  'color-contrast imgNode',
+  // Arrows: no text, and hidden from whoever hears the page.
+  'color-contrast nonBmp',
+  // Rows that the edge of their table cuts: the same ones stand whole above.
+  'color-contrast elmPartiallyObscured',
+  // The dialog of a restart, which stands inside a card: nothing lies over it, as elementsFromPoint says.
+  'color-contrast bgOverlap',
+];
+
 /** So long a screen is waited for that never stops asking, in milliseconds. */
 const SETTLED_MS = PATIENCE_MS / 4;
 
@@ -110,20 +124,26 @@ export class Browser {
   /** The same in the theme that is shown, by WCAG 2.2 AA. What axe is made of stays in the page from one question to the next. */
   async axe(what: string, part?: string): Promise<string[]> {
     if (!(await this.page.evaluate(() => 'axe' in window))) await this.page.evaluate(axe.source);
-    const found = await this.page.evaluate(async ([part, tags]) => {
+    const found = await this.page.evaluate(async ([part, tags, accepted]) => {
       const { axe } = window as unknown as { axe: typeof import('axe-core') };
       const options: RunOptions = {
         runOnly: { type: 'tag', values: tags },
         // The experimental rule that a name has the words which are seen (WCAG 2.5.3).
         rules: { 'label-content-name-mismatch': { enabled: true } },
-        resultTypes: ['violations'],
+        resultTypes: ['violations', 'incomplete'],
       };
-      const { violations } = await axe.run(part ? { include: [part] } : document, options);
-      return violations.map((one) => {
+      const { violations, incomplete } = await axe.run(part ? { include: [part] } : document, options);
+      const said = (some: typeof violations) => some.map((one) => {
         const nodes = one.nodes.slice(0, 4).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ''}`);
         return `${one.id}: ${one.help}: ${nodes.join(' | ')}`;
       });
-    }, [part, TAGS] as const);
+      // Where it cannot tell, it says why: what is not known to be well is to be looked at.
+      const unsure = incomplete.flatMap((one) => {
+        const nodes = one.nodes.filter((node) => !accepted.includes(`${one.id} ${(node.any[0]?.data as { messageKey?: string } | null)?.messageKey ?? ''}`));
+        return nodes.length ? [{ ...one, nodes, help: `cannot be told (${(nodes[0]?.any[0]?.data as { messageKey?: string } | null)?.messageKey ?? ''})` }] : [];
+      });
+      return said([...violations, ...unsure]);
+    }, [part, TAGS, ACCEPTED] as const);
     return found.map((one) => `${what}: ${one}`);
   }
 
