@@ -11,6 +11,7 @@
 //! measured by the steady clock, and what people read is of the wall clock: a clock that is set
 //! fires nothing.
 
+mod address;
 mod alert;
 mod away;
 mod board;
@@ -32,6 +33,7 @@ mod time;
 mod usual;
 mod watch;
 
+pub use address::refused_address;
 pub use alert::{Acknowledged, Alert, AlertState, AlertView, Step, What};
 pub use board::{Board, Change};
 pub use document::{Document, Learned};

@@ -1,6 +1,7 @@
 //! Who is sent alerts, and how. Secrets are in it: what is shown is [`ReceiverView`], and what is
 //! stored says so by its name.
 
+use crate::address::refused_address;
 use crate::alert::Alert;
 use crate::rule::Rule;
 use crate::severity::Severity;
@@ -396,6 +397,25 @@ fn read_url(wanted: Webhook) -> Result<WebhookTo, Problem> {
     })
 }
 
+impl Receiver {
+    /// Refuses addresses that nothing would be sent to; a name is judged when it is known where it
+    /// leads. Not for receivers that are stored: one of an earlier program is kept, and fails.
+    ///
+    /// # Errors
+    /// It has such an address.
+    pub fn check_address(&self) -> Result<(), Problem> {
+        let (field, host) = match &self.channel {
+            Channel::Webhook(to) => ("webhook.url", &to.host),
+            Channel::Mail(to) => ("mail.server", &to.server),
+            Channel::Command(_) => return Ok(()),
+        };
+        match host.parse().ok().and_then(refused_address) {
+            Some(why) => Err(wrong(field, format!("{why}: nothing is sent there"))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Mail {
     /// The port of the mail server.
     #[must_use]
@@ -718,6 +738,33 @@ mod test {
                 bad.len() < 3 || !problem.to_string().contains(bad),
                 "{problem}"
             );
+        }
+    }
+
+    #[test]
+    fn an_address_that_nothing_is_sent_to_is_refused_by_its_field() {
+        let mail = |server: &str| {
+            let mail = json!({ "server": server, "from": "a@b", "to": ["c@d"] });
+            read(json!({ "name": "m", "mail": mail })).unwrap()
+        };
+        for bad in ["169.254.169.254", "fe80::1", "224.0.0.1", "0.0.0.0"] {
+            let problem = mail(bad).check_address().expect_err(bad);
+            assert_eq!(problem.fields[0].field, "mail.server");
+        }
+        for bad in [
+            "169.254.169.254",
+            "[fe80::1]",
+            "[fd00:ec2::254]",
+            "[::ffff:169.254.0.1]",
+        ] {
+            let receiver = hook(&format!("http://{bad}:99/latest")).unwrap();
+            let problem = receiver.check_address().expect_err(bad);
+            assert_eq!(problem.fields[0].field, "webhook.url");
+            assert!(!problem.to_string().contains("latest"), "{problem}");
+        }
+        for good in ["127.0.0.1", "10.0.0.1", "[::1]", "h.example"] {
+            let receiver = hook(&format!("http://{good}/")).unwrap();
+            assert_eq!(receiver.check_address(), Ok(()), "{good}");
         }
     }
 

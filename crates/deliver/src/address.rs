@@ -1,28 +1,10 @@
 //! Where a name leads to, and which addresses are connected to.
 
 use crate::{CONNECT_TIME_MAX, failure};
-use alerts::Failure;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use alerts::{Failure, refused_address};
+use std::net::SocketAddr;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
-
-/// Why nothing is sent to such an address, where it is so.
-pub(crate) fn refused(address: IpAddr) -> Option<&'static str> {
-    match address.to_canonical() {
-        IpAddr::V4(address) if address.is_link_local() => Some("an address of the link only"),
-        IpAddr::V6(address) if address.is_unicast_link_local() => {
-            Some("an address of the link only")
-        }
-        // The same service as behind 169.254.169.254, at its IPv6 address.
-        IpAddr::V6(address) if address.segments()[..7] == [0xfd00, 0xec2, 0, 0, 0, 0, 0] => {
-            Some("an address that only clouds have")
-        }
-        IpAddr::V4(Ipv4Addr::BROADCAST) => Some("an address of many machines"),
-        address if address.is_multicast() => Some("an address of many machines"),
-        address if address.is_unspecified() => Some("no address"),
-        IpAddr::V4(_) | IpAddr::V6(_) => None,
-    }
-}
 
 /// The addresses of a host that may be connected to.
 pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
@@ -35,7 +17,7 @@ pub(crate) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Fa
     let mut why = "it leads to no address";
     let mut allowed = Vec::new();
     for address in found {
-        match refused(address.ip()) {
+        match refused_address(address.ip()) {
             Some(reason) => why = reason,
             None => allowed.push(address),
         }

@@ -132,6 +132,7 @@ impl Alerting {
         note: &Note,
     ) -> Result<ReceiverView, Problem> {
         let receiver = wanted.make()?;
+        receiver.check_address()?;
         let name = receiver.name.clone();
         let seen = Seen::default();
         let made = self.edit(dry_run, &name, (&seen, note), |all| {
@@ -159,7 +160,7 @@ impl Alerting {
         let set = self.edit(change.dry_run, name, (&change.seen, &change.note), |all| {
             let known = all.get_mut(name).ok_or_else(gone)?;
             *known = known.patched(patch)?;
-            Ok(())
+            known.check_address()
         });
         set.await?.ok_or_else(gone)
     }

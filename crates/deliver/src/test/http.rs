@@ -167,7 +167,7 @@ async fn addresses_that_only_a_link_or_a_cloud_has_are_not_connected_to() {
         "2001:db8::1",
     ] {
         assert_eq!(
-            crate::address::refused(good.parse().unwrap()),
+            alerts::refused_address(good.parse().unwrap()),
             None,
             "{good}"
         );
