@@ -3,18 +3,66 @@
 use super::Controller;
 use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
+use manifest::disks::DiskReport;
 use manifest::facts::{PoolFacts, PortalFacts, RefusalFacts};
 use manifest::pulse::{Asked, Ended, LunPulse, LunStages, Transfers};
 use manifest::time::rfc3339;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use units::Histogram;
+
+/// So many objects of a generation are named.
+const NAMED_MAX: usize = 3;
+
+/// So many generations are remembered until somebody asks for a moment.
+pub(crate) const CHANGED_MAX: usize = 100;
+
+/// The objects that a generation changed: the first of them by kind and name, and how many more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChangedObjects {
+    first: Vec<String>,
+    more: usize,
+}
+
+impl ChangedObjects {
+    /// Of these, as sentences name them.
+    pub fn of(mut all: impl Iterator<Item = String>) -> Self {
+        let mut first = Vec::new();
+        let mut more = 0;
+        for name in &mut all {
+            if first.contains(&name) {
+                continue;
+            }
+            if first.len() < NAMED_MAX {
+                first.push(name);
+            } else {
+                more += 1;
+            }
+        }
+        Self { first, more }
+    }
+}
+
+impl fmt::Display for ChangedObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.first.join(", "))?;
+        match self.more {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
 
 /// What there is to record of a moment, and to compare with the moment before.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The generation of the objects.
     pub generation: u64,
+    /// What generations changed that were made since somebody asked for a moment.
+    pub changed: BTreeMap<u64, ChangedObjects>,
+    /// How disks and bays are.
+    pub disks: Arc<DiskReport>,
     /// What the node does, without its LUNs.
     pub activity: ActivityView,
     /// What the LUNs do, for whoever watches; `None` unless asked for.
@@ -61,6 +109,12 @@ impl Controller {
         self.engine.ended(since)
     }
 
+    /// What drives the disks of each core: `io_uring` or `threads`.
+    pub async fn disk_engines(&self) -> Vec<String> {
+        let cores = self.engine.cores().await;
+        cores.into_iter().map(|core| core.disk_engine).collect()
+    }
+
     async fn view(
         &self,
         luns: Vec<Arc<LunActivity>>,
@@ -84,10 +138,12 @@ impl Controller {
     /// on, 0 at first. `pools`: what is known of them, for whoever asks more often than their file
     /// systems need to be asked; their journals are asked all the same.
     pub async fn moment(&self, asked: Asked, pools: Option<Vec<PoolFacts>>) -> Moment {
-        let generation = self.generation();
+        let (generation, changed) = (self.generation(), self.changed.take());
         let pulse = self.engine.pulse(asked).await;
         Moment {
             generation,
+            changed,
+            disks: self.disks(),
             activity: self.view(Vec::new(), pulse.sessions).await,
             documents: asked.documents.then_some(pulse.documents),
             luns: pulse.luns,

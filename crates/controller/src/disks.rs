@@ -10,6 +10,7 @@ use manifest::objects::{BackendSpec, Backing, Lun};
 use manifest::problem::Problem;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Has a disk forgotten that is not there any more; whether it was.
 pub type Forget = Box<dyn Fn(String) -> LocalFuture<bool>>;
@@ -17,7 +18,7 @@ pub type Forget = Box<dyn Fn(String) -> LocalFuture<bool>>;
 /// What is known of disks, and who knows more.
 #[derive(Default)]
 pub(crate) struct Disks {
-    report: Rc<DiskReport>,
+    report: Arc<DiskReport>,
     forget: Option<Rc<Forget>>,
 }
 
@@ -37,13 +38,13 @@ fn user_of_member(path: &str, pool: &str) -> String {
 impl Controller {
     /// How disks and bays are, as they were reported last.
     #[must_use]
-    pub fn disks(&self) -> Rc<DiskReport> {
-        Rc::clone(&self.disks.borrow().report)
+    pub fn disks(&self) -> Arc<DiskReport> {
+        Arc::clone(&self.disks.borrow().report)
     }
 
     /// Disks and bays are so from now on.
     pub fn set_disks(&self, report: DiskReport) {
-        self.disks.borrow_mut().report = Rc::new(report);
+        self.disks.borrow_mut().report = Arc::new(report);
     }
 
     /// Who has disks forgotten.

@@ -19,6 +19,7 @@
 //! further change is taken until a restart, which reads the stored objects; what is exported goes
 //! on.
 
+use activity::CHANGED_MAX;
 use engine::Engine;
 use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
@@ -94,6 +95,8 @@ pub struct Controller {
     store: Mutex<Store>,
     objects: RefCell<Rc<Objects>>,
     generation: Cell<u64>,
+    /// What the last generations changed, for whoever asks for a moment next.
+    pub(crate) changed: RefCell<BTreeMap<u64, ChangedObjects>>,
     damage: Option<Problem>,
     stopping: Cell<bool>,
     /// A change was begun and is not at its end. While `store` is free this means that it never
@@ -144,6 +147,7 @@ impl Controller {
             started: core.wall_clock(),
             node_id: opened.store.node_id().to_owned(),
             generation: Cell::new(opened.store.generation()),
+            changed: RefCell::default(),
             store: Mutex::new(opened.store),
             objects: RefCell::new(objects),
             api: RefCell::default(),
@@ -321,6 +325,16 @@ impl Controller {
         done.map(|()| outcome)
     }
 
+    fn remember_changed(&self, outcome: &Outcome) {
+        let named = outcome.actions.iter();
+        let named = named.map(|it| format!("{} {}", it.section, it.name));
+        let mut changed = self.changed.borrow_mut();
+        changed.insert(outcome.generation, ChangedObjects::of(named));
+        if changed.len() > CHANGED_MAX {
+            changed.pop_first();
+        }
+    }
+
     /// Prepares, stores and adopts.
     async fn carry_out(
         &self,
@@ -345,6 +359,7 @@ impl Controller {
         for action in &outcome.actions {
             tracing::info!(generation = outcome.generation, "{action}");
         }
+        self.remember_changed(outcome);
         let with_guests = self.with_guests(&after);
         let adopted = self.engine.adopt(with_guests, Rc::clone(&changes)).await;
         self.engine.saved(&self.node_id, outcome.generation).await;
@@ -519,7 +534,7 @@ mod tags;
 pub mod test_support;
 
 pub use ::jobs::{Change as JobChange, Ending, NewJob, What as JobWhat};
-pub use activity::Moment;
+pub use activity::{ChangedObjects, Moment};
 pub use disks::Forget;
 pub use guests::{Found, GUEST, Guest};
 pub use reached::Reached;

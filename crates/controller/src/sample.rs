@@ -10,6 +10,7 @@ use manifest::objects::Objects;
 use manifest::view::MemoryView;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What there is to report.
 pub struct Sample {
@@ -28,7 +29,7 @@ pub struct Sample {
     /// The pools, with their journals.
     pub pools: Vec<PoolFacts>,
     /// The disks of the machine, and the bays of its enclosures.
-    pub disks: Rc<DiskReport>,
+    pub disks: Arc<DiskReport>,
     /// By number: load, and what drives each.
     pub cores: Vec<CoreFacts>,
     /// Sessions that went to other cores.

@@ -95,7 +95,7 @@ catalogue! {
     NodeStopping = "node_stopping", Info, "The daemon stops",
         "the node";
     ConfigApplied = "config_applied", Info, "Objects were changed, or settings came into force",
-        "the node; `generation` of the objects, or the keys of `settings`; the audit log says by whom and how";
+        "the node; `generation` of the objects and the first of these `objects`, or the keys of `settings`; the audit log says by whom and how";
     SessionOpened = "session_opened", Info, "A host logged in",
         "the host; `session`, `initiator`, `from`, `target`, `portal`. Discoveries are no events";
     SessionClosed = "session_closed", Info, "A session ended",
@@ -148,6 +148,18 @@ catalogue! {
         "the pool; `available_bytes`, `size_bytes`";
     RecordsDamaged = "records_damaged", Warning, "A file of what is recorded was damaged and set aside",
         "the node; `file` and `reason`";
+    DiskGone = "disk_gone", Warning, "A disk is not there any more",
+        "the disk; `device`, `bay`, and what it is `used_by`, where that is known";
+    DiskThere = "disk_there", Info, "A disk is new, or there again",
+        "the disk; `device`, `bay`, `used_by`";
+    DiskWorse = "disk_worse", Warning, "The health of a disk is worse than it was",
+        "the disk; `health` now and `before`, `reason`, `device`, `bay`, `used_by`";
+    DiskBetter = "disk_better", Info, "The health of a disk is better than it was",
+        "the disk; `health` now and `before`, `device`, `bay`, `used_by`";
+    BayDark = "bay_dark", Warning, "A bay holds no disk any more, or one that does not start",
+        "the bay; `state`, and the `serial` number of what was in it";
+    BayWell = "bay_well", Info, "A bay that held no disk any more is well again",
+        "the bay; `state`";
     JobBegan = "job_began", Info, "A job began, or goes on where it was",
         "the job; `kind`, what it is done to as `of`, and who began it as `by`";
     JobFinished = "job_finished", Info, "A job is done",

@@ -172,7 +172,7 @@ fn everything() -> Sample {
     let mut sample = world.block_on(&machine, minute, sample).unwrap();
     sample.memory.total_bytes = Some(1 << 30);
     sample.luns.values_mut().for_each(fill);
-    sample.disks = Rc::new(controller::test_support::disk_report());
+    sample.disks = std::sync::Arc::new(controller::test_support::disk_report());
     for pool in &mut sample.pools {
         pool.health = Some(HealthFacts::default());
         pool.full_in_seconds = Some(1);

@@ -4,9 +4,10 @@
 //! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
 //! shorter are reported all the same, because their sources list them.
 
+use crate::disk_events;
 use crate::journal_events::JournalEvents;
 use crate::pairs::Older;
-use controller::{JobChange, JobWhat, Moment};
+use controller::{ChangedObjects, JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
 use manifest::activity::SessionActivity;
 use manifest::facts::{LunState, PoolFacts, PoolState, PortalFacts, RefusalFacts, StallFacts};
@@ -44,7 +45,10 @@ impl Observed {
         let mut made: Vec<u64> = made.take(GENERATIONS_MAX).collect();
         made.reverse();
         let node = &now.activity.node;
-        happened.extend(made.into_iter().map(|it| of_generation(node, it)));
+        happened.extend(
+            made.into_iter()
+                .map(|it| of_generation(node, it, now.changed.get(&it))),
+        );
         of_luns(before, now, &mut happened);
         for pool in &now.pools {
             let pools = before.iter().flat_map(|before| &before.pools);
@@ -53,6 +57,9 @@ impl Observed {
             of_journal(older, pool, &mut happened);
         }
         self.journals.take(&now.pools, &mut happened);
+        if let Some(before) = before {
+            disk_events::between(&before.disks, &now.disks, &mut happened);
+        }
         for portal in &now.portals {
             let portals = before.iter().flat_map(|before| &before.portals);
             let same = |older: &&PortalFacts| {
@@ -268,10 +275,17 @@ fn of_luns(before: Option<&Moment>, now: &Moment, happened: &mut Vec<Happened>) 
 /// Of so many generations at most a moment reports: the newest.
 const GENERATIONS_MAX: usize = 100;
 
-fn of_generation(node: &str, generation: u64) -> Happened {
-    let message = format!("objects were changed: generation {generation} is in force");
-    Happened::new(Code::ConfigApplied, Object::new("node", node), message)
-        .with("generation", generation)
+fn of_generation(node: &str, generation: u64, changed: Option<&ChangedObjects>) -> Happened {
+    let named = changed.map(ToString::to_string).unwrap_or_default();
+    let what = if named.is_empty() { "objects" } else { &named };
+    let message = format!("changed: {what} (generation {generation})");
+    let event = Happened::new(Code::ConfigApplied, Object::new("node", node), message);
+    let event = event.with("generation", generation);
+    if named.is_empty() {
+        event
+    } else {
+        event.with("objects", named)
+    }
 }
 
 fn of_lun(before: Option<&LunPulse>, now: &LunPulse, is_first: bool, happened: &mut Vec<Happened>) {
@@ -592,6 +606,17 @@ mod test {
         assert_eq!(now(8), [8]);
         assert_eq!(now(11), [9, 10, 11]);
         assert_eq!(now(1_000).len(), GENERATIONS_MAX);
+        let mut named = moment(&[], Vec::new());
+        let lun = |number: u32| format!("LUN vm{number}");
+        let changed = ChangedObjects::of((1..=5).map(lun));
+        (named.generation, named.changed) = (1_001, [(1_001, changed)].into());
+        let happened = run.take(named);
+        let wanted = "changed: LUN vm1, LUN vm2, LUN vm3 and 2 more (generation 1001)";
+        assert_eq!(happened[0].message, wanted);
+        assert_eq!(
+            happened[0].fields["objects"],
+            "LUN vm1, LUN vm2, LUN vm3 and 2 more"
+        );
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) fn pool(name: &str) -> PoolFacts {
 pub(crate) fn moment(luns: Vec<LunPulse>) -> Moment {
     Moment {
         generation: 1,
+        changed: BTreeMap::new(),
+        disks: Arc::default(),
         activity: ActivityView {
             node: "n".to_owned(),
             started: "2026-01-01T00:00:00.000Z".to_owned(),

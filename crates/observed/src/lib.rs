@@ -10,6 +10,7 @@
 //! [`facts`] gives way in between: it is asked for on a core that serves.
 
 mod changes;
+mod disk_events;
 mod facts;
 #[cfg(test)]
 mod fixture;

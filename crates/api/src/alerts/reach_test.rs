@@ -91,7 +91,7 @@ impl Seen {
             nics: Vec::new(),
             sessions: self.sample.sessions.clone(),
             pools: self.sample.pools.clone(),
-            disks: Rc::clone(&self.sample.disks),
+            disks: std::sync::Arc::clone(&self.sample.disks),
             cores: Vec::new(),
             logins: Vec::new(),
             objects: Rc::clone(&self.sample.objects),
