@@ -5,7 +5,7 @@ use crate::describe::Paths;
 use crate::edit::ask;
 use axum::extract::State;
 use controller::Handle;
-use doctor::{Report, examine_node, pool_space};
+use doctor::{NodeStorage, Report, examine_node, pool_space};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use tokio::sync::Mutex;
@@ -33,6 +33,10 @@ async fn examined(handle: &Handle) -> Result<Report, Problem> {
         .iter()
         .filter_map(|pool| pool_space(&pool.name, pool.used, pool.available));
     let spaces = spaces.collect();
+    let storage = ask!(handle, |controller| NodeStorage {
+        places: controller.places(),
+        engines: controller.disk_engines().await,
+    })?;
     let turn = TURN.lock().await;
     let failed = |why: String| {
         Problem::new(Code::Internal, why)
@@ -41,7 +45,7 @@ async fn examined(handle: &Handle) -> Result<Report, Problem> {
     // It goes on when nobody waits for it any more, and keeps its turn for so long.
     let report = spawn_blocking(move || {
         let _turn = turn;
-        examine_node(spaces)
+        examine_node(spaces, &storage)
     });
     let report = report.await;
     let report = report.map_err(|error| failed(error.to_string()))?;

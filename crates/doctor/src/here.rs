@@ -3,6 +3,7 @@
 
 use crate::report::{Report, examine};
 use crate::scene::{InspectError, Pools, Space, inspect};
+use crate::storage::{self, NodeStorage};
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use machine::Roots;
@@ -30,17 +31,19 @@ fn first_processor() -> usize {
     all.find(|number| allowed.is_set(*number)).unwrap_or(0)
 }
 
-/// Checks this machine as a node that serves these pools. It waits for disks and the kernel.
+/// Checks this machine as a node that serves these pools, and its storage. It waits for disks and
+/// the kernel.
 ///
 /// # Errors
 /// As [`inspect`].
-pub fn examine_node(pools: Vec<Space>) -> Result<Report, InspectError> {
+pub fn examine_node(pools: Vec<Space>, storage: &NodeStorage) -> Result<Report, InspectError> {
     let seen =
         on_a_core(|core| Box::pin(async move { inspect(&core, &Roots::default(), &[]).await }));
     let mut scene = seen??;
     scene.pools = Pools::Reported;
     scene.space.extend(pools);
-    Ok(examine(&scene))
+    let of_storage = storage::all(&storage::probe(&storage.places), &storage.engines);
+    Ok(examine(&scene).with(of_storage))
 }
 
 #[cfg(test)]
@@ -53,11 +56,21 @@ mod test {
             name: "pool full".to_owned(),
             used_percent: 99,
         };
+        let storage = NodeStorage {
+            places: vec![("pool full".to_owned(), std::env::temp_dir())],
+            engines: vec!["threads".to_owned()],
+        };
         // Where the system says nothing of itself there is nothing to check.
-        let Ok(report) = examine_node(vec![full]) else {
+        let Ok(report) = examine_node(vec![full], &storage) else {
             return;
         };
         let spoken = |what: &str| report.findings.iter().any(|it| it.what.contains(what));
         assert!(spoken("pool full"), "{report:#?}");
+        for check in ["flush-latency", "direct-io", "io-uring"] {
+            let found = report.findings.iter().any(|it| it.check == check);
+            assert!(found, "{check}: {report:#?}");
+        }
+        let verdicts = report.findings.iter().map(|it| it.verdict);
+        assert!(verdicts.is_sorted(), "problems first");
     }
 }

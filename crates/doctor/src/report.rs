@@ -32,22 +32,31 @@ pub fn examine(scene: &Scene) -> Report {
     findings.extend(path_checks::all(scene));
     findings.extend(open_iscsi_checks::all(scene));
     findings.extend(points::not_checkable());
-    findings.sort_by_key(|finding| finding.verdict);
     let portals: BTreeSet<SocketAddr> = scene.routes.iter().map(|it| it.portal).collect();
-    let count = |verdict| {
-        let of = findings.iter().filter(|it| it.verdict == verdict);
-        of.count()
-    };
-    Report {
+    let report = Report {
         ports: scene.ports.iter().map(|it| it.name.clone()).collect(),
         portals: portals.iter().map(ToString::to_string).collect(),
-        problems: count(Verdict::Problem),
-        advice: count(Verdict::Advice),
-        findings,
-    }
+        problems: 0,
+        advice: 0,
+        findings: Vec::new(),
+    };
+    report.with(findings)
 }
 
 impl Report {
+    /// With these findings, too.
+    #[must_use]
+    pub(crate) fn with(mut self, findings: Vec<Finding>) -> Self {
+        self.findings.extend(findings);
+        self.findings.sort_by_key(|finding| finding.verdict);
+        let count = |verdict| {
+            let of = self.findings.iter().filter(|it| it.verdict == verdict);
+            of.count()
+        };
+        (self.problems, self.advice) = (count(Verdict::Problem), count(Verdict::Advice));
+        self
+    }
+
     /// The report as lines for people: problems first, then advice. What is well, and what cannot
     /// be seen from here, is named in one line each; `all` reports it as the others.
     #[must_use]
