@@ -39,7 +39,7 @@ describe('the page over https', { skip }, () => {
   it('is live, and shows the certificate that it is served with', async () => {
     await page().getByRole('banner').getByText('live', { exact: true }).waitFor();
     await browser.go('/settings/certificate');
-    await text('made by the daemon at its first start').waitFor();
+    await text('made by the daemon, which makes it anew in time').waitFor();
     const certificate = await served();
     const shown = (await page().getByRole('region', { name: 'What https is served with' }).textContent()) ?? '';
     const plain = (words: string) => words.replaceAll(/[:\s]/g, '').toLowerCase();

@@ -59,6 +59,7 @@ async fn certificate(Extension(gate): Extension<Arc<Gate>>) -> Answer<Certificat
         issuer,
         begins,
         ends,
+        ..
     } = served.facts().unwrap_or_default();
     let there = |text: String| (!text.is_empty()).then_some(text);
     Answer(Ok(CertificateView {

@@ -29,7 +29,6 @@ mod bench;
 mod body;
 mod browser;
 mod certificate;
-mod certificate_end;
 mod compress;
 mod config;
 mod connecting;
@@ -59,6 +58,7 @@ mod objects;
 mod only;
 mod origin;
 mod outside;
+mod own_certificate;
 mod parameters;
 mod parts;
 mod peer;
@@ -85,20 +85,20 @@ mod x509;
 pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};
 pub use listen::{Bound, bind, bind_what_can_be};
+pub use own_certificate::CERTIFICATE_FILE;
 pub use peer::{Peer, PeerAddress};
 pub use records::{EVENTS_FILE, HISTORY_FILE, Records};
 pub use sampler::Sampler;
 pub use server::Server;
 pub use store::FIRST_PASSWORD_FILE;
 pub use support_bundle::LogTail;
-pub use tls::CERTIFICATE_FILE;
 
 /// Files of the state directory that only its owner may read.
 pub const SECRET_FILES: [&str; 6] = [
     TOKEN_FILE,
     store::FILE,
     FIRST_PASSWORD_FILE,
-    tls::KEY_FILE,
+    own_certificate::KEY_FILE,
     alerts::RECEIVERS_FILE,
     trial_runner::CHAP_FILE,
 ];

@@ -1,7 +1,6 @@
 //! The server's thread, from its start to its end.
 
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
-use crate::addresses::addresses;
 use crate::alerts::Alerting;
 use crate::auth::{Gate, TOKEN_FILE};
 use crate::bench::program;
@@ -9,12 +8,13 @@ use crate::config::Settings;
 use crate::documents::{self, Documents};
 use crate::lab::may;
 use crate::listen::{Bound, Socket, bind_one};
+use crate::own_certificate::OwnCertificate;
 use crate::places::Places;
 use crate::records::Records;
 use crate::routes::router;
 use crate::store::{self, Store};
 use crate::support_bundle::LogTail;
-use crate::tls::{self, Certificate, Origin};
+use crate::tls::Certificate;
 use accounts::SessionTimes;
 use axum::Router;
 use controller::{Handle, StateFiles};
@@ -29,7 +29,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use trial_runner::{Beds, Bench};
 
@@ -38,6 +38,9 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// How soon an address that cannot be had is tried again, and files are checked.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How soon a certificate of our own that could not be made anew is tried again.
+const RENEW_AGAIN: Duration = Duration::from_secs(60);
 
 /// How often the uses of tokens are stored.
 const STORE_USES: Duration = Duration::from_secs(60);
@@ -233,26 +236,26 @@ impl Drop for Server {
 async fn certificate(
     files: &StateFiles,
     handle: &Handle,
-    config: &Config,
+    live: watch::Receiver<Arc<Config>>,
     names: &[String],
+    records: &Records,
 ) -> Result<Option<Arc<Certificate>>, Problem> {
+    let config = Arc::clone(&*live.borrow());
     let is_https = |address: &ApiAddress| matches!(address, ApiAddress::Https(_));
     if !config.api.iter().any(is_https) {
         return Ok(None);
     }
-    let (paths, origin) = match config.api_settings.certificate.clone() {
-        Some(paths) => (paths, Origin::Given),
+    let events = (records.events().clone(), config.node_name.clone());
+    let certificate = match config.api_settings.certificate.clone() {
+        Some(paths) => Certificate::given(paths, events)?,
         None => {
-            let mut all = [names, &config.api_settings.names].concat();
-            all.extend(addresses(handle).await?);
-            let paths = tls::own(files, &config.node_name, all).await?;
-            (paths, Origin::Own)
+            let own = OwnCertificate::new(files.clone(), handle.clone(), live, names.to_vec());
+            Certificate::own(own, events).await?
         }
     };
-    let certificate = Certificate::read(paths, origin)?;
     let fingerprint = certificate.fingerprint();
     tracing::info!(fingerprint, "the API's certificate");
-    Ok(Some(certificate))
+    Ok(Some(Arc::new(certificate)))
 }
 
 /// Opens the accounts and the certificate.
@@ -268,7 +271,7 @@ async fn open(
     let known = live.subscribe();
     let files = StateFiles::new(handle.clone(), &config.state_dir);
     let names = host_names(config);
-    let certificate = certificate(&files, &handle, config, &names).await?;
+    let certificate = certificate(&files, &handle, known.clone(), &names, &records).await?;
     let server = certificate.as_ref().map(Certificate::server).transpose()?;
     let alerting = Alerting::open(
         files.clone(),
@@ -438,17 +441,21 @@ async fn serve(bound: Bound, service: Service, shared: &Shared) {
     let _ = timeout(STOP_GRACE, all_ended).await;
 }
 
-/// Reads the certificate again when somebody says so, or its files changed; and the settings when
-/// somebody says so.
+/// Reads the certificate again when somebody says so, or its files changed, and makes the daemon's
+/// own one anew when it is time; reads the settings again when somebody says so.
 async fn follow_files(
     certificate: Option<&Certificate>,
     settings: Option<&(Arc<Settings>, Handle)>,
     reload: &Notify,
 ) {
+    let mut not_before = Instant::now();
     loop {
         let said = timeout(AGAIN, reload.notified()).await.is_ok();
         if let Some(certificate) = certificate {
             certificate.refresh(said);
+            if Instant::now() >= not_before && certificate.keep_good().await {
+                not_before = Instant::now() + RENEW_AGAIN;
+            }
         }
         if let Some((settings, handle)) = settings.filter(|_| said) {
             settings.reload(handle).await;

@@ -1,18 +1,15 @@
-//! The certificate of https addresses: made at the first start or given, and read again while the
-//! daemon runs.
+//! The certificate of https addresses: made by the daemon or given, and read again while it runs.
 //!
 //! **Failure model.** A certificate that cannot be used is an error at the start. Later the one
 //! before stays, and the log says why.
 
-use crate::certificate_end;
-use crate::outside::now;
+use crate::own_certificate::OwnCertificate;
 use crate::x509::{Facts, facts};
-use controller::StateFiles;
+use events::{Code as EventCode, Events, Happened, Object};
 use manifest::code::Code;
 use manifest::config::CertificateFiles;
 use manifest::problem::Problem;
-use manifest::time::rfc3339;
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
+use manifest::time::parse;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -27,19 +24,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::WallClock;
 
-/// The certificate of our own, and its key, in the state directory.
-pub const CERTIFICATE_FILE: &str = "api-cert.pem";
-pub(crate) const KEY_FILE: &str = "api-key.pem";
-
-/// How long a certificate of our own is good, in years. Clients know it by itself or by its
-/// fingerprint, so that an early end would only break them.
-const YEARS: i32 = 10;
-
 /// Who made a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Origin {
-    /// The daemon, at its first start.
+    /// The daemon.
     Own,
     /// Somebody else: `node.toml` names its file.
     Given,
@@ -66,10 +55,15 @@ struct Loaded {
 }
 
 /// The certificate that is in force.
-#[derive(Debug)]
 pub(crate) struct Certificate {
     files: CertificateFiles,
-    origin: Origin,
+    /// How it is made anew, where the daemon has made it.
+    own: Option<OwnCertificate>,
+    /// Why that was done last.
+    made_for: Mutex<Option<String>>,
+    events: Events,
+    /// The node's name.
+    node: String,
     loaded: Mutex<Loaded>,
 }
 
@@ -104,22 +98,54 @@ fn load(files: &CertificateFiles) -> Result<Loaded, Problem> {
 }
 
 impl Certificate {
-    /// Reads the files.
+    /// Reads a given one.
     ///
     /// # Errors
-    /// They cannot be read, or do not belong together.
-    pub(crate) fn read(files: CertificateFiles, origin: Origin) -> Result<Arc<Self>, Problem> {
-        let loaded = Mutex::new(load(&files)?);
-        Ok(Arc::new(Self {
+    /// The files cannot be read, or do not belong together.
+    pub(crate) fn given(
+        files: CertificateFiles,
+        (events, node): (Events, String),
+    ) -> Result<Self, Problem> {
+        Ok(Self {
+            loaded: Mutex::new(load(&files)?),
             files,
-            origin,
-            loaded,
-        }))
+            own: None,
+            made_for: Mutex::default(),
+            events,
+            node,
+        })
+    }
+
+    /// The daemon's own: made where there is none, and anew where it does not do any more.
+    ///
+    /// # Errors
+    /// It can neither be made nor read.
+    pub(crate) async fn own(
+        own: OwnCertificate,
+        events: (Events, String),
+    ) -> Result<Self, Problem> {
+        own.make_first().await?;
+        let certificate = Self {
+            own: None,
+            ..Self::given(own.paths(), events)?
+        };
+        let why = own.reason_at_start(&certificate.served()).await?;
+        let certificate = Self {
+            own: Some(own),
+            ..certificate
+        };
+        if let Some(why) = why {
+            certificate.renew(&why).await;
+        }
+        Ok(certificate)
     }
 
     /// Who made it.
     pub(crate) fn origin(&self) -> Origin {
-        self.origin
+        match self.own {
+            Some(_) => Origin::Own,
+            None => Origin::Given,
+        }
     }
 
     /// The file that it came from.
@@ -134,8 +160,14 @@ impl Certificate {
 
     /// What stands in it, where it can be read.
     pub(crate) fn facts(&self) -> Option<Facts> {
+        facts(&self.served())
+    }
+
+    /// The certificate of the node, as it is sent.
+    fn served(&self) -> Vec<u8> {
         let loaded = self.lock();
-        loaded.key.cert.first().and_then(|it| facts(it.as_ref()))
+        let first = loaded.key.cert.first().map(|it| it.as_ref().to_vec());
+        first.unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {
@@ -144,9 +176,7 @@ impl Certificate {
 
     /// SHA-256 of the certificate, as openssl(1) shows it.
     pub(crate) fn fingerprint(&self) -> String {
-        let loaded = self.lock();
-        let first = loaded.key.cert.first().map(|it| it.as_ref());
-        let digest = Sha256::digest(first.unwrap_or_default());
+        let digest = Sha256::digest(self.served());
         let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02X}")).collect();
         pairs.join(":")
     }
@@ -155,7 +185,7 @@ impl Certificate {
     pub(crate) fn end(&self) -> Option<WallClock> {
         let loaded = self.lock();
         let ends = loaded.key.cert.iter();
-        ends.filter_map(|it| certificate_end::end(it)).min()
+        ends.filter_map(|it| parse(&facts(it)?.ends)).min()
     }
 
     /// The file that it is in, for people.
@@ -166,24 +196,81 @@ impl Certificate {
     /// Reads the files again, where they changed or `anyway`. What cannot be used changes nothing.
     pub(crate) fn refresh(&self, anyway: bool) {
         let stamps = [&self.files.cert, &self.files.key].map(|file| Stamp::of(file));
-        if !anyway && self.lock().stamps == stamps {
+        if anyway || self.lock().stamps != stamps {
+            self.read_again(None);
+        }
+    }
+
+    /// Makes the daemon's own one anew, where it does not do any more; whether that failed.
+    pub(crate) async fn keep_good(&self) -> bool {
+        let why = self.own.as_ref().map(|own| own.reason_now(&self.served()));
+        let Some(why) = why.flatten() else {
+            return false;
+        };
+        if !self.is_new_reason(&why) {
+            return false;
+        }
+        let has_failed = self.renew(&why).await;
+        if has_failed {
+            *self.made_for.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        has_failed
+    }
+
+    /// What the one that was made for this very reason lacks as well, another one would.
+    fn is_new_reason(&self, why: &str) -> bool {
+        let mut made_for = self.made_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = made_for.as_deref() != Some(why);
+        *made_for = Some(why.to_owned());
+        is_new
+    }
+
+    async fn renew(&self, why: &str) -> bool {
+        let Some(own) = &self.own else { return false };
+        match own.renew().await {
+            Ok(()) => self.read_again(Some(why)),
+            Err(problem) => self.refused(&problem),
+        }
+        self.problem().is_some()
+    }
+
+    fn read_again(&self, why: Option<&str>) {
+        let before = self.fingerprint();
+        let loaded = match load(&self.files) {
+            Ok(loaded) => loaded,
+            Err(problem) => return self.refused(&problem),
+        };
+        *self.lock() = loaded;
+        let fingerprint = self.fingerprint();
+        if fingerprint != before {
+            let why = why.unwrap_or("its files changed");
+            tracing::info!(fingerprint, "the API has a new certificate: {why}");
+            let message = format!("https has a new certificate, {fingerprint}: {why}");
+            let event = self.event(EventCode::CertificateReplaced, message, why);
+            self.events.emit(event.with("fingerprint", fingerprint));
+        }
+    }
+
+    /// What is wrong is reported once.
+    fn refused(&self, problem: &Problem) {
+        let mut loaded = self.lock();
+        loaded.stamps = [&self.files.cert, &self.files.key].map(|file| Stamp::of(file));
+        let detail = Some(problem.detail.clone());
+        if loaded.problem == detail {
             return;
         }
-        match load(&self.files) {
-            Ok(loaded) => {
-                *self.lock() = loaded;
-                let fingerprint = self.fingerprint();
-                tracing::info!(fingerprint, "the API has a new certificate");
-            }
-            Err(problem) => {
-                // Once for each change.
-                let mut loaded = self.lock();
-                loaded.stamps = stamps;
-                loaded.problem = Some(problem.detail.clone());
-                drop(loaded);
-                tracing::error!(code = %problem.code, "the API keeps its certificate: {problem}");
-            }
-        }
+        loaded.problem = detail;
+        drop(loaded);
+        tracing::error!(code = %problem.code, "the API keeps its certificate: {problem}");
+        let why = &problem.detail;
+        let message = format!("https goes on with the certificate that it had: {why}");
+        let event = self.event(EventCode::CertificateRefused, message, why);
+        self.events.emit(event);
+    }
+
+    fn event(&self, code: EventCode, message: String, reason: &str) -> Happened {
+        let event = Happened::new(code, Object::new("node", &self.node), message);
+        event.with("reason", reason)
     }
 
     /// How https is served with it: TLS 1.2 or 1.3, HTTP/2 or 1.1.
@@ -201,55 +288,15 @@ impl Certificate {
     }
 }
 
+impl std::fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Certificate");
+        shown.field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.lock().key))
     }
-}
-
-/// The files of the certificate of our own, which is made where there is none; `names` are names
-/// and addresses of the node.
-///
-/// # Errors
-/// They cannot be made.
-pub(crate) async fn own(
-    files: &StateFiles,
-    node: &str,
-    names: Vec<String>,
-) -> Result<CertificateFiles, Problem> {
-    let paths = CertificateFiles {
-        cert: files.path(CERTIFICATE_FILE),
-        key: files.path(KEY_FILE),
-    };
-    let there = files.read(CERTIFICATE_FILE).await?.is_some();
-    if there && files.read(KEY_FILE).await?.is_some() {
-        return Ok(paths);
-    }
-    let wrong =
-        |error: rcgen::Error| Problem::new(Code::Internal, format!("a certificate: {error}"));
-    let (cert, key) = make(node, names, &rfc3339(now().wall)).map_err(wrong)?;
-    // The certificate last: without it both are made anew.
-    files.write(KEY_FILE, key.into_bytes()).await?;
-    files.write(CERTIFICATE_FILE, cert.into_bytes()).await?;
-    Ok(paths)
-}
-
-/// A certificate and its key as PEM, good from the day of `now`.
-fn make(node: &str, names: Vec<String>, now: &str) -> Result<(String, String), rcgen::Error> {
-    let mut parameters = CertificateParams::new(names)?;
-    parameters.distinguished_name.push(DnType::CommonName, node);
-    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let mut date = now
-        .split(['-', 'T'])
-        .map(|part| part.parse::<i32>().unwrap_or(1));
-    let (year, month, day) = (date.next(), date.next(), date.next());
-    let year = year.unwrap_or(2026);
-    // A day that every month has; and not after today's, for clients whose clock is late.
-    let small = |part: Option<i32>| u8::try_from(part.unwrap_or(1)).unwrap_or(1);
-    let (month, day) = (small(month).clamp(1, 12), small(day).clamp(1, 28));
-    parameters.not_before = date_time_ymd(year, month, 1);
-    parameters.not_after = date_time_ymd(year + YEARS, month, day);
-    let key = KeyPair::generate()?;
-    let certificate = parameters.self_signed(&key)?;
-    Ok((certificate.pem(), key.serialize_pem()))
 }

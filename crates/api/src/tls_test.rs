@@ -217,3 +217,91 @@ fn a_new_certificate_is_in_force_without_a_restart_and_a_broken_one_is_not() {
         "and the old one is not"
     );
 }
+
+/// What is shown of the certificate, to who believes this one.
+fn shown(daemon: &Daemon, by: &Path) -> Option<Value> {
+    let asked = ("GET", "/api/v1/certificate", &Value::Null);
+    let (_, _, text) = ask(daemon, by, b"h2", asked).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+#[test]
+fn the_daemons_own_certificate_follows_the_names_of_the_node_live_and_keeps_its_key() {
+    let daemon = start("names_live");
+    let (cert, key) = (
+        daemon.dir.join("state/api-cert.pem"),
+        daemon.dir.join("state/api-key.pem"),
+    );
+    let (first, key_before) = (std::fs::read(&cert).unwrap(), std::fs::read(&key).unwrap());
+    let before = shown(&daemon, &cert).unwrap();
+    // Where nothing has changed there is no other one.
+    daemon.reload();
+    std::thread::park_timeout(Duration::from_millis(300));
+    assert_eq!(std::fs::read(&cert).unwrap(), first);
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let named = text.replace("[api]", "[api]\nnames = [\"san.example.org\"]");
+    std::fs::write(&path, named).unwrap();
+    daemon.reload();
+    let is_new = || {
+        let now = shown(&daemon, &cert)?;
+        (now["fingerprint"] != before["fingerprint"]).then_some(now)
+    };
+    let now = (0..500).find_map(|_| {
+        std::thread::park_timeout(Duration::from_millis(10));
+        is_new()
+    });
+    let now = now.expect("another certificate within five seconds");
+    let names = now["names"].to_string();
+    assert!(names.contains("\"san.example.org\"") && names.contains("127.0.0.1"));
+    assert_eq!(
+        (&now["origin"], &now["problem"]),
+        (&json!("own"), &Value::Null)
+    );
+    assert_eq!(std::fs::read(&key).unwrap(), key_before);
+    let event = daemon.records.events().newest().unwrap();
+    assert_eq!(event.code, "certificate_replaced", "{event:?}");
+    assert!(
+        event.message.contains("not for san.example.org"),
+        "{event:?}"
+    );
+    assert_eq!(event.fields["fingerprint"], now["fingerprint"]);
+}
+
+#[test]
+fn the_daemons_own_certificate_is_made_anew_at_a_start_that_finds_it_without_a_name() {
+    let kept = std::env::temp_dir().join(format!("causeway-api-kept-{}", std::process::id()));
+    std::fs::create_dir_all(&kept).unwrap();
+    let files = ["api-cert.pem", "api-key.pem"];
+    let first = start("names_first");
+    for file in files {
+        std::fs::copy(first.dir.join("state").join(file), kept.join(file)).unwrap();
+    }
+    drop(first);
+    let again = |name: &str, adjust: fn(&mut manifest::config::Config)| {
+        let dir = format!("causeway-api-{name}-{}/state", std::process::id());
+        let state = std::env::temp_dir().join(dir);
+        std::fs::create_dir_all(&state).unwrap();
+        for file in files {
+            std::fs::copy(kept.join(file), state.join(file)).unwrap();
+        }
+        Daemon::start_with(name, adjust, Times::default())
+    };
+    let at = |config: &mut manifest::config::Config| {
+        let at = "127.0.0.1:0".parse().unwrap();
+        config.api.push(ApiAddress::Https(at));
+    };
+    let same = again("names_same", at);
+    let made = std::fs::read(same.dir.join("state/api-cert.pem")).unwrap();
+    assert_eq!(made, std::fs::read(kept.join("api-cert.pem")).unwrap());
+    drop(same);
+    let named = again("names_again", |config| {
+        let at = "127.0.0.1:0".parse().unwrap();
+        config.api.push(ApiAddress::Https(at));
+        config.api_settings.names = vec!["san.example.org".to_owned()];
+    });
+    let served = shown(&named, &named.dir.join("state/api-cert.pem")).unwrap();
+    let names = served["names"].to_string();
+    assert!(names.contains("\"san.example.org\""), "{served}");
+    drop(std::fs::remove_dir_all(&kept));
+}

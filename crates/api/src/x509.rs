@@ -12,6 +12,10 @@ pub(crate) struct Facts {
     pub(crate) names: Vec<String>,
     /// The common name of whoever made it.
     pub(crate) issuer: Option<String>,
+    /// `O=` of whose it is; the daemon knows by it what it has made.
+    pub(crate) organization: Option<String>,
+    /// Whose it is has made it.
+    pub(crate) is_self_signed: bool,
     /// From when it is good (RFC 3339).
     pub(crate) begins: String,
     /// Until when it is good (RFC 3339).
@@ -23,6 +27,8 @@ const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 /// `id-at-commonName`.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// `id-at-organizationName`.
+const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 /// `id-ce-subjectAltName`.
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
@@ -77,13 +83,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The last common name of a distinguished one.
-fn common_name(name: &[u8]) -> Option<String> {
+/// The last attribute of this kind of a distinguished name.
+fn attribute(name: &[u8], kind: &[u8]) -> Option<String> {
     let parts = elements(name)
         .into_iter()
         .flat_map(|(_, set)| elements(set));
     let mut named = parts.filter_map(|(_, pair)| match elements(pair)[..] {
-        [(_, COMMON_NAME), (_, value)] => Some(text(value)),
+        [(_, of), (_, value)] if of == kind => Some(text(value)),
         _ => None,
     });
     named.next_back()
@@ -122,7 +128,7 @@ pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
         parts.remove(0);
     }
     // Serial number, algorithm, issuer, validity, subject, key, and what may follow.
-    let [_, _, (_, issuer), (_, validity), _, _, rest @ ..] = &parts[..] else {
+    let [_, _, (_, issuer), (_, validity), (_, subject), _, rest @ ..] = &parts[..] else {
         return None;
     };
     let [begins, ends] = elements(validity)[..] else {
@@ -132,7 +138,9 @@ pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
     let names = extensions.and_then(|(_, it)| alternative_names(it));
     Some(Facts {
         names: names.unwrap_or_default(),
-        issuer: common_name(issuer),
+        issuer: attribute(issuer, COMMON_NAME),
+        organization: attribute(subject, ORGANIZATION),
+        is_self_signed: issuer == subject,
         begins: time(begins)?,
         ends: time(ends)?,
     })
@@ -149,6 +157,9 @@ mod test {
         parameters
             .distinguished_name
             .push(DnType::CommonName, "san-a of the test");
+        parameters
+            .distinguished_name
+            .push(DnType::OrganizationName, "An organization");
         parameters.not_before = date_time_ymd(2026, 11, 1);
         parameters.not_after = date_time_ymd(2051, 2, 28);
         let key = KeyPair::generate().unwrap();
@@ -162,6 +173,8 @@ mod test {
                 .map(str::to_owned)
                 .to_vec(),
             issuer: Some("san-a of the test".to_owned()),
+            organization: Some("An organization".to_owned()),
+            is_self_signed: true,
             begins: "2026-11-01T00:00:00.000Z".to_owned(),
             // After 2049 the year has four digits there.
             ends: "2051-02-28T00:00:00.000Z".to_owned(),

@@ -160,6 +160,10 @@ catalogue! {
         "the bay; `state`, and the `serial` number of what was in it";
     BayWell = "bay_well", Info, "A bay that held no disk any more is well again",
         "the bay; `state`";
+    CertificateReplaced = "certificate_replaced", Info, "https has a new certificate",
+        "the node; its `fingerprint` (SHA-256), and `reason`: what the one before lacked, or that its files changed";
+    CertificateRefused = "certificate_refused", Warning, "https goes on with the certificate that it had",
+        "the node; `reason`: what is wrong with the files, or why none is made anew";
     JobBegan = "job_began", Info, "A job began, or goes on where it was",
         "the job; `kind`, what it is done to as `of`, and who began it as `by`";
     JobFinished = "job_finished", Info, "A job is done",

@@ -241,7 +241,7 @@ impl Alerting {
                 place: it.place(),
                 at: it.end()?,
                 next_step: "put another certificate and its key in the place of these files: they are read again by themselves; \
-                            of one that the daemon made: delete both files and restart"
+                            one that the daemon made is made anew by itself 30 days before its end: where it is not, `status` says why"
                     .to_owned(),
             })
         });
