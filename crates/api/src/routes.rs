@@ -212,8 +212,12 @@ async fn ready(State(handle): State<Handle>) -> Text {
     Text { kind: PLAIN, text }
 }
 
-/// What metrics report of them, with certificates.
-fn machine_figures(known: &[NodeNic], certificates: Vec<(String, u64)>) -> MachineFigures {
+/// What metrics report of them, with certificates and whether the settings could be read again.
+fn machine_figures(
+    known: &[NodeNic],
+    certificates: Vec<(String, u64)>,
+    reloaded: bool,
+) -> MachineFigures {
     let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
     let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
         bits_per_second: speed(&nic.name),
@@ -224,18 +228,21 @@ fn machine_figures(known: &[NodeNic], certificates: Vec<(String, u64)>) -> Machi
     MachineFigures {
         nics: nics.collect(),
         certificates,
+        reloaded,
     }
 }
 
 async fn prometheus(
     State(handle): State<Handle>,
     Extension(alerting): Extension<Arc<Alerting>>,
+    Extension(settings): Extension<Arc<Settings>>,
 ) -> Text {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let (figures, ends) = (alerting.figures(), alerting.ends());
+    let reloaded = settings.refused().is_none();
     let text = ask!(handle, |controller| {
         let sample = controller.sample().await;
-        let of_machine = machine_figures(&sample.nics, ends);
+        let of_machine = machine_figures(&sample.nics, ends, reloaded);
         metrics::text(&sample, &figures, &of_machine)
     });
     Text { kind, text }
@@ -249,6 +256,7 @@ async fn status(
     State(handle): State<Handle>,
     Extension(alerting): Extension<Arc<Alerting>>,
     Extension(gate): Extension<Arc<Gate>>,
+    Extension(settings): Extension<Arc<Settings>>,
 ) -> Answer<StatusView> {
     let status = ask!(handle, |controller| controller.status().await);
     Answer(status.map(|mut status| {
@@ -256,9 +264,10 @@ async fn status(
         if gate.store.has_first_password() {
             status.notes.extend(status.open_early());
         }
-        let certificate = gate.certificate.as_ref();
-        if let Some(why) = certificate.and_then(|it| it.problem()) {
-            let problem = format!("https goes on with the certificate that it had: {why}");
+        let certificate = gate.certificate.as_ref().and_then(|it| it.problem());
+        let certificate =
+            certificate.map(|why| format!("https goes on with the certificate that it had: {why}"));
+        for problem in certificate.into_iter().chain(settings.refused()) {
             status.problems.push(problem);
             if status.health == Health::Ok {
                 status.health = Health::Degraded;

@@ -458,7 +458,8 @@ async fn follow_files(
             }
         }
         if let Some((settings, handle)) = settings.filter(|_| said) {
-            settings.reload(handle).await;
+            // Why it was refused stands in the log, and in `status`.
+            drop(settings.reload(handle, false).await);
         }
     }
 }

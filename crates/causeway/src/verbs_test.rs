@@ -18,6 +18,7 @@ const VERBS: &[(&str, &str)] = &[
     ("config set", "PATCH /api/v1/config"),
     ("config add-pool", "PATCH /api/v1/config"),
     ("config remove-pool", "PATCH /api/v1/config"),
+    ("config reload", "POST /api/v1/config/reload"),
     ("config restart", "POST /api/v1/restart"),
     ("status", "GET /api/v1/status"),
     ("node ls", "GET /api/v1/status"),

@@ -160,6 +160,8 @@ catalogue! {
         "the bay; `state`, and the `serial` number of what was in it";
     BayWell = "bay_well", Info, "A bay that held no disk any more is well again",
         "the bay; `state`";
+    SettingsRefused = "settings_refused", Warning, "Settings that were read again cannot be used; those before hold",
+        "the node; `reason`, which names file, line and key";
     CertificateReplaced = "certificate_replaced", Info, "https has a new certificate",
         "the node; its `fingerprint` (SHA-256), and `reason`: what the one before lacked, or that its files changed";
     CertificateRefused = "certificate_refused", Warning, "https goes on with the certificate that it had",

@@ -64,6 +64,7 @@ fn did(entry: &Entry, parts: &[&str], alone: bool) -> String {
         (["generations", ..], true) => "went back to an earlier state",
         (["generations", ..], false) => "went back to an earlier state of",
         (["restart"], _) => "restarted",
+        (["config", "reload"], _) => "read again",
         (["luns", _, "scrub"], _) => match operation {
             Some("start") => "started a scrub of",
             Some("stop") => "stopped a scrub of",
@@ -210,6 +211,7 @@ mod test {
         POST lab/beds/1/links | lab bed/1 | changed a link of lab bed 1\n\
         DELETE lab/beds/1 | lab bed/1 | tore down lab bed 1\n\
         PATCH config | node/settings | changed the settings of the node\n\
+        POST config/reload | node/settings | read again the settings of the node\n\
         POST restart | node/restart | restarted the node\n\
         POST login | user/eve | logged in\n\
         PUT me/password | user/eve | changed their own password\n\

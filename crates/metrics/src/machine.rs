@@ -9,6 +9,8 @@ pub struct MachineFigures {
     pub nics: Vec<NicFigures>,
     /// Certificates by name, and when each ends, in seconds since 1970.
     pub certificates: Vec<(String, u64)>,
+    /// Nothing was wrong with the settings when they were read last.
+    pub reloaded: bool,
 }
 
 /// What there is to report of a network interface.
@@ -41,6 +43,13 @@ pub(super) const CERTIFICATE: Family<1> = Family::gauge(
     "When a certificate ends, in seconds since 1970: `api` is that of https",
 );
 
+pub(super) const RELOADED: Family<0> = Family::gauge(
+    "causeway_config_reload_success",
+    [],
+    "1: the settings could be used when they were read last (at the start, by SIGHUP or `config reload`); 0: they were \
+     refused, and those before hold",
+);
+
 pub(super) fn machine(out: &mut Text, figures: &MachineFigures) {
     out.family(&NIC_BYTES);
     for nic in &figures.nics {
@@ -58,4 +67,6 @@ pub(super) fn machine(out: &mut Text, figures: &MachineFigures) {
     for (name, end) in &figures.certificates {
         out.series(&CERTIFICATE, [name], end);
     }
+    out.family(&RELOADED);
+    out.series(&RELOADED, [], u8::from(figures.reloaded));
 }

@@ -30,9 +30,11 @@ pub(crate) struct Settings {
     /// What is in force.
     live: watch::Sender<Arc<Config>>,
     files: StateFiles,
-    records: Records,
+    pub(super) records: Records,
     /// Changes come one after the other.
-    turn: Mutex<()>,
+    pub(super) turn: Mutex<()>,
+    /// Why the files were refused when they were read last.
+    pub(super) refused: std::sync::Mutex<Option<String>>,
     /// Notified when the daemon is to end and to begin anew.
     restart: Arc<Notify>,
 }
@@ -49,16 +51,17 @@ impl Settings {
             files,
             records,
             turn: Mutex::new(()),
+            refused: std::sync::Mutex::default(),
             restart,
         }
     }
 
-    fn running(&self) -> Arc<Config> {
+    pub(super) fn running(&self) -> Arc<Config> {
         Arc::clone(&self.live.borrow())
     }
 
     /// What a start would read now. A disk that hangs holds up nobody else.
-    async fn now(&self) -> Result<Now, Problem> {
+    pub(super) async fn now(&self) -> Result<Now, Problem> {
         let file = self.running().file.clone();
         let read = spawn_blocking(move || now(&file)).await;
         read.unwrap_or_else(|error| Err(Problem::new(Code::Internal, error.to_string())))
@@ -74,9 +77,9 @@ impl Settings {
     }
 }
 
-type The = Extension<Arc<Settings>>;
+pub(super) type The = Extension<Arc<Settings>>;
 
-pub(crate) fn paths(paths: Paths) -> Paths {
+pub(super) fn paths(paths: Paths) -> Paths {
     paths
         .get(
             "/api/v1/config",
@@ -131,7 +134,7 @@ async fn config(State(handle): State<Handle>, Extension(settings): The) -> WithT
     }))
 }
 
-fn count(sessions: usize) -> u64 {
+pub(super) fn count(sessions: usize) -> u64 {
     u64::try_from(sessions).unwrap_or(u64::MAX)
 }
 
@@ -224,6 +227,7 @@ impl Settings {
             }
             // Also what was stored before, and did not come into force then.
             self.apply(handle, live).await?;
+            self.note(None);
         }
         let sessions = ask!(handle, |controller| controller.sessions().await.len())?;
         Ok(ConfigOutcome {
@@ -236,7 +240,7 @@ impl Settings {
     }
 
     /// Brings live settings into force.
-    async fn apply(&self, handle: &Handle, next: Config) -> Result<(), Problem> {
+    pub(super) async fn apply(&self, handle: &Handle, next: Config) -> Result<(), Problem> {
         let running = self.running();
         let changes = running.changes_to(&next);
         if changes.is_empty() {
@@ -251,24 +255,6 @@ impl Settings {
         tracing::info!(settings = keys, "settings came into force");
         self.records.settings_applied(&keys);
         Ok(())
-    }
-
-    /// Reads the files again, and brings what is live of them into force.
-    pub(crate) async fn reload(&self, handle: &Handle) {
-        let _one_at_a_time = self.turn.lock().await;
-        let done = async {
-            let now = self.now().await?;
-            let running = self.running();
-            let keys = live_keys(&running.changes_to(&now.config));
-            let live = running.with_live(&now.config, &keys);
-            for waits in live.changes_to(&now.config) {
-                tracing::warn!("{} was changed, and waits for a restart", waits.key);
-            }
-            self.apply(handle, live).await
-        };
-        if let Err(problem) = done.await {
-            tracing::error!("the settings stay as they are: {problem}");
-        }
     }
 }
 

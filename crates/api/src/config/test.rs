@@ -245,6 +245,59 @@ fn a_reload_brings_what_is_live_of_node_toml_into_force_and_a_mistake_changes_no
     reload_until(200);
 }
 
+const RELOAD: &str = "/api/v1/config/reload";
+
+#[test]
+fn a_reload_that_is_refused_says_so_to_who_asked_and_in_status_event_and_metric_until_it_is_not() {
+    let daemon = Daemon::start("settings_refused");
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let problems = || {
+        let (_, status) = daemon.send("GET", "/api/v1/status", &json!(null));
+        (status["health"].clone(), status["problems"].to_string())
+    };
+    let metric = |value: u8| {
+        let (_, text) = daemon.send("GET", "/metrics", &json!(null));
+        let line = format!("causeway_config_reload_success {value}\n");
+        text.as_str().unwrap().contains(&line)
+    };
+    let refusals = || {
+        let events = daemon.records.events().newest().unwrap();
+        (events.code.clone(), events.id)
+    };
+    assert!(metric(1) && !problems().1.contains("refused"));
+    std::fs::write(&path, text.replace("tag = 1", "tag = 0")).unwrap();
+    // Only asked: it is refused, and nothing is noted.
+    let (status, _) = daemon.send("POST", &format!("{RELOAD}?dry_run=true"), &json!(null));
+    assert_eq!((status.as_u16(), metric(1)), (400, true));
+    let (status, problem) = daemon.send("POST", RELOAD, &json!(null));
+    assert_eq!(status.as_u16(), 400, "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("node.toml:6: portal_group[0].tag"),
+        "{detail}"
+    );
+    let (health, said) = problems();
+    assert_eq!(health, "degraded");
+    assert!(
+        said.contains("were refused") && said.contains("portal_group[0].tag"),
+        "{said}"
+    );
+    assert!(metric(0));
+    let (code, id) = refusals();
+    assert_eq!(code, "settings_refused");
+    // The same once more is no other event.
+    daemon.send("POST", RELOAD, &json!(null));
+    assert_eq!(refusals(), ("settings_refused".into(), id));
+    let live = text.replace("[api]", "[scrub]\nevery_days = 9\n[api]");
+    std::fs::write(&path, live).unwrap();
+    let (status, done) = daemon.send("POST", RELOAD, &json!(null));
+    assert_eq!(status.as_u16(), 200, "{done}");
+    assert_eq!(when(&done["changes"], "scrub.every_days"), "now", "{done}");
+    assert_eq!(when(&done["waiting"], "scrub.every_days"), "it is none");
+    assert!(metric(1) && !problems().1.contains("refused"));
+}
+
 #[test]
 fn a_pool_that_luns_lie_in_is_not_removed_nor_taken_away_by_a_restart() {
     let daemon = Daemon::start("settings_remove_pool");

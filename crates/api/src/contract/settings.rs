@@ -6,6 +6,7 @@ use super::Contract;
 use serde_json::json;
 
 const CONFIG: &str = "/api/v1/config";
+const RELOAD: &str = "/api/v1/config/reload";
 const RESTART: &str = "/api/v1/restart";
 
 impl Contract {
@@ -22,6 +23,9 @@ impl Contract {
         for query in ["?dry_run=true", ""] {
             let done = self.expect(200, ("PATCH", CONFIG, "", query, monthly.clone()));
             assert_eq!(done["changes"][0]["in_file"], "30", "{done}");
+        }
+        for query in ["?dry_run=true", ""] {
+            self.expect(200, ("POST", RELOAD, "", query, json!(null)));
         }
         self.expect(200, ("POST", RESTART, "", "?dry_run=true", json!(null)));
         self.expect(200, ("POST", RESTART, "", "", json!(null)));

@@ -113,6 +113,13 @@ impl Records {
         self.0.events.emit(applied.with("settings", keys));
     }
 
+    /// Settings that were read again cannot be used.
+    pub(crate) fn settings_refused(&self, reason: &str) {
+        let message = format!("the settings stay as they are: {reason}");
+        let refused = self.of_node(EventCode::SettingsRefused, message);
+        self.0.events.emit(refused.with("reason", reason));
+    }
+
     /// What is recorded of an object goes on under its new name.
     pub(crate) fn renamed(&self, subject: &Subject, to: &str) {
         let kind = match subject.section {

@@ -113,6 +113,9 @@ pub(crate) enum ConfigVerb {
     /// Remove a pool from the daemon's settings; refused while a LUN lies in it, and nothing on
     /// disk is deleted
     RemovePool(Deleted),
+    /// Have the daemon read its file and its certificate again, as SIGHUP does, and say what came
+    /// of it
+    Reload,
     /// End the daemon in order and begin it anew, with what its settings say by now; hosts log in
     /// again
     Restart,
@@ -181,6 +184,7 @@ pub(crate) fn run<'a>(
         }
         ConfigVerb::Diff => diff(&view()?, output),
         ConfigVerb::RemovePool(deleted) => remove_pool(&context()?, deleted),
+        ConfigVerb::Reload => reload(&context()?),
         ConfigVerb::Restart => restart(&context()?),
         ConfigVerb::AddPool(pool) => add_pool(&context()?, pool),
         ConfigVerb::Set {
@@ -310,12 +314,7 @@ pub(super) fn change(
 
 /// What was changed, and when it comes into force.
 fn outcome(done: &ConfigOutcome) -> String {
-    let would = if done.dry_run {
-        "at once"
-    } else {
-        "in effect now"
-    };
-    let mut out = listed(&done.changes, ["before", "now"], would);
+    let mut out = listed_of(done);
     if done.changes.is_empty() {
         out.push_str("it is so already\n");
     }
@@ -324,6 +323,27 @@ fn outcome(done: &ConfigOutcome) -> String {
     }
     out.push_str(&waits(&done.waiting, done.sessions));
     out
+}
+
+fn listed_of(done: &ConfigOutcome) -> String {
+    let would = if done.dry_run {
+        "at once"
+    } else {
+        "in effect now"
+    };
+    listed(&done.changes, ["before", "now"], would)
+}
+
+fn reload(context: &Context<'_>) -> Result<(), Problem> {
+    let path = format!("/api/v1/config/reload?dry_run={}", context.is_dry_run());
+    let done: ConfigOutcome = context.client.send(Method::POST, &path, &())?;
+    context.output.show(&done, |done| {
+        if done.changes.is_empty() {
+            return "what the file says was in force already\n".to_owned();
+        }
+        listed_of(done) + &waits(&done.waiting, done.sessions)
+    });
+    Ok(())
 }
 
 fn restart(context: &Context<'_>) -> Result<(), Problem> {
@@ -351,7 +371,7 @@ fn waits(waiting: &[SettingChange], sessions: u64) -> String {
         let ends = ended(sessions);
         format!("a restart brings it into force: causeway config restart; {ends}\n")
     } else if any(TakesEffect::Now) {
-        "a reload brings it into force, and ends no session: systemctl reload causeway\n".to_owned()
+        "a reload brings it into force, and ends no session: causeway config reload\n".to_owned()
     } else {
         String::new()
     }

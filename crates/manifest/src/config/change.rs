@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum TakesEffect {
-    /// At once; what was written into `node.toml` with SIGHUP (`systemctl reload causeway`).
+    /// At once; what was written into `node.toml` with a reload (`config reload`, SIGHUP).
     Now,
     /// At the next start of the daemon, which ends all sessions.
     Restart,
