@@ -29,6 +29,8 @@ build: ## the release binary with its page, target/release/causeway, and what de
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 
+deb image: export CAUSEWAY_COMMIT = $(shell git rev-parse --short=12 HEAD)
+
 deb: build ## Debian packages: causeway, and causeway-dbgsym with its symbols, in target/deb/
 	@scripts/install deb
 	@scripts/deb target/release/causeway

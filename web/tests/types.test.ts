@@ -29,6 +29,8 @@ const NOT_SHOWN: Record<string, string[]> = {
   'Pool.forecast': ['bytes_per_day', 'earliest', 'known_seconds', 'latest'],
   // Its disks come with all of them.
   Pool: ['disks'],
+  // How a start went is for Prometheus.
+  Journal: ['replay_ms'],
   SessionActivity: ['portal'],
   Core: ['registered_bytes', 'registered_files'],
   'Lun.checksums': ['full', 'map_bytes', 'pages_lost', 'pages_read', 'pages_written', 'places'],
@@ -39,7 +41,7 @@ const NOT_SHOWN: Record<string, string[]> = {
   'HostHit.sessions[]': ['host'],
   Session: ['bytes_in_flight_max', 'latency', 'pdus_received', 'receives', 'receives_waited'],
   // The LUN has it.
-  Scrub: ['verified'],
+  Scrub: ['found_before', 'verified'],
   Audited: ['objects'],
   BenchState: ['kept_bytes', 'kept_bytes_max'],
   BenchSecond: ['elapsed', 'whole'],

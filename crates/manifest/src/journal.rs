@@ -117,6 +117,9 @@ pub struct JournalFacts {
     pub misreads: u64,
     /// Batches that it held when it was opened.
     pub replayed_batches: u64,
+    /// How long it took to open it, in milliseconds: what it held was read.
+    #[serde(default)]
+    pub replay_ms: u64,
     /// Acknowledged blocks that are damaged in it, the first places: reads fail until they are
     /// written again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -156,6 +159,7 @@ impl JournalFacts {
             throttled: 0,
             misreads: 0,
             replayed_batches: 0,
+            replay_ms: 0,
             lost: Vec::new(),
             lost_blocks: BTreeMap::new(),
             destage_errors: Vec::new(),

@@ -154,6 +154,9 @@ pub struct ScrubFacts {
     pub mismatched_blocks: u64,
     /// Pages of the map of checksums that were damaged.
     pub map_pages: u64,
+    /// What scrubs before this one have found, in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub found_before: u64,
     /// What it found in the journal of the LUN's pool, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalScrub>,
@@ -167,6 +170,11 @@ pub struct ScrubFacts {
     /// Where the blocks are: the first 128 places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<BadBlocks>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl ScrubFacts {
@@ -187,11 +195,24 @@ impl ScrubFacts {
             unreadable_blocks: 0,
             mismatched_blocks: 0,
             map_pages: 0,
+            found_before: 0,
             journal: None,
             metadata: Vec::new(),
             next: None,
             places: Vec::new(),
         }
+    }
+
+    /// How much it has found: blocks, pages of the map, places of the journal and of other
+    /// metadata.
+    #[must_use]
+    pub fn found(&self) -> u64 {
+        let blocks = self
+            .unreadable_blocks
+            .saturating_add(self.mismatched_blocks);
+        let journal = self.journal.as_ref().map_or(0, JournalScrub::damage);
+        let other = journal.saturating_add(self.metadata.len() as u64);
+        blocks.saturating_add(self.map_pages).saturating_add(other)
     }
 
     /// When all of the LUN was read last; what was kept by an earlier program says it of the last

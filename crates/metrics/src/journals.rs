@@ -28,7 +28,7 @@ const fn counter(name: &'static str, help: &'static str) -> Family<1> {
 }
 
 /// Of journals that are open, failed or not.
-pub(super) const FAMILIES: [(Family<1>, Value); 16] = [
+pub(super) const FAMILIES: [(Family<1>, Value); 17] = [
     (
         gauge("causeway_journal_size_bytes", "Bytes of the journal's log"),
         |it| it.size_bytes.to_string(),
@@ -131,6 +131,13 @@ pub(super) const FAMILIES: [(Family<1>, Value); 16] = [
             "Reads of it that did not fit their checksum at first; what of it is damaged for good is in `lost_blocks`",
         ),
         |it| it.misreads.to_string(),
+    ),
+    (
+        gauge(
+            "causeway_journal_replay_seconds",
+            "How long it took to open it, when what it held was read",
+        ),
+        |it| seconds(it.replay_ms.saturating_mul(1000)),
     ),
     (
         gauge(

@@ -67,7 +67,7 @@ pub(super) const LATENCY: Family<3> = Family::histogram(
     "causeway_lun_latency_seconds",
     ["lun", "op", "stage"],
     "How long `read` and `write` take: `total` is from the first byte of the command until the socket had the answer; \
-     `network`, `queue` and `backend` are its stages",
+     the others are its stages, of which there are sum and count, and the last bucket alone",
 );
 
 pub(super) const STATUSES: Family<3> = Family::counter(
@@ -107,7 +107,7 @@ pub(super) fn luns(out: &mut Text, luns: &Luns<'_>, objects: &Objects) {
         for (stage, took) in facts.latency.named() {
             // A LUN that nobody uses costs a scrape no more than it must.
             if stage == "total" || !took.is_empty() {
-                latency(out, [name, op, stage], took);
+                latency(out, [name, op, stage], took, stage == "total");
             }
         }
     }
@@ -127,13 +127,18 @@ fn ops<'a>(luns: &'a Luns<'a>) -> impl Iterator<Item = (&'a str, &'a str, &'a Op
     })
 }
 
-fn latency(out: &mut Text, values: [&str; 3], took: &Latency) {
+/// `whole`: with all buckets. A stage has the last one alone, without which it would be no
+/// histogram: its mean says where time goes, and its buckets would be half of all series.
+fn latency(out: &mut Text, values: [&str; 3], took: &Latency, whole: bool) {
     let labels: Vec<(&str, &str)> = LATENCY.labels.into_iter().zip(values).collect();
     let mut sum = 0;
     let bounds = LATENCY_BOUNDS_US.iter().map(|us| seconds(*us));
     let bounds = bounds.chain(std::iter::once("+Inf".to_owned()));
     for (bound, count) in bounds.zip(took.rebinned()) {
         sum += count;
+        if !whole && bound != "+Inf" {
+            continue;
+        }
         let mut labels = labels.clone();
         labels.push(("le", &bound));
         out.line("causeway_lun_latency_seconds_bucket", &labels, sum);

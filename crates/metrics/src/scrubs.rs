@@ -66,6 +66,13 @@ pub(super) const FAMILIES: [(Family<1>, Value); 8] = [
     ),
 ];
 
+pub(super) const ERRORS: Family<2> = Family::counter(
+    "causeway_scrub_errors_total",
+    ["lun", "result"],
+    "What scrubs of the LUN have found, this one and those before, each of them anew: blocks, pages of the map, places \
+     of the journal and of other metadata; `unrepaired`, because a node alone has no other copy to repair from",
+);
+
 /// Of LUNs of which a scrub came to its end.
 pub(super) const VERIFIED: Family<1> = gauge(
     "causeway_scrub_last_success_timestamp_seconds",
@@ -85,6 +92,11 @@ pub(super) fn scrubs(out: &mut Text, luns: &Luns<'_>) {
         for (lun, scrub) in &known {
             out.series(family, [lun], value(scrub));
         }
+    }
+    out.family(&ERRORS);
+    for (lun, scrub) in &known {
+        let all = scrub.found_before.saturating_add(scrub.found());
+        out.series(&ERRORS, [lun, "unrepaired"], all);
     }
     out.family(&VERIFIED);
     for (lun, scrub) in known {

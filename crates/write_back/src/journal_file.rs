@@ -148,6 +148,8 @@ pub struct Journal {
     cores: u16,
     /// Batches that were found when it was opened.
     replayed: u64,
+    /// How long that took.
+    replay_took: Duration,
     /// Changes that were acknowledged, and whose data is damaged.
     damaged: Vec<journal::Change>,
     /// What may have been half-way written, by volume.
@@ -253,6 +255,7 @@ impl Journal {
     ) -> Result<Arc<Self>, OpenError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let key = JournalKey(NEXT.fetch_add(1, Ordering::Relaxed));
+        let begun = core.now();
         let superblock = superblock_of(core, path, pool).await?;
         let mut opened = Self {
             key,
@@ -260,6 +263,7 @@ impl Journal {
             superblock,
             cores: core.core_count(),
             replayed: 0,
+            replay_took: Duration::ZERO,
             damaged: Vec::new(),
             unverified: BTreeMap::new(),
             turns: Mutex::default(),
@@ -280,6 +284,7 @@ impl Journal {
                 }
             }
         }
+        opened.replay_took = core.now().since(begun);
         Ok(Arc::new(opened))
     }
 
@@ -346,6 +351,12 @@ impl Journal {
     #[must_use]
     pub fn replayed(&self) -> u64 {
         self.replayed
+    }
+
+    /// How long it took to open it, which reads what it held.
+    #[must_use]
+    pub fn replay_took(&self) -> Duration {
+        self.replay_took
     }
 
     /// Changes that were acknowledged and are damaged in it: reads of their blocks fail until they

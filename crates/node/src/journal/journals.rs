@@ -90,6 +90,7 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[RingStatus]) -> 
         throttled: sum(|ring| ring.waiting.throttled),
         misreads: sum(|ring| ring.counts.misreads),
         replayed_batches: journal.replayed(),
+        replay_ms: u64::try_from(journal.replay_took().as_millis()).unwrap_or(u64::MAX),
         lost: lost.collect(),
         lost_blocks,
         destage_errors,

@@ -168,6 +168,11 @@ impl Inner {
         }
         let verified = before.and_then(|entry| entry.facts.last_verified().map(str::to_owned));
         let goes_on = |facts: &&ScrubFacts| facts.state != ScrubState::Finished;
+        // One that goes on has what it found; a new one begins at nothing.
+        let found_before = before.map_or(0, |entry| match &entry.facts {
+            facts if goes_on(&facts) => facts.found_before,
+            facts => facts.found_before.saturating_add(facts.found()),
+        });
         let before = before.map(|entry| &entry.facts).filter(goes_on);
         let block_bytes = u64::from(shape.block_size.bytes());
         let position = Lba(before.map_or(0, |facts| facts.done_bytes / block_bytes));
@@ -180,6 +185,7 @@ impl Inner {
         let started = before.map_or_else(now, |facts| facts.started.clone());
         let mut facts = ScrubFacts {
             verified,
+            found_before,
             ..ScrubFacts::begun(started, shape.byte_count().0)
         };
         let job = Job::new(
