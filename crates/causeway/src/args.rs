@@ -28,7 +28,7 @@ pub(crate) struct Common {
     )]
     pub(crate) api: String,
 
-    /// File with the API's token; needed to change anything over TCP
+    /// File with a token of the API; needed over TCP, for reads too where `token_for_reads` is set
     #[arg(
         long,
         global = true,

@@ -70,7 +70,7 @@ impl NotSafe {
 #[must_use]
 pub fn said(all: &[NotSafe]) -> String {
     if all.is_empty() {
-        return "no LUN".to_owned();
+        return "none".to_owned();
     }
     let lines: Vec<&str> = all.iter().map(|it| it.text.as_str()).collect();
     lines.join("\n")

@@ -136,7 +136,7 @@ fn page(status: &StatusView) -> String {
     let mut out = properties(&[
         ("node", format!("{} ({})", status.node, status.node_id)),
         ("health", health.to_owned()),
-        ("not safe", not_safe::said(&status.not_safe)),
+        ("unsafe LUNs", not_safe::said(&status.not_safe)),
         (
             "luns",
             format!(
