@@ -122,7 +122,7 @@ impl WantedSilence {
         }
         let until = match (&self.until, self.hours) {
             (Some(until), None) => parse(until)
-                .ok_or_else(|| wrong("until", "write a time as in 2027-01-31T00:00:00.000Z"))?,
+                .ok_or_else(|| wrong("until", "write a time as in 2027-01-31T00:00:00Z, or with an offset: 2027-01-31T00:00:00+02:00"))?,
             (None, Some(hours @ 1..=HOURS_MAX)) => later(at.wall, hours * 3_600),
             (None, Some(_)) => return Err(wrong("hours", "write 1 to 8784")),
             (Some(_), Some(_)) => return Err(wrong("hours", "write either until or hours")),

@@ -121,7 +121,7 @@ impl Parameters {
     }
 }
 
-/// RFC 3339 in UTC, with or without a fraction; seconds since 1970; or so long ago, such as `-2h`.
+/// RFC 3339 in any form; seconds since 1970; or so long ago, such as `-2h`.
 fn time(text: &str, now: WallClock) -> Option<WallClock> {
     if let Some(ago) = text.strip_prefix('-') {
         let unit = ago.chars().last()?;
@@ -141,10 +141,12 @@ fn time(text: &str, now: WallClock) -> Option<WallClock> {
     if let Ok(seconds) = text.parse::<u64>() {
         return seconds.checked_mul(SECOND).map(WallClock);
     }
-    if text.contains('.') {
-        return parse(text);
-    }
-    parse(&format!("{}.000Z", text.strip_suffix('Z')?))
+    // A plus that nobody encoded is a blank by now: `10:00:00 02:00`.
+    let meant = match text.rsplit_once(' ') {
+        Some((time, offset)) if time.contains(':') => format!("{time}+{offset}"),
+        Some(_) | None => text.to_owned(),
+    };
+    parse(&meant)
 }
 
 #[cfg(test)]
@@ -160,6 +162,10 @@ mod test {
             ("1800000000", 1_800_000_000),
             ("2027-01-15T08:00:00.000Z", 1_800_000_000),
             ("2027-01-15T08:00:00Z", 1_800_000_000),
+            ("2027-01-15 08:00:00Z", 1_800_000_000),
+            ("2027-01-15T10:00:00+02:00", 1_800_000_000),
+            ("2027-01-15T10:00:00 02:00", 1_800_000_000),
+            ("2027-01-15T03:00:00.5-05:00", 1_800_000_000),
             ("-30s", 1_799_999_970),
             ("-2h", 1_799_992_800),
             ("-1d", 1_799_913_600),

@@ -137,7 +137,9 @@ impl NewToken {
             (None, Some(_)) => bad("days: write 1 to 36500"),
             (Some(at), None) => match parse(at) {
                 Some(at) => Ok(Some(at.0 / 1_000_000_000)),
-                None => bad("expires: write a time as in 2027-01-31T00:00:00.000Z"),
+                None => bad(
+                    "expires: write a time as in 2027-01-31T00:00:00Z, or with an offset: 2027-01-31T00:00:00+02:00",
+                ),
             },
             (Some(_), Some(_)) => bad("write either expires or days"),
         }
