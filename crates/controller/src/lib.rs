@@ -288,6 +288,7 @@ impl Controller {
         // Before anybody is asked whether it is meant.
         let allowed = self.engine.allows(Rc::clone(&changes)).await;
         allowed.map_err(|problem| by_name(problem, &plan.after))?;
+        self.has_room(&current, &plan.after, &changes).await?;
         let mut notices = plan.notices;
         notices.extend(self.room_notices(&current, &plan.after).await);
         let mut outcome = Outcome {

@@ -1,9 +1,12 @@
 //! Whether what was promised is there: space of pools, memory.
 
 use super::Controller;
+use manifest::code::Code;
 use manifest::facts::{PoolFacts, PoolState};
 use manifest::forecast::ForecastFacts;
-use manifest::objects::Objects;
+use manifest::objects::{Lun, Objects};
+use manifest::plan::LunChanges;
+use manifest::problem::Problem;
 use manifest::size::rounded;
 use manifest::time::about;
 use manifest::view::MemoryView;
@@ -94,7 +97,85 @@ fn provisioned(objects: &Objects) -> BTreeMap<&str, u64> {
     out
 }
 
+/// Bytes that LUNs of fixed size take at once of this pool, and the LUN that takes most.
+fn taken_at_once<'a>(
+    pool: &str,
+    before: &Objects,
+    changes: &'a LunChanges,
+) -> Option<(u64, &'a Lun)> {
+    let had = |lun: &Lun| {
+        let known = before.luns.values().find(|known| known.naa == lun.naa);
+        known.map_or(0, |known| known.size.bytes())
+    };
+    let grown = changes
+        .resized
+        .iter()
+        .map(|lun| (lun.size.bytes().saturating_sub(had(lun)), lun));
+    let made = changes.created.iter().map(|lun| (lun.size.bytes(), lun));
+    let all = made
+        .chain(grown)
+        .filter(|(_, lun)| !lun.thin && lun.backing.pool() == Some(pool));
+    let all: Vec<(u64, &Lun)> = all.collect();
+    let bytes = all
+        .iter()
+        .map(|(bytes, _)| *bytes)
+        .fold(0, u64::saturating_add);
+    let (_, most) = all.into_iter().max_by_key(|(bytes, _)| *bytes)?;
+    Some((bytes, most))
+}
+
+/// A pool whose file system has less room than LUNs of fixed size would take at once.
+fn lacks_room(
+    pools: &[PoolFacts],
+    (before, after): (&Objects, &Objects),
+    changes: &LunChanges,
+) -> Result<(), Problem> {
+    for pool in pools {
+        let is_directory = pool.layout == "directory" && pool.total > 0;
+        // What a purge gives back is not known before.
+        let gives_back = |lun: &Lun| lun.backing.pool() == Some(pool.name.as_str());
+        if !is_directory || changes.purged.iter().any(gives_back) {
+            continue;
+        }
+        let Some((bytes, most)) = taken_at_once(&pool.name, before, changes) else {
+            continue;
+        };
+        if bytes <= pool.available {
+            continue;
+        }
+        let named = after.luns.iter().find(|(_, lun)| lun.naa == most.naa);
+        let name = named.map_or(&most.naa, |(name, _)| name);
+        let detail = format!(
+            "LUN {name} is to have a fixed size: that takes {} at once, and pool {} has {} free",
+            rounded(bytes),
+            pool.name,
+            rounded(pool.available)
+        );
+        let hint = "make it smaller, or thin (`--thin true`), which takes room as hosts write; or add space to the pool";
+        return Err(Problem::new(Code::PoolFull, detail).hint(hint));
+    }
+    Ok(())
+}
+
 impl Controller {
+    /// Whether there is room for what a change takes at once.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(super) async fn has_room(
+        &self,
+        before: &Objects,
+        after: &Objects,
+        changes: &LunChanges,
+    ) -> Result<(), Problem> {
+        let mut luns = changes.created.iter().chain(&changes.resized);
+        if luns.all(|lun| lun.thin) {
+            return Ok(());
+        }
+        let pools = self.engine.pools().await;
+        lacks_room(&pools, (before, after), changes)
+    }
+
     /// When pools are likely to be full, by their names, as whoever reads their history reports it.
     pub fn set_forecasts(&self, forecasts: BTreeMap<String, ForecastFacts>) {
         *self.forecasts.borrow_mut() = forecasts;

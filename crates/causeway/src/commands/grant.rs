@@ -118,7 +118,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
             let hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
             let mut set = ObjectSet::default();
             let named = Wanted {
-                host: host_of(&mut set, &hosts, &named.host),
+                host: host_of(&mut set, &hosts, &named.host)?,
                 ..named
             };
             let grant = GrantSpec {

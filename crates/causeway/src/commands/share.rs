@@ -114,7 +114,7 @@ fn wanted(
         set.target.push(TargetSpec::new(target));
     }
     for host in hosts {
-        let host = host_of(&mut set, &known_hosts, host);
+        let host = host_of(&mut set, &known_hosts, host)?;
         set.grant.push(GrantSpec {
             host,
             lun: name.to_owned(),
@@ -128,17 +128,37 @@ fn wanted(
 
 /// The host that `named` names: by its name, or by an initiator's, whose host is made where there
 /// is none.
-pub(super) fn host_of(set: &mut ObjectSet, known: &[HostView], named: &str) -> String {
-    let initiator = if named == ONE_HOST_ANY {
-        Ok(named.to_owned())
+///
+/// # Errors
+/// It begins as an iSCSI name, is no host's, and breaks their rules.
+pub(super) fn host_of(
+    set: &mut ObjectSet,
+    known: &[HostView],
+    named: &str,
+) -> Result<String, Problem> {
+    let iqn = if named == ONE_HOST_ANY {
+        named.to_owned()
     } else {
-        normal_iscsi_name(named)
-    };
-    let Ok(iqn) = initiator else {
-        return named.to_owned();
+        match normal_iscsi_name(named) {
+            Ok(iqn) => iqn,
+            Err(rule) if is_meant_as_iscsi_name(known, named) => {
+                return Err(Problem::new(Code::InvalidObjects, rule).hint(
+                    "copy the name that the initiator uses: `causeway session ls --refused` has those that were refused",
+                ));
+            }
+            Err(_) => return Ok(named.to_owned()),
+        }
     };
     let owner = known.iter().find(|known| known.iqn.contains(&iqn));
-    owner.map_or_else(|| new_host(set, known, &iqn), |owner| owner.name.clone())
+    let host = owner.map_or_else(|| new_host(set, known, &iqn), |owner| owner.name.clone());
+    Ok(host)
+}
+
+/// It begins as one, and no host is called so.
+fn is_meant_as_iscsi_name(known: &[HostView], named: &str) -> bool {
+    let lower = named.to_ascii_lowercase();
+    let begins = ["iqn.", "eui.", "naa."];
+    begins.iter().any(|it| lower.starts_with(it)) && known.iter().all(|host| host.name != named)
 }
 
 /// A host for an initiator that has none, named after what its iSCSI name ends with.
@@ -298,4 +318,48 @@ fn delete(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn host(name: &str, iqn: &str) -> HostView {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "iqn": [iqn], "sessions": 0,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_begins_as_an_iscsi_name_is_judged_as_one_and_anything_else_names_a_host() {
+        let known = [
+            host("esx01", "iqn.1998-01.com.example:esx01"),
+            host("iqn.odd", "iqn.1998-01.com.example:odd"),
+        ];
+        let of = |named: &str| {
+            let mut set = ObjectSet::default();
+            host_of(&mut set, &known, named).map(|name| (name, set.host.len()))
+        };
+        for (named, host, made) in [
+            ("esx01", "esx01", 0),
+            ("nobody", "nobody", 0),
+            ("iqn.1998-01.com.example:ESX01", "esx01", 0),
+            ("iqn.1998-01.com.example:new", "new", 1),
+            ("iqn.odd", "iqn.odd", 0),
+            ("*", "everyone", 1),
+        ] {
+            assert_eq!(of(named), Ok((host.to_owned(), made)), "{named}");
+        }
+        for (named, why) in [
+            ("iqn.a:h1", "after iqn. comes a date"),
+            ("iqn.1998-01.com.example:abc_def", "only the letters a-z"),
+            ("EUI.12", "16 hexadecimal digits"),
+            ("naa.xyz", "16 or 32"),
+        ] {
+            let problem = of(named).unwrap_err();
+            assert!(problem.detail.contains(why), "{named}: {problem}");
+            assert!(problem.detail.contains(named), "{named}: {problem}");
+        }
+    }
 }

@@ -9,6 +9,9 @@ use volume::{OpenError, OpenErrorKind};
 /// errno(3): too many open files.
 const EMFILE: i32 = 24;
 
+/// errno(3): file too large.
+const EFBIG: i32 = 27;
+
 pub(crate) fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
     let code = if full {
@@ -17,6 +20,12 @@ pub(crate) fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
         Code::BackingFailed
     };
     let problem = Problem::new(code, format!("cannot {what} {}: {error}", path.display()));
+    if error.raw_os_error() == Some(EFBIG) {
+        return problem.hint(
+            "the file system there has no files of that size (ext4: 16 TiB at most): make the LUN smaller, or put the pool on \
+             XFS",
+        );
+    }
     if error.raw_os_error() == Some(EMFILE) {
         return problem.hint(backends::TOO_MANY_FILES);
     }
