@@ -140,6 +140,8 @@ impl Controller {
     pub async fn moment(&self, asked: Asked, pools: Option<Vec<PoolFacts>>) -> Moment {
         let (generation, changed) = (self.generation(), self.changed.take());
         let pulse = self.engine.pulse(asked).await;
+        let now = self.core.now();
+        self.traffic.borrow_mut().take(now, &pulse.sessions);
         Moment {
             generation,
             changed,

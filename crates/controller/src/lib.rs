@@ -24,7 +24,7 @@ use engine::Engine;
 use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
 use manifest::config::{Config, Listen, Pool};
-use manifest::facts::PortalFacts;
+use manifest::facts::{PortalFacts, SessionFacts};
 use manifest::forecast::ForecastFacts;
 use manifest::job::JobView;
 use manifest::objects::{Lun, ObjectSet, Objects, export};
@@ -92,6 +92,8 @@ pub struct Controller {
     pub(crate) api: RefCell<Reached>,
     pub(crate) disks: RefCell<disks::Disks>,
     pub(crate) forecasts: RefCell<BTreeMap<String, ForecastFacts>>,
+    /// What goes over sessions.
+    pub(crate) traffic: RefCell<traffic::Traffic>,
     store: Mutex<Store>,
     objects: RefCell<Rc<Objects>>,
     generation: Cell<u64>,
@@ -153,6 +155,7 @@ impl Controller {
             api: RefCell::default(),
             disks: RefCell::default(),
             forecasts: RefCell::default(),
+            traffic: RefCell::default(),
             damage,
             stopping: Cell::new(false),
             half_done: Cell::new(false),
@@ -414,7 +417,12 @@ impl Controller {
 
     async fn surroundings(&self) -> Surroundings {
         let sessions = self.engine.sessions().await;
-        let mut briefs: Vec<SessionBrief> = sessions.iter().map(|facts| facts.brief()).collect();
+        let now = self.core.now();
+        let brief = |facts: &SessionFacts| SessionBrief {
+            bytes_per_second: self.traffic.borrow().of(facts.id, now),
+            ..facts.brief()
+        };
+        let mut briefs: Vec<SessionBrief> = sessions.iter().map(brief).collect();
         briefs.sort();
         let pools = |which: fn(&&Pool) -> bool| {
             let named = self.config.pools.iter().filter(which);
@@ -533,6 +541,7 @@ mod state_files;
 mod tags;
 #[cfg(any(test, feature = "test_support"))]
 pub mod test_support;
+mod traffic;
 
 pub use ::jobs::{Change as JobChange, Ending, NewJob, What as JobWhat};
 pub use activity::{ChangedObjects, Moment};

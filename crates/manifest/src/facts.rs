@@ -272,6 +272,7 @@ impl SessionFacts {
             host: self.host.clone(),
             initiator: self.initiator.clone(),
             target: self.target.clone(),
+            bytes_per_second: None,
         }
     }
 }

@@ -370,7 +370,7 @@ export interface Action {
   name: string;
   detail: string;
   class: 'live' | 'new_sessions' | 'disruptive';
-  hits?: { id: number; host: string; initiator: string; target?: string }[];
+  hits?: { id: number; host: string; initiator: string; target?: string; bytes_per_second?: number }[];
   loses_data?: boolean;
   risks_data?: boolean;
 }

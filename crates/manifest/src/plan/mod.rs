@@ -24,7 +24,7 @@ pub use losing::{HostHit, hosts_hit, lies_in};
 use crate::code::Code;
 use crate::objects::{ObjectSet, Objects, Patch, PoolBrief, Redirect};
 use crate::problem::Problem;
-use crate::size::Size;
+use crate::size::{Size, rounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -200,6 +200,9 @@ pub struct SessionBrief {
     /// The target; absent in a discovery session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Bytes that went over it in the last second, in both directions, where that was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
 }
 
 impl fmt::Display for SessionBrief {
@@ -209,7 +212,12 @@ impl fmt::Display for SessionBrief {
         write!(
             f,
             "session {id}: host {host} ({initiator}) on target {target}"
-        )
+        )?;
+        match self.bytes_per_second {
+            None => Ok(()),
+            Some(0) => f.write_str(", idle now"),
+            Some(bytes) => write!(f, ", {}/s now", rounded(bytes)),
+        }
     }
 }
 
@@ -334,7 +342,13 @@ impl Plan {
             0 => String::new(),
             many => format!(", {}", counted(many as u64, "session")),
         };
-        let problem = Problem::new(code, format!("not done: {first}{more}{sessions}"));
+        let rates = hits.iter().map(|hit| hit.bytes_per_second);
+        let rate: Option<u64> = rates.sum();
+        let rate = rate.filter(|bytes| *bytes > 0);
+        let rate = rate.map_or_else(String::new, |bytes| {
+            format!(" with {}/s now", rounded(bytes))
+        });
+        let problem = Problem::new(code, format!("not done: {first}{more}{sessions}{rate}"));
         let problem = problem.hits(hits.iter().map(ToString::to_string).collect());
         let losing: Vec<&&Action> = refused.iter().filter(|it| it.loses_data).collect();
         Some(match losing.as_slice() {

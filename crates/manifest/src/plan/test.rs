@@ -224,6 +224,7 @@ fn session(id: u64) -> SessionBrief {
         host: "esx01".to_owned(),
         initiator: "iqn.1998-01.com.vmware:esx01".to_owned(),
         target: Some("t1".to_owned()),
+        bytes_per_second: None,
     }
 }
 
@@ -327,6 +328,36 @@ fn without_prune_nothing_goes_and_with_it_luns_keep_their_data() {
     let purged = run(&plan.after, &Edit::Purge("vm02".to_owned())).unwrap();
     assert_eq!(lun_changes(&plan.after, &purged.after).purged.len(), 1);
     assert!(purged.after.removed.is_empty());
+}
+
+#[test]
+fn what_goes_over_the_sessions_that_are_hit_is_said_of_each_and_of_all() {
+    let mut around = around();
+    around.sessions = [(4, Some(38_797_312)), (5, Some(0)), (6, None)]
+        .map(|(id, bytes_per_second)| SessionBrief {
+            bytes_per_second,
+            ..session(id)
+        })
+        .into();
+    let remove = Edit::Remove(lun("vm01"));
+    let refused = |around: &Surroundings| {
+        let plan = plan(&stored(), &remove, around, &mut counting()).unwrap();
+        plan.refusal().unwrap()
+    };
+    let problem = refused(&around);
+    let ends = problem
+        .hits
+        .iter()
+        .map(|hit| hit.split(" on target t1").nth(1));
+    let ends: Vec<&str> = ends.map(Option::unwrap).collect();
+    assert_eq!(ends, [", 37 MiB/s now", ", idle now", ""]);
+    assert!(problem.detail.ends_with(", 3 sessions"), "{problem}");
+    around.sessions.pop();
+    let detail = refused(&around).detail.clone();
+    assert!(
+        detail.ends_with(", 2 sessions with 37 MiB/s now"),
+        "{detail}"
+    );
 }
 
 #[test]
