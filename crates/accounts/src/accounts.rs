@@ -1,6 +1,6 @@
 //! What is in force: users and tokens as stored, sessions, and failed logins.
 
-use crate::document::{Document, Token, User};
+use crate::document::{Document, FileToken, Token, User};
 use crate::password::PasswordHash;
 use crate::sessions::{OpenSession, Opened, SessionTimes, Sessions};
 use crate::throttle::{Source, Throttle};
@@ -72,6 +72,8 @@ pub struct Accounts {
     throttle: Throttle,
     /// Uses of tokens that are not stored yet, in seconds since 1970.
     used: BTreeMap<String, u64>,
+    /// The token of the file, as far as it is known.
+    file_token: Option<FileToken>,
 }
 
 fn principal(user: &User) -> Principal {
@@ -97,6 +99,29 @@ impl Accounts {
     pub fn with_times(mut self, times: SessionTimes) -> Self {
         self.sessions = Sessions::new(times);
         self
+    }
+
+    /// The token of the file is this one.
+    pub fn know_file_token(&mut self, token: &Secret) {
+        let hash = digest(token);
+        let stored = self.document.file_token.as_ref();
+        let stored = stored.filter(|it| it.hash == hash);
+        let last_use = stored.map_or(0, |it| it.last_use);
+        self.file_token = Some(FileToken { hash, last_use });
+    }
+
+    /// The token of the file is used.
+    pub fn use_file_token(&mut self, now: Moment) {
+        if let Some(token) = &mut self.file_token {
+            token.last_use = now.seconds();
+        }
+    }
+
+    /// When the token of the file was used last, in seconds since 1970.
+    #[must_use]
+    pub fn file_token_use(&self) -> Option<u64> {
+        let used = self.file_token.as_ref().map(|it| it.last_use);
+        used.filter(|at| *at > 0)
     }
 
     /// All sessions of a user, the newest first.
@@ -234,6 +259,13 @@ impl Accounts {
         })
     }
 
+    /// The token that this secret is of, also where it has ended.
+    #[must_use]
+    pub fn token_that_was(&self, secret: &Secret) -> Option<&Token> {
+        let hash = digest(secret);
+        self.document.tokens.iter().find(|it| it.hash == hash)
+    }
+
     /// When a token was used last, in seconds since 1970.
     #[must_use]
     pub fn last_use(&self, token: &Token) -> Option<u64> {
@@ -251,7 +283,13 @@ impl Accounts {
             is_old.then(|| (id.clone(), *at))
         };
         let tokens: Vec<(String, u64)> = self.used.iter().filter_map(old).collect();
-        (!tokens.is_empty()).then_some(Edit::Used { tokens })
+        let stored = self.document.file_token.as_ref();
+        let of_file = self.file_token.clone().filter(|it| {
+            let known = stored.filter(|stored| stored.hash == it.hash);
+            it.last_use >= known.map_or(1, |known| known.last_use + LAST_USE_STEP)
+        });
+        let is_worth_it = !tokens.is_empty() || of_file.is_some();
+        is_worth_it.then_some(Edit::Used { tokens, of_file })
     }
 
     /// Whether there is anybody who may log in with this role.

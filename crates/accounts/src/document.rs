@@ -58,6 +58,16 @@ pub struct Token {
     pub last_use: Option<u64>,
 }
 
+/// The use of the token of the file, which is no entry: its secret is in that file alone.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct FileToken {
+    /// SHA-256 of it, in hexadecimal digits: another file has another token.
+    pub hash: String,
+    /// When it was used last, in seconds since 1970; a few minutes old at most.
+    pub last_use: u64,
+}
+
 /// All users and tokens, as they are stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +78,9 @@ pub struct Document {
     pub users: Vec<User>,
     /// In the order of their making.
     pub tokens: Vec<Token>,
+    /// Of the token of the file, where it was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_token: Option<FileToken>,
 }
 
 impl Default for Document {
@@ -76,6 +89,7 @@ impl Default for Document {
             schema: SCHEMA,
             users: Vec::new(),
             tokens: Vec::new(),
+            file_token: None,
         }
     }
 }

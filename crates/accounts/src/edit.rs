@@ -1,6 +1,6 @@
 //! Changes of users and tokens: each makes a new document, or says why not.
 
-use crate::document::{Document, ENTRIES_MAX, Token, User};
+use crate::document::{Document, ENTRIES_MAX, FileToken, Token, User};
 use crate::{PasswordHash, Role};
 use manifest::code::Code;
 use manifest::name::check_object_name;
@@ -60,6 +60,8 @@ pub enum Edit {
     Used {
         /// Their identifiers, each with when, in seconds since 1970.
         tokens: Vec<(String, u64)>,
+        /// That of the file.
+        of_file: Option<FileToken>,
     },
 }
 
@@ -130,7 +132,7 @@ impl Document {
                 }
                 after.tokens.retain(|token| token.id != *id);
             }
-            Edit::Used { tokens } => after.note_use(tokens),
+            Edit::Used { tokens, of_file } => after.note_use(tokens, of_file.as_ref()),
         }
         if !self.users.is_empty() && !after.has_admin() {
             return Err(Problem::new(
@@ -186,7 +188,10 @@ impl Document {
         Ok(())
     }
 
-    fn note_use(&mut self, used: &[(String, u64)]) {
+    fn note_use(&mut self, used: &[(String, u64)], of_file: Option<&FileToken>) {
+        if let Some(token) = of_file {
+            self.file_token = Some(token.clone());
+        }
         for (id, at) in used {
             if let Some(token) = self.tokens.iter_mut().find(|token| token.id == *id) {
                 token.last_use = token.last_use.max(Some(*at));

@@ -27,7 +27,7 @@ mod token;
 mod view;
 
 pub use accounts::{Accounts, Attempt, Known, LoggedIn, Moment};
-pub use document::{Document, FIRST_USER, SCHEMA, Token, User};
+pub use document::{Document, FIRST_USER, FileToken, SCHEMA, Token, User};
 pub use edit::Edit;
 pub use password::PasswordHash;
 pub use principal::{Principal, Via};

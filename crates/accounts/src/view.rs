@@ -60,7 +60,7 @@ pub struct TokenView {
     pub expires: Option<String>,
     /// That time is over.
     pub has_ended: bool,
-    /// When it was used last (RFC 3339); of that of the file `api.token` since the daemon started.
+    /// When it was used last (RFC 3339); of the last minutes before a restart nothing is known.
     pub last_use: Option<String>,
     /// What its holder sends: in the answer to its making only.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,19 +7,21 @@
 //! handler says that ([`Note::dry`]), and nothing that a client writes stands for it.
 //! Nothing secret gets in: of what was asked for those members are kept that the document of the
 //! API knows and that are none ([`Known`]), of a request that was not understood nothing at all,
-//! and [`events::without_secrets`] removes by name what is left.
+//! and [`events::without_secrets`] removes by name what is left. What is answered before it is done
+//! has two entries, which one job and one identifier join: that it began, and how it ended.
 
 mod entry;
+mod interrupted;
 mod known;
 mod subject;
 
 use crate::access::reads;
-use crate::auth::{Caller, Gate, TurnedAway};
-use crate::noted::Note;
+use crate::auth::{BadToken, Caller, Gate, TurnedAway};
+use crate::noted::{Ending, Note};
 use crate::outside::random;
 use crate::peer::{Peer, PeerAddress};
 use crate::records::Records;
-use accounts::Via;
+use accounts::{Role, Via};
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -27,12 +29,14 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use controller::Handle;
-use entry::{Few, error_code, objects, of_settings, one_of, several, short, who_tried};
+use entry::{Few, Seldom, error_code, objects, of_settings, one_of, several, short, who_tried};
 use events::{Entry, Object};
+pub(crate) use interrupted::enter_interrupted;
 use known::Known;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subject::Target;
@@ -56,6 +60,8 @@ pub(crate) struct Audit {
     document: &'static Value,
     /// Refused logins of the last minute.
     refused: Arc<Mutex<Few>>,
+    /// Tokens that are none, by where they come from.
+    bad_tokens: Arc<Mutex<Seldom>>,
 }
 
 impl Audit {
@@ -71,6 +77,7 @@ impl Audit {
             gate,
             handle,
             refused: Arc::default(),
+            bad_tokens: Arc::default(),
         }
     }
 }
@@ -95,11 +102,18 @@ pub(crate) async fn check_refused(
     next: Next,
 ) -> Response {
     if reads(request.method()) {
-        return next.run(request).await;
+        let mut response = next.run(request).await;
+        if let Some(bad) = response.extensions_mut().remove() {
+            audit.enter_bad_token(bad).await;
+        }
+        return response;
     }
     let (parts, body) = request.into_parts();
     let asked = parts.clone();
     let mut response = next.run(Request::from_parts(parts, body)).await;
+    if let Some(bad) = response.extensions_mut().remove() {
+        audit.enter_bad_token(bad).await;
+    }
     let turned_away = response.extensions_mut().remove::<TurnedAway>();
     if let Some(TurnedAway(caller, problem)) = turned_away {
         let mut entry = head(audit.document, &asked, &caller);
@@ -139,6 +153,8 @@ fn head(document: &Value, request: &Parts, caller: &Caller) -> Entry {
         asked: Value::Null,
         status: 0,
         code: None,
+        job: None,
+        bad_token: false,
         request_id: units::hex(&id),
     }
 }
@@ -198,10 +214,13 @@ impl Audit {
         };
         let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         entry.status = parts.status.as_u16();
+        let mut ending = None;
         if parts.status == StatusCode::ACCEPTED {
-            // Nothing has changed yet: the job's end is an event.
-            (entry.object, entry.before) = (target.object(), before);
+            // Nothing has changed yet.
+            (entry.object, entry.before) = (target.object(), before.clone());
             entry.after = json!({ "job": answer["id"] });
+            entry.job = answer["id"].as_u64();
+            ending = noted.ending.map(|ending| (ending, before));
         } else if parts.status.is_success() {
             self.fill_in(&mut entry, &target, (before, noted.seen, &answer))
                 .await;
@@ -219,10 +238,36 @@ impl Audit {
         }
         if is_login {
             self.enter_login(entry).await;
+        } else if let Some(ending) = ending {
+            self.enter(entry.clone()).await;
+            let audit = self.clone();
+            tokio::spawn(async move { audit.enter_end(entry, &target, ending).await });
         } else {
             self.enter(entry).await;
         }
         Response::from_parts(parts, Body::from(bytes))
+    }
+
+    /// Work that was `begun` comes to its end, which is entered as its answer would have been.
+    async fn enter_end(&self, begun: Entry, target: &Target, (ending, before): (Ending, Value)) {
+        let ended = ending.await;
+        let mut entry = Entry {
+            before: Value::Null,
+            after: Value::Null,
+            ..begun
+        };
+        match ended.answer {
+            Ok(answer) => {
+                entry.status = StatusCode::OK.as_u16();
+                self.fill_in(&mut entry, target, (before, ended.seen, &answer))
+                    .await;
+            }
+            Err(problem) => {
+                entry.status = problem.status;
+                entry.code = Some(problem.code.to_string());
+            }
+        }
+        self.enter(entry).await;
     }
 
     /// What a change that was made was about, and what was there before and after it; `seen`: what
@@ -261,6 +306,7 @@ impl Audit {
         entry.asked = Value::Null;
         entry.object = is_known(&entry.who).then(|| Object::new("user", &entry.who));
         if entry.status >= 400 {
+            self.gate.bad_proofs.logins.fetch_add(1, Relaxed);
             let now = crate::outside::now().steady;
             let mut few = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
             match few.take(now) {
@@ -269,6 +315,30 @@ impl Audit {
                 None => return,
             }
         }
+        self.enter(entry).await;
+    }
+
+    /// Something was sent as a token that is none. A program whose token has ended goes on sending
+    /// it: of these one an hour is entered of each address.
+    async fn enter_bad_token(&self, BadToken(asked, once): BadToken) {
+        let who = once.as_ref().map_or("(unknown)", |(_, name)| name);
+        let caller = Caller::new(who, Role::Viewer, Via::Token);
+        let mut entry = head(self.document, &asked, &caller);
+        let now = crate::outside::now().steady;
+        let place = entry.from.clone().unwrap_or_default();
+        let taken = {
+            let seldom = self.bad_tokens.lock();
+            let mut seldom = seldom.unwrap_or_else(PoisonError::into_inner);
+            seldom.take(&format!("{place} {who}"), now)
+        };
+        let Some(left_out) = taken else { return };
+        if left_out > 0 {
+            entry.asked = json!({ "left_out_before": left_out });
+        }
+        let problem = Problem::new(Code::TokenNeeded, "");
+        (entry.status, entry.bad_token) = (problem.status, true);
+        entry.code = Some(problem.code.to_string());
+        entry.object = once.map(|(_, name)| Object::new("token", &name));
         self.enter(entry).await;
     }
 

@@ -26,7 +26,8 @@ use manifest::problem::Problem;
 use manifest::secret::Secret;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -46,11 +47,12 @@ pub(crate) struct Gate {
     pub(crate) certificate: Option<Arc<Certificate>>,
     /// The token of [`TOKEN_FILE`].
     pub(crate) token: Secret,
-    /// When that was made, in seconds since 1970, where it is known, and used last.
+    /// When that was made, in seconds since 1970, where it is known.
     pub(crate) token_made: Option<u64>,
-    pub(crate) token_used: Mutex<Option<u64>>,
     /// The settings, with the live ones as they are by now.
     pub(crate) live: watch::Receiver<Arc<Config>>,
+    /// Since the start.
+    pub(crate) bad_proofs: BadProofs,
     /// Names by which the node may be asked for, in lower case.
     pub(crate) names: Vec<String>,
     /// How long a body may take.
@@ -70,7 +72,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    fn new(name: &str, role: Role, via: Via) -> Self {
+    pub(crate) fn new(name: &str, role: Role, via: Via) -> Self {
         let name = name.to_owned();
         Self {
             principal: Principal { name, role, via },
@@ -119,11 +121,19 @@ pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next:
     let (mut parts, body) = request.into_parts();
     let caller = match gate.admit(&parts) {
         Ok(caller) => caller,
-        Err(NotAdmitted { caller, problem }) => {
+        Err(NotAdmitted { why, problem }) => {
             let mut response = problem_response(&problem);
-            if let Some(caller) = caller {
-                let turned_away = TurnedAway(caller, *problem);
-                response.extensions_mut().insert(turned_away);
+            match why {
+                Why::Stranger => {}
+                Why::Known(caller) => {
+                    let turned_away = TurnedAway(*caller, *problem);
+                    response.extensions_mut().insert(turned_away);
+                }
+                Why::BadToken(once) => {
+                    gate.bad_proofs.tokens.fetch_add(1, Relaxed);
+                    let bad = BadToken(Arc::new(parts), once);
+                    response.extensions_mut().insert(bad);
+                }
             }
             return response;
         }
@@ -141,17 +151,38 @@ pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next:
 #[derive(Clone)]
 pub(crate) struct TurnedAway(pub(crate) Caller, pub(crate) Problem);
 
-/// Why somebody is not let through.
+/// An answer to somebody whose token is none has this: the request, and, of a token that has ended,
+/// its identifier and name.
+#[derive(Clone)]
+pub(crate) struct BadToken(pub(crate) Arc<Parts>, pub(crate) Option<(String, String)>);
+
+/// How often something was sent as a proof that is none.
+#[derive(Default)]
+pub(crate) struct BadProofs {
+    /// Names with passwords.
+    pub(crate) logins: AtomicU64,
+    pub(crate) tokens: AtomicU64,
+}
+
+/// Somebody is not let through.
 pub(crate) struct NotAdmitted {
-    /// Who that is, where it is known.
-    caller: Option<Caller>,
+    why: Why,
     problem: Box<Problem>,
+}
+
+/// Who is not let through.
+enum Why {
+    Stranger,
+    /// They are known, and may not do it.
+    Known(Box<Caller>),
+    /// As in [`BadToken`].
+    BadToken(Option<(String, String)>),
 }
 
 impl From<Problem> for NotAdmitted {
     fn from(problem: Problem) -> Self {
-        let (caller, problem) = (None, Box::new(problem));
-        Self { caller, problem }
+        let (why, problem) = (Why::Stranger, Box::new(problem));
+        Self { why, problem }
     }
 }
 
@@ -210,7 +241,7 @@ impl Gate {
         match allowed {
             Ok(()) => Ok(caller),
             Err(problem) => Err(NotAdmitted {
-                caller: Some(caller),
+                why: Why::Known(Box::new(caller)),
                 problem: Box::new(problem),
             }),
         }
@@ -220,13 +251,16 @@ impl Gate {
     ///
     /// # Errors
     /// What they send as a proof is none.
-    fn identify(&self, headers: &HeaderMap, peer: &Peer) -> Result<Option<Caller>, Problem> {
+    fn identify(&self, headers: &HeaderMap, peer: &Peer) -> Result<Option<Caller>, NotAdmitted> {
         if let Some(given) = headers.get(header::AUTHORIZATION) {
             let token = given.to_str().ok().and_then(bearer);
-            let known = token.and_then(|token| self.of_token(&token));
+            let known = token.as_ref().and_then(|token| self.of_token(token));
             return known.map(Some).ok_or_else(|| {
                 let detail = "the token is not known, or has ended";
-                Problem::new(Code::TokenNeeded, detail)
+                let problem = Box::new(Problem::new(Code::TokenNeeded, detail));
+                let once = token.and_then(|token| self.store.ended_token(&token));
+                let why = Why::BadToken(once);
+                NotAdmitted { why, problem }
             });
         }
         if let PeerAddress::Local { user, is_trusted } = peer.from
@@ -243,8 +277,7 @@ impl Gate {
 
     fn of_token(&self, token: &Secret) -> Option<Caller> {
         if *token == self.token {
-            let used = self.token_used.lock();
-            *used.unwrap_or_else(PoisonError::into_inner) = Some(now().seconds());
+            self.store.lock().use_file_token(now());
             return Some(Caller::new(TOKEN_FILE, Role::Admin, Via::TokenFile));
         }
         let principal = self.store.token(token, now())?;

@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::describe::{Operation, Reply, Schemas};
 use crate::fields::Body;
+use crate::noted::Ended;
 use crate::parts::{ASYNC, Change};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -129,7 +130,7 @@ where
 {
     let (begun, begins) = oneshot::channel();
     let (changed, mut has_changed) = oneshot::channel();
-    let note = change.note;
+    let (note, handle) = (change.note, handle.clone());
     let asked = Asked {
         expected: change.tags.map(|tags| Expected { of, tags }),
         by: change.by,
@@ -137,16 +138,29 @@ where
         changed: Some(changed),
     };
     let how = change.how;
+    let mut ends = Box::pin(async move {
+        let done = handle.call(move |controller| work(controller, how, asked));
+        let done = done.await.and_then(|done| done);
+        let sets = has_changed.try_recv().ok();
+        (done, sets.map(|sets| sets.map(|set| shown(&set))))
+    });
     tokio::select! {
         biased;
-        done = handle.call(move |controller| work(controller, how, asked)) => {
-            if let Ok([before, after]) = has_changed.try_recv() {
-                note.seen(shown(&before), shown(&after));
+        (done, seen) = &mut ends => {
+            if let Some([before, after]) = seen {
+                note.seen(before, after);
             }
-            Outcome::Done(done.and_then(|done| done))
+            Outcome::Done(done)
         }
         // Where none takes long the channel ends without, and it is waited for.
-        Ok(job) = begins => Outcome::Begun(job),
+        Ok(job) = begins => {
+            note.goes_on(Box::pin(async move {
+                let (done, seen) = ends.await;
+                let answer = done.map(|done| json!(done));
+                Ended { answer, seen }
+            }));
+            Outcome::Begun(job)
+        }
     }
 }
 

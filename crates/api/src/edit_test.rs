@@ -1,8 +1,9 @@
 //! Changes that take long, and changes that come in between.
 
-use crate::audit::test::last;
+use crate::audit::test::{entries, last};
 use crate::test::Daemon;
 use controller::test_support::lab;
+use events::Entry;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering::SeqCst;
@@ -79,6 +80,80 @@ fn whoever_does_not_want_to_wait_is_answered_with_the_job_when_it_begins() {
         let (got, body) = daemon.ask(false, request("POST", "/api/v1/luns", wish, wanted));
         assert_eq!(got, status, "{body}");
     }
+}
+
+/// The entries of the last request, when there are two.
+fn both(daemon: &Daemon, begun: &Entry) -> Entry {
+    loop {
+        let all = entries(daemon);
+        let mut of_it = all
+            .iter()
+            .filter(|it| it.entry.request_id == begun.request_id);
+        let (_, end) = (of_it.next().unwrap(), of_it.next());
+        if let Some(end) = end {
+            assert!(of_it.next().is_none(), "it ends once: {all:?}");
+            return end.entry.clone();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn work_that_was_answered_before_its_end_is_audited_with_its_end_good_or_bad() {
+    let daemon = Daemon::start("async-ends");
+    let make = |name: &str| {
+        let thick = json!({ "name": name, "size": "1G", "thin": false });
+        let wish = ("prefer", "respond-async");
+        daemon.hold.on.store(true, SeqCst);
+        let (status, job) = daemon.ask(false, request("POST", "/api/v1/luns", wish, &thick));
+        assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+        let begun = last(&daemon);
+        assert_eq!((begun.status, begun.job), (202, job["id"].as_u64()));
+        daemon.hold.on.store(false, SeqCst);
+        let end = both(&daemon, &begun);
+        assert_eq!((&end.who, &end.path), (&begun.who, &begun.path));
+        assert_eq!((&end.job, &end.asked), (&begun.job, &begun.asked));
+        assert_eq!(end.object, begun.object);
+        (begun, end)
+    };
+    let (_, good) = make("good");
+    assert_eq!((good.status, &good.code), (200, &None));
+    assert_eq!(
+        (&good.before, &good.after["name"]),
+        (&json!(null), &json!("good"))
+    );
+    let huge = json!({ "name": "huge", "size": "51G", "thin": false });
+    let (status, problem) = daemon.send("POST", "/api/v1/luns?dry_run=true", &huge);
+    assert_eq!(
+        (status.as_u16(), &problem["code"]),
+        (507, &json!("CWY4005"))
+    );
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("takes 51 GiB at once, and pool default has 50 GiB free"),
+        "{detail}"
+    );
+    daemon.hold.fails.store(true, SeqCst);
+    let (begun, bad) = make("bad");
+    assert_eq!(bad.code.as_deref(), Some("CWY4004"));
+    assert!(bad.status >= 500, "{bad:?}");
+    assert_eq!((&bad.before, &bad.after), (&json!(null), &json!(null)));
+    let (_, said) = daemon.send("GET", "/api/v1/audit?filter=name:bad", &json!(null));
+    let words: Vec<&Value> = said
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["words"]["result"])
+        .collect();
+    let job = begun.job.unwrap();
+    assert_eq!(
+        words,
+        [
+            &json!(format!("failed, CWY4004, job {job}")),
+            &json!(format!("begun, job {job}"))
+        ],
+        "the newest first"
+    );
 }
 
 /// What is expected is compared when it is the change's turn, not when it arrives.

@@ -1,12 +1,25 @@
 //! What a handler says of a change, for whoever enters it into the audit log.
 
 use axum::http::request::Parts;
+use manifest::problem::Problem;
 use serde_json::Value;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is known of one request, and who knows it.
 #[derive(Clone, Default)]
 pub(crate) struct Note(Arc<Mutex<Noted>>);
+
+/// What became of work that went on after its answer.
+pub(crate) struct Ended {
+    /// What would have been answered at its end.
+    pub(crate) answer: Result<Value, Problem>,
+    /// As in [`Noted`].
+    pub(crate) seen: Option<[Value; 2]>,
+}
+
+/// Waits for the end of work.
+pub(crate) type Ending = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
 /// What a handler said.
 #[derive(Default)]
@@ -15,6 +28,8 @@ pub(crate) struct Noted {
     pub(crate) is_dry: bool,
     /// What was there just before the change, and is just after it.
     pub(crate) seen: Option<[Value; 2]>,
+    /// It was answered before its end, which comes by this.
+    pub(crate) ending: Option<Ending>,
 }
 
 impl Note {
@@ -32,6 +47,11 @@ impl Note {
     /// stands.
     pub(crate) fn seen(&self, before: Value, after: Value) {
         self.lock().seen = Some([before, after]);
+    }
+
+    /// The work goes on after the answer, until this has its end.
+    pub(crate) fn goes_on(&self, ending: Ending) {
+        self.lock().ending = Some(ending);
     }
 
     /// All that was said.

@@ -3,7 +3,7 @@
 use crate::alerts::Alerting;
 use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
-use crate::auth::{self, Gate};
+use crate::auth::{self, BadProofs, Gate};
 use crate::compress;
 use crate::config::Settings;
 use crate::describe::{Paths, document};
@@ -37,6 +37,7 @@ use manifest::view::{Health, StatusView};
 use metrics::{MachineFigures, NicFigures};
 use observed::Nics;
 use serde_json::Value;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Mutex;
 use trial_runner::{Beds, Bench};
@@ -62,6 +63,7 @@ pub(crate) fn router(
         Arc::clone(&gate),
         handle.clone(),
     );
+    tokio::spawn(audit::enter_interrupted(audit.clone(), handle.clone()));
     let known = |router: Router<Handle>| {
         router
             .layer(Extension(Arc::clone(&gate)))
@@ -212,11 +214,13 @@ async fn ready(State(handle): State<Handle>) -> Text {
     Text { kind: PLAIN, text }
 }
 
-/// What metrics report of them, with certificates and whether the settings could be read again.
+/// What metrics report of them, with certificates, whether the settings could be read again, and
+/// how many logins and tokens were wrong.
 fn machine_figures(
     known: &[NodeNic],
     certificates: Vec<(String, u64)>,
     reloaded: bool,
+    bad_proofs: [u64; 2],
 ) -> MachineFigures {
     let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
     let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
@@ -229,6 +233,7 @@ fn machine_figures(
         nics: nics.collect(),
         certificates,
         reloaded,
+        bad_proofs,
     }
 }
 
@@ -236,13 +241,16 @@ async fn prometheus(
     State(handle): State<Handle>,
     Extension(alerting): Extension<Arc<Alerting>>,
     Extension(settings): Extension<Arc<Settings>>,
+    Extension(gate): Extension<Arc<Gate>>,
 ) -> Text {
+    let BadProofs { logins, tokens } = &gate.bad_proofs;
+    let bad_proofs = [logins, tokens].map(|count| count.load(Relaxed));
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let (figures, ends) = (alerting.figures(), alerting.ends());
     let reloaded = settings.refused().is_none();
     let text = ask!(handle, |controller| {
         let sample = controller.sample().await;
-        let of_machine = machine_figures(&sample.nics, ends, reloaded);
+        let of_machine = machine_figures(&sample.nics, ends, reloaded, bad_proofs);
         metrics::text(&sample, &figures, &of_machine)
     });
     Text { kind, text }

@@ -2,7 +2,7 @@
 
 use crate::accept::{Front, Listener, Times, accept, until_stopped};
 use crate::alerts::Alerting;
-use crate::auth::{Gate, TOKEN_FILE};
+use crate::auth::{BadProofs, Gate, TOKEN_FILE};
 use crate::bench::program;
 use crate::config::Settings;
 use crate::documents::{self, Documents};
@@ -282,12 +282,14 @@ async fn open(
     let alerting = Arc::new(alerting.await?);
     let token_made = std::fs::metadata(files.path(TOKEN_FILE)).and_then(|it| it.modified());
     let token_made = token_made.map(|at| at.duration_since(UNIX_EPOCH));
+    let store = Store::open(files.clone(), login_times(config)).await?;
+    store.lock().know_file_token(&token);
     let gate = Arc::new(Gate {
         token_made: token_made.ok().and_then(Result::ok).map(|it| it.as_secs()),
-        token_used: Mutex::default(),
-        store: Store::open(files.clone(), login_times(config)).await?,
+        store,
         certificate: certificate.clone(),
         token,
+        bad_proofs: BadProofs::default(),
         live: known,
         names,
         body_time: times.body,

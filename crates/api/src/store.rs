@@ -121,6 +121,7 @@ impl Store {
     /// Stores when tokens were used, where that is worth it. It is no loss where that fails.
     pub(crate) async fn store_uses(&self) {
         let edit = self.lock().uses_to_store();
+        let edit = edit.filter(|_| self.damage.is_none());
         if let Some(edit) = edit
             && let Err(problem) = self.change(&edit, false).await
         {
@@ -131,6 +132,13 @@ impl Store {
     /// The principal that holds this token, where it is one that is in force; notes the use.
     pub(crate) fn token(&self, secret: &Secret, at: Moment) -> Option<accounts::Principal> {
         self.lock().token(secret, at)
+    }
+
+    /// Identifier and name of the token that this was while it lasted.
+    pub(crate) fn ended_token(&self, secret: &Secret) -> Option<(String, String)> {
+        let accounts = self.lock();
+        let token = accounts.token_that_was(secret)?;
+        Some((token.id.clone(), token.name.clone()))
     }
 
     /// Nobody has changed the password that the daemon made for its first user.

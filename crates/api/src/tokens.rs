@@ -16,7 +16,7 @@ use manifest::problem::Problem;
 use manifest::time::parse;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 type TheGate = Extension<Arc<Gate>>;
 
@@ -55,8 +55,7 @@ fn view(accounts: &Accounts, token: &Token) -> TokenView {
 
 /// The token of the file in the state directory, which whoever reads that has.
 fn of_file(gate: &Gate) -> TokenView {
-    let used = gate.token_used.lock();
-    let used = *used.unwrap_or_else(PoisonError::into_inner);
+    let used = gate.store.lock().file_token_use();
     TokenView {
         id: TOKEN_FILE.to_owned(),
         name: TOKEN_FILE.to_owned(),
@@ -95,6 +94,7 @@ pub(crate) fn shown(gate: &Gate, id: &str) -> serde_json::Value {
 async fn tokens(Extension(gate): TheGate, listing: Listing<TokenView>) -> Listed<TokenView> {
     let list = || {
         gate.store.whole()?;
+        let first = of_file(&gate);
         let accounts = gate.store.lock();
         let made = accounts.document().tokens.iter();
         let made = made.map(|token| view(&accounts, token));

@@ -35,6 +35,8 @@ pub struct Hold {
     pub on: AtomicBool,
     /// A change has come as far as that, and waits.
     pub holds: AtomicBool,
+    /// It cannot be prepared after all, once it goes on.
+    pub fails: AtomicBool,
 }
 
 /// An engine that keeps no blocks: it remembers what it was asked for.
@@ -72,6 +74,10 @@ fn done<T: 'static>(value: T) -> LocalFuture<T> {
     Box::pin(std::future::ready(value))
 }
 
+fn refused() -> Result<(), Problem> {
+    Err(Problem::new(Code::BackingFailed, "no"))
+}
+
 impl Engine for FakeEngine {
     fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
         self.note("start".to_owned());
@@ -88,7 +94,7 @@ impl Engine for FakeEngine {
 
     fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
         if self.refuse_prepare.get() {
-            return done(Err(Problem::new(Code::BackingFailed, "no")));
+            return done(refused());
         }
         self.note(format!("prepare {}", changes.created.len()));
         let opened = changes.created.iter().chain(&changes.restored);
@@ -103,7 +109,8 @@ impl Engine for FakeEngine {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Poll::Ready(Ok(()))
+            let fails = hold.fails.load(SeqCst);
+            Poll::Ready(if fails { refused() } else { Ok(()) })
         }))
     }
 

@@ -62,9 +62,26 @@ impl Events {
     }
 }
 
+/// Those of `entries`, the oldest first, that say of work that it began, where none after them says
+/// how it ended.
+#[must_use]
+pub fn unended(entries: Vec<Audited>) -> Vec<Entry> {
+    let mut begun: Vec<Entry> = Vec::new();
+    for Audited { entry, .. } in entries.into_iter().filter(|it| it.entry.job.is_some()) {
+        begun.retain(|it| it.request_id != entry.request_id);
+        if entry.status == BEGUN {
+            begun.push(entry);
+        }
+    }
+    begun
+}
+
+/// The status of an entry of work that began.
+const BEGUN: u16 = 202;
+
 /// Columns by which entries are found.
-pub const AUDIT_COLUMNS: [&str; 9] = [
-    "who", "via", "from", "method", "path", "kind", "name", "status", "code",
+pub const AUDIT_COLUMNS: [&str; 10] = [
+    "who", "via", "from", "method", "path", "kind", "name", "status", "code", "job",
 ];
 
 /// Which entries are asked for.
@@ -95,6 +112,7 @@ fn expression(column: &str) -> &'static str {
         "kind" => "json_extract(entry, '$.object.kind')",
         "name" => "json_extract(entry, '$.object.name')",
         "status" => "cast(json_extract(entry, '$.status') AS TEXT)",
+        "job" => "cast(json_extract(entry, '$.job') AS TEXT)",
         _ => "json_extract(entry, '$.code')",
     }
 }

@@ -39,6 +39,13 @@ pub struct Entry {
     /// The error code, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The job of work that takes long. It has two entries with the same `request_id`: that it
+    /// began (`status` 202), and how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
+    /// What was sent as a token is none, or one that has ended. Of these not each is entered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bad_token: bool,
     /// The request's identifier.
     pub request_id: String,
 }

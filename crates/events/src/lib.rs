@@ -17,7 +17,7 @@ mod schema;
 mod secrets;
 mod words;
 
-pub use audit::{AUDIT_COLUMNS, Audited, WantedEntries};
+pub use audit::{AUDIT_COLUMNS, Audited, WantedEntries, unended};
 pub use bus::{Batch, Events, Subscription};
 pub use code::{CATALOGUE, CatalogueEntry, Code, Severity, page};
 pub use entry::Entry;

@@ -2,6 +2,7 @@
 
 use crate::entry::Entry;
 use crate::event::Object;
+use manifest::code::Code as ErrorCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,16 +27,17 @@ impl AuditWords {
         let about = match parts.as_slice() {
             // Whoever did it is said already.
             ["login" | "logout" | "me", ..] => String::new(),
-            _ => about(entry),
+            _ => about(entry, &parts),
+        };
+        let did = match entry.bad_token {
+            true => sent(entry),
+            false => done_or_tried(did(entry, &parts, about.is_empty()), entry.status),
         };
         Self {
-            did: did(entry, &parts, about.is_empty()),
+            did,
             about,
             from: from(entry),
-            result: match &entry.code {
-                Some(code) => format!("{}, {code}", result(entry.status)),
-                None => result(entry.status).to_owned(),
-            },
+            result: came_of(entry),
         }
     }
 
@@ -46,10 +48,62 @@ impl AuditWords {
     }
 }
 
+/// What was sent as a proof, before the token that it was once.
+fn sent(entry: &Entry) -> String {
+    let is_known = entry.object.is_some();
+    let word = if is_known {
+        "sent the ended"
+    } else {
+        "sent a token that nobody knows"
+    };
+    word.to_owned()
+}
+
+/// What is not done was tried: `tried to make` for `made`.
+fn done_or_tried(did: &'static str, status: u16) -> String {
+    if status < 300 {
+        return did.to_owned();
+    }
+    let (verb, rest) = did.split_once(' ').unwrap_or((did, ""));
+    let known = TRIED.iter().find(|(past, _)| *past == verb);
+    let verb = known.map_or(verb, |(_, now)| now);
+    format!("tried to {verb} {rest}").trim_end().to_owned()
+}
+
+/// Verbs as they are of what was done, and of what was tried.
+const TRIED: [(&str, &str); 26] = [
+    ("accepted", "accept"),
+    ("acknowledged", "acknowledge"),
+    ("adopted", "adopt"),
+    ("applied", "apply"),
+    ("cancelled", "cancel"),
+    ("changed", "change"),
+    ("deleted", "delete"),
+    ("destroyed", "destroy"),
+    ("discarded", "discard"),
+    ("ended", "end"),
+    ("forgot", "forget"),
+    ("logged", "log"),
+    ("made", "make"),
+    ("opened", "open"),
+    ("renamed", "rename"),
+    ("restarted", "restart"),
+    ("restored", "restore"),
+    ("revoked", "revoke"),
+    ("set", "set"),
+    ("silenced", "silence"),
+    ("started", "start"),
+    ("stopped", "stop"),
+    ("tested", "test"),
+    ("took", "take"),
+    ("tore", "tear"),
+    ("went", "go"),
+];
+
 /// `alone`: nothing stands behind it.
-fn did(entry: &Entry, parts: &[&str], alone: bool) -> String {
+fn did(entry: &Entry, parts: &[&str], alone: bool) -> &'static str {
     let operation = entry.asked["operation"].as_str();
-    let verb = match (parts, alone) {
+    match (parts, alone) {
         (["login"], _) => "logged in",
         (["logout"], _) => "logged out",
         (["me", "password"], _) => "changed their own password",
@@ -83,8 +137,7 @@ fn did(entry: &Entry, parts: &[&str], alone: bool) -> String {
         (["alerts", "receivers" | "rules", _], _) => method(&entry.method, parts[0]),
         ([_, _, act], _) => act_of(&entry.method, act).unwrap_or(method(&entry.method, parts[0])),
         _ => method(&entry.method, parts[0]),
-    };
-    verb.to_owned()
+    }
 }
 
 /// By what stands behind the name of an object.
@@ -120,9 +173,27 @@ fn method(method: &str, noun: &str) -> &'static str {
     }
 }
 
-fn about(entry: &Entry) -> String {
+/// What a path is about where it names none of them, and nobody knows which was meant.
+fn one_of(parts: &[&str]) -> &'static str {
+    match parts {
+        ["luns", ..] => "a LUN",
+        ["targets", ..] => "a target",
+        ["hosts", ..] => "a host",
+        ["grants", ..] => "a grant",
+        ["users", ..] => "a user",
+        ["tokens", ..] => "a token",
+        ["alerts", "receivers", ..] => "a receiver",
+        ["alerts", "silences", ..] => "a silence",
+        ["bench", ..] => "a bench run",
+        ["lab", ..] => "a lab bed",
+        _ => "",
+    }
+}
+
+fn about(entry: &Entry, parts: &[&str]) -> String {
     let Some(Object { kind, name }) = &entry.object else {
-        return String::new();
+        let is_said = entry.bad_token;
+        return if is_said { "" } else { one_of(parts) }.to_owned();
     };
     let one = match (kind.as_str(), name.as_str()) {
         ("node", "settings") => "the settings of the node".to_owned(),
@@ -147,6 +218,23 @@ fn from(entry: &Entry) -> String {
         other => other,
     };
     format!("{place}, {how}")
+}
+
+/// What came of it, with the code and the job.
+fn came_of(entry: &Entry) -> String {
+    let is_cancelled = entry.code.as_deref() == Some(&ErrorCode::JobCancelled.to_string());
+    let mut words = if is_cancelled {
+        "cancelled".to_owned()
+    } else {
+        result(entry.status).to_owned()
+    };
+    if let Some(code) = &entry.code {
+        words.push_str(&format!(", {code}"));
+    }
+    if let Some(job) = entry.job {
+        words.push_str(&format!(", job {job}"));
+    }
+    words
 }
 
 const fn result(status: u16) -> &'static str {
@@ -178,6 +266,8 @@ mod test {
             asked: Value::Null,
             status: 200,
             code: None,
+            job: None,
+            bad_token: false,
             request_id: "1".to_owned(),
         }
     }
@@ -251,6 +341,38 @@ mod test {
     }
 
     #[test]
+    fn what_was_not_done_was_tried_and_each_verb_has_a_word_for_that() {
+        for line in SAID.lines() {
+            let mut parts = line.split('|').map(str::trim);
+            let mut part = || parts.next().unwrap();
+            let (asked, object, wanted) = (part(), part(), part());
+            let (method, path) = asked.split_once(' ').unwrap();
+            let mut tried = entry(method, path, Some(object.split_once('/').unwrap()));
+            tried.status = 403;
+            let (verb, rest) = wanted.split_once(' ').unwrap();
+            let (_, now) = TRIED.iter().find(|(past, _)| *past == verb).unwrap();
+            assert_eq!(said(&tried), format!("tried to {now} {rest}"), "{asked}");
+        }
+        let mut login = entry("POST", "login", None);
+        login.status = 401;
+        assert_eq!(said(&login), "tried to log in");
+        // Who may not make it has not been read: which one was meant, nobody knows.
+        let mut unread = entry("POST", "luns", None);
+        unread.status = 403;
+        assert_eq!(said(&unread), "tried to make a LUN");
+    }
+
+    #[test]
+    fn a_token_that_is_none_is_said_to_be_that_whatever_it_was_sent_for() {
+        let mut bad = entry("GET", "status", None);
+        (bad.status, bad.bad_token) = (401, true);
+        assert_eq!(said(&bad), "sent a token that nobody knows");
+        bad.object = Some(Object::new("token", "backup"));
+        assert_eq!(said(&bad), "sent the ended token backup");
+        assert_eq!(AuditWords::of(&bad).result, "not allowed");
+    }
+
+    #[test]
     fn from_where_and_what_came_of_it_are_words() {
         let mut one = entry("POST", "luns", None);
         assert_eq!(AuditWords::of(&one).from, "10.0.0.7, token");
@@ -268,5 +390,9 @@ mod test {
         }
         one.code = Some("CWY3008".to_owned());
         assert_eq!(AuditWords::of(&one).result, "failed, CWY3008");
+        (one.status, one.job) = (409, Some(7));
+        assert_eq!(AuditWords::of(&one).result, "refused, CWY3008, job 7");
+        one.code = Some("CWY5035".to_owned());
+        assert_eq!(AuditWords::of(&one).result, "cancelled, CWY5035, job 7");
     }
 }

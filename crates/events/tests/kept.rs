@@ -4,7 +4,7 @@
 
 use database::{Settings, Synchronous, rusqlite};
 use events::{
-    Code, Entry, Event, Events, Filter, Happened, Object, Severity, Wanted, WantedEntries,
+    Code, Entry, Event, Events, Filter, Happened, Object, Severity, Wanted, WantedEntries, unended,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,8 @@ fn entry(path: &str, asked: Value) -> Entry {
         asked,
         status: 200,
         code: None,
+        job: None,
+        bad_token: false,
         request_id: "1".to_owned(),
     }
 }
@@ -307,4 +309,29 @@ fn without_a_file_events_reach_subscribers_all_the_same() {
     assert_eq!(batch.events[0].object.name, "a");
     assert!(run(events.list(Wanted::default())).is_err());
     assert!(events.health().failing.is_some() && events.health().dropped == 1);
+}
+
+#[test]
+fn work_that_began_is_unended_until_an_entry_says_how_it_ended() {
+    let dir = Dir::new("unended");
+    let events = start(&dir.file(), 1_800_000_000, 64 << 20);
+    let of_job = |job: u64, status: u16| Entry {
+        status,
+        job: Some(job),
+        request_id: format!("r{job}"),
+        ..entry("/api/v1/luns", Value::Null)
+    };
+    let all = [of_job(1, 202), of_job(2, 202), of_job(1, 500)];
+    for one in all.into_iter().chain([entry("/", Value::Null)]) {
+        events.audit(one).wait().unwrap();
+    }
+    let jobs = WantedEntries {
+        filters: vec![filter("job", "*")],
+        ..newest(10)
+    };
+    let found = run(events.audited(jobs)).unwrap();
+    assert_eq!(found.len(), 3, "those of jobs: {found:?}");
+    let left = unended(found);
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(left[0].job, Some(2));
 }

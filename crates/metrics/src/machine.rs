@@ -11,6 +11,8 @@ pub struct MachineFigures {
     pub certificates: Vec<(String, u64)>,
     /// Nothing was wrong with the settings when they were read last.
     pub reloaded: bool,
+    /// What was sent to the API as a proof and is none, since the start: logins, tokens.
+    pub bad_proofs: [u64; 2],
 }
 
 /// What there is to report of a network interface.
@@ -50,6 +52,12 @@ pub(super) const RELOADED: Family<0> = Family::gauge(
      refused, and those before hold",
 );
 
+pub(super) const BAD_PROOFS: Family<1> = Family::counter(
+    "causeway_api_refused_total",
+    ["proof"],
+    "Requests to the API with a `login` that failed, or a `token` that nobody knows or that has ended",
+);
+
 pub(super) fn machine(out: &mut Text, figures: &MachineFigures) {
     out.family(&NIC_BYTES);
     for nic in &figures.nics {
@@ -69,4 +77,8 @@ pub(super) fn machine(out: &mut Text, figures: &MachineFigures) {
     }
     out.family(&RELOADED);
     out.series(&RELOADED, [], u8::from(figures.reloaded));
+    out.family(&BAD_PROOFS);
+    for (proof, count) in ["login", "token"].into_iter().zip(figures.bad_proofs) {
+        out.series(&BAD_PROOFS, [proof], count);
+    }
 }

@@ -56,6 +56,7 @@ fn machine_rows() -> Vec<Row> {
         row(&machine::NIC_SPEED),
         row(&machine::CERTIFICATE),
         row(&machine::RELOADED),
+        row(&machine::BAD_PROOFS),
     ]
 }
 
@@ -238,6 +239,7 @@ fn the_text_has_each_family_of_the_page_with_its_kind_its_labels_and_no_other() 
         nics: vec![nic],
         certificates: vec![("api".to_owned(), 1_800_000_000)],
         reloaded: true,
+        bad_proofs: [1, 2],
     };
     let text = text(&everything(), &figures, &of_machine);
     let all = tables().into_iter().flat_map(|(_, rows)| rows);

@@ -552,6 +552,9 @@ export interface Audited {
   asked?: unknown;
   status: number;
   code?: string;
+  /** Of work that takes long, which has two entries: that it began, and how it ended. */
+  job?: number;
+  bad_token?: boolean;
   request_id: string;
 }
 

@@ -588,3 +588,47 @@ fn users_and_tokens_are_bounded() {
     }
     assert!(document.edit(&create("more", Role::Viewer), 1).is_err());
 }
+
+#[test]
+fn the_use_of_the_token_of_the_file_outlives_a_restart_and_is_of_that_token_alone() {
+    let (mine, other) = (secret("of the file"), secret("of another file"));
+    let mut accounts = two();
+    accounts.use_file_token(at(1));
+    assert_eq!(accounts.file_token_use(), None, "there is none");
+    accounts.know_file_token(&mine);
+    assert_eq!(accounts.file_token_use(), None);
+    assert!(accounts.uses_to_store().is_none());
+    accounts.use_file_token(at(7));
+    let edit = accounts.uses_to_store().unwrap();
+    change(&mut accounts, &edit);
+    accounts.use_file_token(at(8));
+    assert!(accounts.uses_to_store().is_none(), "not each request is");
+    let stored = accounts.document().write();
+    assert!(!String::from_utf8_lossy(&stored).contains("of the file"));
+    let mut again = Accounts::new(Document::read(&stored).unwrap());
+    again.know_file_token(&mine);
+    assert_eq!(again.file_token_use(), Some(at(7).seconds()));
+    again.use_file_token(at(400));
+    assert!(again.uses_to_store().is_some());
+    again.know_file_token(&other);
+    assert_eq!(again.file_token_use(), None, "another one");
+}
+
+#[test]
+fn whose_token_it_was_is_known_while_an_ended_one_is_listed() {
+    let mut accounts = two();
+    let made = new_token(&mut |bytes| bytes.fill(7));
+    let edit = Edit::CreateToken {
+        id: made.id.clone(),
+        name: "backup".to_owned(),
+        role: Role::Operator,
+        hash: made.hash,
+        created_by: "root".to_owned(),
+        expires: Some(at(50).seconds()),
+    };
+    change(&mut accounts, &edit);
+    assert!(accounts.token(&made.secret, at(51)).is_none());
+    let known = accounts.token_that_was(&made.secret).unwrap();
+    assert_eq!(known.name, "backup");
+    assert!(accounts.token_that_was(&secret("none")).is_none());
+}

@@ -3,6 +3,7 @@
 use events::Object;
 use manifest::plan::Subject;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use units::Now;
 
 /// Documents that are longer are not kept, but for how long they are.
@@ -129,5 +130,38 @@ impl Few {
         }
         self.entered += 1;
         Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// So long one of a kind is enough.
+const HOUR_NANOS: u64 = 60 * MINUTE_NANOS;
+
+/// So many kinds are known at a time.
+const KINDS_MAX: usize = 256;
+
+/// What comes again and again: one an hour of each kind, and [`Few`] a minute of all.
+#[derive(Default, Debug)]
+pub(super) struct Seldom {
+    few: Few,
+    /// When each was entered last, and how many were not since.
+    kinds: BTreeMap<String, (Now, u64)>,
+}
+
+impl Seldom {
+    /// One more of a kind: how many were left out before it, or `None` where it is to be left out.
+    pub(super) fn take(&mut self, kind: &str, now: Now) -> Option<u64> {
+        if let Some((last, left_out)) = self.kinds.get_mut(kind) {
+            if now.0 < last.0 + HOUR_NANOS {
+                *left_out += 1;
+                return None;
+            }
+        } else if self.kinds.len() >= KINDS_MAX {
+            let oldest = self.kinds.iter().min_by_key(|(_, (last, _))| *last);
+            let oldest = oldest.map(|(kind, _)| kind.clone());
+            oldest.and_then(|kind| self.kinds.remove(&kind));
+        }
+        let left_out = self.few.take(now)?;
+        let of_kind = self.kinds.insert(kind.to_owned(), (now, 0));
+        Some(left_out + of_kind.map_or(0, |(_, left_out)| left_out))
     }
 }

@@ -1,6 +1,6 @@
 //! What gets into the audit log, and what never does.
 
-use super::entry::Few;
+use super::entry::{Few, Seldom};
 use super::*;
 use crate::test::Daemon;
 use axum::http::Method;
@@ -239,6 +239,56 @@ fn strangers_cannot_fill_the_log_with_refused_logins() {
         "the next one says how many are missing"
     );
     assert_eq!(few.take(at(66)), Some(0));
+}
+
+#[test]
+fn what_comes_again_and_again_is_entered_once_an_hour_and_its_memory_is_bounded() {
+    let mut seldom = Seldom::default();
+    let at = |seconds: u64| Now(seconds * 1_000_000_000);
+    let entered = (0..3_600).filter(|second| seldom.take("a", at(*second)).is_some());
+    assert_eq!(entered.count(), 1);
+    assert_eq!(seldom.take("b", at(5_000)), Some(0), "another");
+    assert_eq!(seldom.take("a", at(5_000)), Some(3_599));
+    for number in 0..1_000 {
+        seldom.take(&number.to_string(), at(10_000 + number));
+    }
+    assert!(format!("{seldom:?}").len() < 256 * 60, "{seldom:?}");
+}
+
+#[test]
+fn a_token_that_is_none_or_has_ended_leaves_an_entry_and_is_counted() {
+    let daemon = Daemon::start("audit-token");
+    let send = |method: &str, bearer: &str| {
+        let request = Asked::builder().method(method).uri("/api/v1/luns");
+        let request = request.header("host", "localhost");
+        let request = request.header("authorization", format!("Bearer {bearer}"));
+        daemon.ask(true, request.body("{}".to_owned()).unwrap()).0
+    };
+    for method in ["GET", "POST"] {
+        assert_eq!(send(method, "cwy_0123456789abcdef"), 401);
+    }
+    let bad = last(&daemon);
+    assert_eq!((bad.who.as_str(), bad.status), ("(unknown)", 401));
+    assert_eq!((bad.method.as_str(), bad.bad_token), ("GET", true));
+    assert_eq!(bad.from.as_deref(), Some("127.0.0.1"));
+    assert_eq!(entries(&daemon).len(), 1, "one an hour");
+    let in_a_moment = crate::outside::now().seconds() + 2;
+    let at = manifest::time::rfc3339(units::WallClock(in_a_moment * 1_000_000_000));
+    let token = json!({ "name": "backup", "role": "viewer", "expires": at });
+    let (status, made) = daemon.send("POST", "/api/v1/tokens", &token);
+    assert_eq!(status, 200, "{made}");
+    let bearer = made["token"].as_str().unwrap();
+    while send("GET", bearer) != 401 {
+        std::thread::yield_now();
+    }
+    let ended = last(&daemon);
+    assert_eq!((ended.who.as_str(), ended.bad_token), ("backup", true));
+    assert_eq!(ended.object, Some(Object::new("token", "backup")));
+    let text = serde_json::to_string(&entries(&daemon)).unwrap();
+    assert!(!text.contains(bearer) && !text.contains("cwy_"), "{text}");
+    let (_, metrics) = daemon.send("GET", "/metrics", &Value::Null);
+    let counted = "causeway_api_refused_total{proof=\"token\"} 3";
+    assert!(metrics.as_str().unwrap().contains(counted), "{metrics}");
 }
 
 /// Changes of objects, and what they are about.
