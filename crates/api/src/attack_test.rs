@@ -624,6 +624,9 @@ fn each_attack_that_security_md_names_has_its_defence_taken_away() {
     let words = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
     let named = words.filter(|it| it.contains('_') && it.len() > 15);
     assert_eq!(named.collect::<BTreeSet<&str>>(), taken);
+    let testing = fs::read_to_string(root.join("docs/testing.md")).unwrap();
+    let counted = format!("against each of {} away", attacks.len());
+    assert!(testing.contains(&counted), "docs/testing.md: {counted}");
 }
 
 #[test]

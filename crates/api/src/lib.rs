@@ -110,6 +110,8 @@ mod edit_test;
 #[cfg(test)]
 mod login_test;
 #[cfg(test)]
+mod slow_test;
+#[cfg(test)]
 mod support_test;
 #[cfg(test)]
 mod test;

@@ -26,7 +26,7 @@ fn start(name: &str) -> Daemon {
     Daemon::start_with(name, https, Times::default())
 }
 
-fn address(daemon: &Daemon) -> String {
+pub(crate) fn address(daemon: &Daemon) -> String {
     daemon.addresses[2]
         .strip_prefix("https://")
         .unwrap()
@@ -34,7 +34,7 @@ fn address(daemon: &Daemon) -> String {
 }
 
 /// A client that believes this certificate alone, and speaks what `alpn` says.
-fn client(cert: &Path, alpn: &[u8]) -> TlsConnector {
+pub(crate) fn client(cert: &Path, alpn: &[u8]) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(cert).unwrap())
@@ -47,7 +47,7 @@ fn client(cert: &Path, alpn: &[u8]) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-fn block<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(work)
