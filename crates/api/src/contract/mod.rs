@@ -2,6 +2,7 @@
 //! what the document says.
 
 mod audited;
+mod examples;
 mod meta;
 mod refused;
 mod schema;

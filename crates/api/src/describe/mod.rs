@@ -5,6 +5,7 @@
 //! is a [`Part`] and what it answers is a [`Reply`]; each says what it adds to the [`Operation`].
 
 mod document;
+mod examples;
 mod operation;
 mod schemas;
 mod takes;

@@ -1,5 +1,6 @@
 //! What is known of one method of one path.
 
+use super::examples::example;
 use crate::access::{Need, need, reads};
 use crate::repeated::{KEY_BYTES_MAX, KEY_HEADER, is_secret};
 use axum::http::Method;
@@ -166,7 +167,10 @@ impl Operation {
             "responses": responses,
         });
         if let Some(schema) = &self.body {
-            let content = json!({ "application/json": { "schema": schema } });
+            let mut content = json!({ "application/json": { "schema": schema } });
+            if let Some(example) = example(&self.method, self.path) {
+                content["application/json"]["example"] = example;
+            }
             out["requestBody"] = json!({ "required": true, "content": content });
         }
         out["security"] = security(self.needs());
