@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   readings --> Recorder --rows--> History's file      pure: code, column, chunk, tier, track,
-//!                   |                   |                     recorder, query
+//!                   |                   |                     ids, recorder, query
 //!                   +----> query <------+                shell: store
 //! ```
 //!
@@ -15,7 +15,9 @@
 mod chunk;
 mod code;
 mod column;
+mod ids;
 mod metric;
+mod object;
 mod point;
 mod query;
 mod recorder;
@@ -26,8 +28,9 @@ mod tier;
 mod track;
 
 pub use metric::{Behaviour, MAP_ROWS, METRICS, Metric, SLOW_EVERY, map_row};
+pub use object::{Kind, Object};
 pub use point::Point;
 pub use query::{Asked, Line, Lines};
-pub use recorder::{Kind, Object, Reading};
+pub use recorder::Reading;
 pub use store::{History, SCHEMA};
 pub use tier::{TIERS, Tier};

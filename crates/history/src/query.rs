@@ -2,8 +2,8 @@
 
 use crate::chunk::Chunk;
 use crate::metric::Metric;
+use crate::object::Object;
 use crate::point::Point;
-use crate::recorder::Object;
 use crate::tier::{POINTS, TIERS, Tier};
 
 /// The most points that an answer has.

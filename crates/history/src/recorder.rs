@@ -1,78 +1,16 @@
 //! Readings in, rows out: what is under way of every object, in every tier.
 
 use crate::chunk::{Chunk, Row};
+use crate::ids::{Ids, Known};
 use crate::metric::Metric;
-use crate::tier::Tier;
+use crate::object::{Kind, Object};
+use crate::tier::{TIERS, Tier};
 use crate::track::Track;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An object that is not read any more leaves memory after so many seconds.
 const FORGOTTEN: u64 = 3_600;
-
-/// What kind of thing an object is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The node as a whole.
-    Node,
-    /// A LUN.
-    Lun,
-    /// A host: its sessions together.
-    Host,
-    /// A target: the sessions with it together.
-    Target,
-    /// A pool.
-    Pool,
-    /// A network interface of the node.
-    Nic,
-}
-
-impl Kind {
-    /// All, in the order of the numbers that they have in files.
-    pub const ALL: [Self; 6] = [
-        Self::Node,
-        Self::Lun,
-        Self::Host,
-        Self::Target,
-        Self::Pool,
-        Self::Nic,
-    ];
-
-    /// As parameters and documents have it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::Lun => "lun",
-            Self::Host => "host",
-            Self::Target => "target",
-            Self::Pool => "pool",
-            Self::Nic => "nic",
-        }
-    }
-
-    pub(crate) fn number(self) -> i64 {
-        let place = Self::ALL.into_iter().position(|kind| kind == self);
-        place
-            .and_then(|place| i64::try_from(place).ok())
-            .unwrap_or(0)
-    }
-
-    pub(crate) fn numbered(number: i64) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-}
-
-/// Something that has figures.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Object {
-    /// LUN, host, pool, NIC or node.
-    pub kind: Kind,
-    /// As the objects, `node.toml` or the machine have it.
-    pub name: String,
-}
 
 /// What was read of an object in a second.
 #[derive(Clone, Debug)]
@@ -89,15 +27,6 @@ pub struct Reading<'a> {
     pub figures: Vec<(Metric, Option<u64>)>,
 }
 
-/// An object, and what is known of whose figures these are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Known {
-    /// Its number in rows.
-    pub(crate) id: u32,
-    /// The identity, where it has one.
-    pub(crate) identity: Option<Arc<str>>,
-}
-
 /// What a file lacks.
 #[derive(Default, Debug)]
 pub(crate) struct Drained {
@@ -110,8 +39,7 @@ pub(crate) struct Drained {
 /// What is under way of all objects.
 #[derive(Default, Debug)]
 pub(crate) struct Recorder {
-    ids: BTreeMap<Object, Known>,
-    next: u32,
+    ids: Ids,
     /// Objects that lost their name to another one since the file was written.
     replaced: Vec<(Known, Object)>,
     /// In the order of their names, for each kind.
@@ -129,7 +57,6 @@ impl Recorder {
     /// Objects that a file knows by these numbers.
     pub(crate) fn know(&mut self, objects: impl IntoIterator<Item = (Known, Object)>) {
         for (known, object) in objects {
-            self.next = self.next.max(known.id + 1);
             self.ids.insert(object, known);
         }
     }
@@ -186,33 +113,31 @@ impl Recorder {
         self.replaced.push((known, gone));
     }
 
-    /// What is read is an object of this identity. Where another one is known by its
-    /// name, that one is over: it takes its figures along, and this one begins anew.
-    /// Where its track is now.
-    fn identify(&mut self, reading: &Reading<'_>, identity: &str) -> usize {
+    /// Where the line of what is read begins or goes on. It goes by its identity, where it has one:
+    /// one that is known by another name takes its figures along; one that had this name is over,
+    /// and keeps its figures.
+    fn admit(&mut self, reading: &Reading<'_>) -> usize {
         let object = Object {
             kind: reading.kind,
             name: reading.name.to_owned(),
         };
-        let before = self.ids.get(&object).and_then(|it| it.identity.as_deref());
-        let is_another = before.is_some_and(|before| before != identity);
-        if is_another {
-            self.replace(&object);
+        let identity = reading.identity.map(Arc::<str>::from);
+        if let Some(identity) = &identity {
+            let before = self.ids.get(&object).and_then(|it| it.identity.as_ref());
+            if before.is_some_and(|before| before != identity) {
+                self.replace(&object);
+            }
+            if let Some(other) = self.ids.elsewhere(&object, identity) {
+                self.rename(&other, reading.name);
+            }
         }
-        let identity: Arc<str> = Arc::from(identity);
-        let next = self.next;
-        let known = self.ids.entry(object).or_insert(Known {
-            id: next,
-            identity: None,
-        });
-        known.identity = Some(Arc::clone(&identity));
-        self.next = next.max(known.id + 1);
+        let id = self.ids.know(object, identity.clone());
         let tracks = self.tracks.entry(reading.kind).or_default();
         let at = place(tracks, reading.name).unwrap_or_else(|at| {
-            tracks.insert(at, (reading.name.to_owned(), Track::new(known.id, 0)));
+            tracks.insert(at, (reading.name.to_owned(), Track::new(id, 0)));
             at
         });
-        tracks[at].1.identity = Some(identity);
+        tracks[at].1.identity = identity;
         at
     }
 
@@ -280,25 +205,9 @@ impl Recorder {
         } else {
             place(tracks, reading.name)
         };
-        let at = found.unwrap_or_else(|at| {
-            let name = reading.name.to_owned();
-            let object = Object {
-                kind: reading.kind,
-                name: name.clone(),
-            };
-            let next = self.next;
-            let known = self.ids.entry(object).or_insert(Known {
-                id: next,
-                identity: None,
-            });
-            self.next = next.max(known.id + 1);
-            tracks.insert(at, (name, Track::new(known.id, 0)));
-            at
-        });
-        let is_new = reading
-            .identity
-            .filter(|it| tracks[at].1.identity.as_deref() != Some(it));
-        let at = is_new.map_or(at, |identity| self.identify(reading, identity));
+        let is_it = |at: &usize| tracks[*at].1.identity.as_deref() == reading.identity;
+        let found = found.ok().filter(is_it);
+        let at = found.unwrap_or_else(|| self.admit(reading));
         let tracks = self.tracks.entry(reading.kind).or_default();
         let memory = (&mut self.grown, &mut self.closed);
         tracks[at].1.take(self.newest, &reading.figures, memory);
@@ -323,7 +232,9 @@ impl Recorder {
                     };
                     objects.push((known, Object { kind: *kind, name }));
                 }
-                track.last + FORGOTTEN > now
+                // A chunk that is under way is written again from here.
+                let is_under_way = TIERS[2].chunk(track.last) == TIERS[2].chunk(now);
+                is_under_way || track.last + FORGOTTEN > now
             });
         }
         Drained { objects, rows }

@@ -1,10 +1,12 @@
 //! The history of a node in its file.
 
 use crate::chunk::Chunk;
+use crate::ids::Known;
 use crate::metric::Metric;
+use crate::object::{Kind, Object};
 use crate::point::Point;
 use crate::query::{Asked, Line, Lines, Plan};
-use crate::recorder::{Drained, Kind, Known, Object, Reading, Recorder};
+use crate::recorder::{Drained, Reading, Recorder};
 use crate::tier::{OBJECTS_MAX, TIERS, Tier, chunk_of, object_of};
 use database::rusqlite::{self, Connection, OptionalExtension, params};
 use database::{Answer, Database, Failed, Health, Schema, Settings};

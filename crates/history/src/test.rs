@@ -1,10 +1,12 @@
 //! The recorder against a model that keeps every second.
 
 use crate::chunk::Chunk;
+use crate::ids::Known;
 use crate::metric::{Behaviour, METRICS, Metric};
+use crate::object::{Kind, Object};
 use crate::point::Point;
 use crate::query::{Asked, Plan};
-use crate::recorder::{Drained, Kind, Known, Object, Reading, Recorder};
+use crate::recorder::{Drained, Reading, Recorder};
 use crate::tier::{TIERS, Tier, chunk_of, object_of};
 use std::collections::BTreeMap;
 

@@ -393,11 +393,50 @@ fn one_that_comes_again_under_its_name_keeps_nothing_from_being_stored() {
     }
     history.stop();
     let history = start(&dir.file(), BEGAN + 200, 64 << 20);
-    let have = ["a", "naa.2"].map(|name| seconds(&history, name));
-    assert_eq!(have, [49, 49]);
-    assert!(seconds(&history, "naa.1") >= 49, "one of its two lines");
+    // The line of the first one goes on; of each turn a counter lacks its first second.
+    let have = ["a", "naa.1", "naa.2"].map(|name| seconds(&history, name));
+    assert_eq!(have, [49, 49 + 49, 49]);
+    // Also under another name than it had, and where the daemon was stopped meanwhile.
+    push_one(&history, BEGAN + 200..BEGAN + 230, "b", Some("naa.2"));
+    push_one(&history, BEGAN + 230..BEGAN + 240, "a", Some("naa.1"));
+    let have = |history: &History| {
+        ["a", "b", "naa.1", "naa.2", "naa.3"].map(|name| seconds(history, name))
+    };
+    let had = have(&history);
+    assert_eq!((had[1], had[2], had[3], had[4]), (49 + 29, 0, 0, 49));
+    assert!(had[0] >= 98 + 9, "{had:?}");
     let health = history.health();
     assert_eq!((health.failing, health.dropped), (None, 0));
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 240, 64 << 20);
+    assert_eq!(have(&history), had);
+    history.stop();
+}
+
+#[test]
+fn two_that_change_their_names_in_a_second_take_their_lines_along() {
+    let dir = Dir::new("swapped");
+    let history = start(&dir.file(), BEGAN, 64 << 20);
+    let push = |seconds: std::ops::Range<u64>, luns: [(&str, &str); 2]| {
+        for second in seconds {
+            let of = |(name, identity)| Reading {
+                kind: Kind::Lun,
+                name,
+                identity: Some(identity),
+                figures: vec![(metric("read_ops"), Some(second * 100))],
+            };
+            history.push(second, &luns.map(of));
+        }
+    };
+    push(BEGAN..BEGAN + 30, [("a", "naa.1"), ("c", "naa.3")]);
+    push(BEGAN + 30..BEGAN + 100, [("a", "naa.1"), ("b", "naa.2")]);
+    push(BEGAN + 100..BEGAN + 110, [("a", "naa.2"), ("b", "naa.1")]);
+    let names = ["a", "b", "c", "naa.1", "naa.2"];
+    let have = |history: &History| names.map(|name| seconds(history, name));
+    assert_eq!(have(&history), [79, 109, 29, 0, 0]);
+    history.stop();
+    let history = start(&dir.file(), BEGAN + 110, 64 << 20);
+    assert_eq!(have(&history), [79, 109, 29, 0, 0]);
     history.stop();
 }
 
