@@ -5,7 +5,7 @@ use crate::edit::ask;
 use crate::parts::Named;
 use crate::plain_change::{PlainChange, Refusals};
 use axum::extract::State;
-use controller::Handle;
+use controller::{Handle, How};
 use manifest::code::Code;
 use manifest::ending::Ending;
 use manifest::facts::SessionFacts;
@@ -37,17 +37,13 @@ fn find(all: &[SessionFacts], id: u64) -> Result<&SessionFacts, Problem> {
     found.ok_or_else(|| Problem::not_found("session", &id.to_string()))
 }
 
-/// What its end hits, with what goes over it now.
-async fn ending(handle: &Handle, id: u64) -> Result<(Ending, String), Problem> {
-    let before = all(handle).await?;
+/// How many bytes go over a session in a second now.
+async fn rate(handle: &Handle, id: u64) -> Result<u64, Problem> {
     let bytes = |it: &SessionFacts| it.bytes_in.saturating_add(it.bytes_out);
-    let then = bytes(find(&before, id)?);
+    let before = bytes(find(&all(handle).await?, id)?);
     tokio::time::sleep(COUNTED).await;
-    let now = all(handle).await?;
-    let session = find(&now, id)?;
-    let rate = bytes(session).saturating_sub(then).saturating_mul(PART);
-    let ending = Ending::of_session(session, &now, Some(rate));
-    Ok((ending, session.host.clone()))
+    let now = bytes(find(&all(handle).await?, id)?);
+    Ok(now.saturating_sub(before).saturating_mul(PART))
 }
 
 pub(crate) async fn drop_session(
@@ -57,17 +53,15 @@ pub(crate) async fn drop_session(
 ) -> Answer<Ending> {
     let run = async {
         let id = session_id(&id)?;
-        let (mut ending, host) = ending(&handle, id).await?;
-        if change.dry_run {
-            return Ok(ending);
-        }
-        if let Some(problem) = ending.refused(&host).filter(|_| !change.force) {
-            return Err(problem);
-        }
-        ask!(handle, |controller| controller.drop_session(id).await)??;
-        ending.changed = true;
-        ending.refusal = None;
-        Ok(ending)
+        let rate = rate(&handle, id).await?;
+        let how = How {
+            force: change.force,
+            dry_run: change.dry_run,
+        };
+        // What it would hit is found out and done in one step there.
+        ask!(handle, |controller| controller
+            .end_session(id, rate, how)
+            .await)?
     };
     Answer(run.await)
 }

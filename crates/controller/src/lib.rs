@@ -35,7 +35,7 @@ use manifest::tag::Expected;
 use manifest::view::Outcome;
 use state::Store;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -114,6 +114,8 @@ pub struct Controller {
     unserved: RefCell<Vec<Unserved>>,
     /// What tags of objects are made with, from the first one on.
     tag_key: OnceCell<[u8; 32]>,
+    /// Sessions that are about to end by request: they are nobody's path any more.
+    leaving: Mutex<BTreeSet<u64>>,
     pub(crate) registry: jobs::Registry,
 }
 
@@ -164,6 +166,7 @@ impl Controller {
             guests: RefCell::default(),
             unserved: RefCell::default(),
             tag_key: OnceCell::new(),
+            leaving: Mutex::default(),
             registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
             engine,
@@ -535,6 +538,7 @@ mod read;
 mod room;
 mod sample;
 mod served;
+mod session_end;
 mod spares;
 mod spec;
 mod state_files;

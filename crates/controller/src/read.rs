@@ -462,18 +462,6 @@ impl Controller {
             .find(|session| session.id == id);
         found.ok_or_else(|| Problem::not_found("session", &id.to_string()))
     }
-
-    /// Ends a session.
-    ///
-    /// # Errors
-    /// There is none of this number.
-    pub async fn drop_session(&self, id: u64) -> Result<(), Problem> {
-        if self.engine.drop_session(id).await {
-            tracing::info!(session = id, "session dropped by request");
-            return Ok(());
-        }
-        Err(Problem::not_found("session", &id.to_string()))
-    }
 }
 
 /// What the storage below a pool says of itself, where it is that bad.

@@ -470,3 +470,39 @@ fn a_guest_reaches_the_engine_and_no_object_and_goes_again() {
     let nowhere = bench.ask(async move { controller.inspect_for_guest("none").await });
     assert_eq!(nowhere.unwrap_err().code, Code::NotFound);
 }
+
+#[test]
+fn of_two_ends_at_once_none_takes_the_path_that_the_other_one_left() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    let second = |id| manifest::facts::SessionFacts {
+        from: "10.0.1.9:1234".to_owned(),
+        ..session(id)
+    };
+    let together = |forced: [bool; 2]| {
+        *bench.engine.sessions.borrow_mut() = vec![session(1), second(2)];
+        let controller = Rc::clone(&bench.controller);
+        let [first, other] = forced.map(|force| How {
+            force,
+            dry_run: false,
+        });
+        let ended = bench.ask(async move {
+            tokio::join!(
+                controller.end_session(1, 0, first),
+                controller.end_session(2, 0, other)
+            )
+        });
+        let codes = [ended.0, ended.1].map(|it| it.err().map(|problem| problem.code));
+        (codes, bench.engine.sessions.borrow().len())
+    };
+    let refused = Some(Code::InUse);
+    assert_eq!(together([false, false]), ([None, refused], 1));
+    assert_eq!(together([true, false]), ([None, refused], 1));
+    assert_eq!(together([false, true]), ([None, None], 0), "meant");
+    // What ended is forgotten, and each may end alone.
+    assert!(bench.controller.leaving.try_lock().unwrap().is_empty());
+    *bench.engine.sessions.borrow_mut() = vec![session(1), second(2)];
+    let controller = Rc::clone(&bench.controller);
+    let alone = bench.ask(async move { controller.end_session(2, 0, How::default()).await });
+    assert!(alone.unwrap().changed);
+}

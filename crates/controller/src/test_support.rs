@@ -49,7 +49,7 @@ pub struct FakeEngine {
     /// The objects that it was given last.
     pub published: RefCell<Rc<Objects>>,
     /// What it answers when it is asked for sessions.
-    pub sessions: RefCell<Vec<SessionFacts>>,
+    pub sessions: Rc<RefCell<Vec<SessionFacts>>>,
     /// Changes cannot be prepared.
     pub refuse_prepare: Cell<bool>,
     /// `adopt` never answers.
@@ -257,10 +257,15 @@ impl Engine for FakeEngine {
     }
 
     fn drop_session(&self, id: u64) -> LocalFuture<bool> {
-        let mut sessions = self.sessions.borrow_mut();
-        let before = sessions.len();
-        sessions.retain(|session| session.id != id);
-        done(sessions.len() < before)
+        let sessions = Rc::clone(&self.sessions);
+        Box::pin(async move {
+            // As on other cores: who asks meanwhile still sees it.
+            env::yield_now().await;
+            let mut sessions = sessions.borrow_mut();
+            let before = sessions.len();
+            sessions.retain(|session| session.id != id);
+            sessions.len() < before
+        })
     }
 
     fn refusals(&self) -> LocalFuture<Vec<RefusalFacts>> {
