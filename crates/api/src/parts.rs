@@ -32,7 +32,7 @@ impl IntoResponse for Refused {
 }
 
 /// What any change of objects may answer.
-const CHANGE_CODES: [Code; 22] = [
+const CHANGE_CODES: [Code; 23] = [
     Code::JobCancelled,
     Code::ChangedMeanwhile,
     Code::BadRequest,
@@ -53,6 +53,7 @@ const CHANGE_CODES: [Code; 22] = [
     Code::PoolIncomplete,
     Code::JournalUnusable,
     Code::PoolMissing,
+    Code::PoolGoes,
     Code::StateOlder,
     Code::PartlyDone,
 ];

@@ -114,6 +114,8 @@ pub struct Controller {
     unserved: RefCell<Vec<Unserved>>,
     /// What tags of objects are made with, from the first one on.
     tag_key: OnceCell<[u8; 32]>,
+    /// Pools that go with the next start.
+    going: pools_going::Going,
     /// Sessions that are about to end by request: they are nobody's path any more.
     leaving: Mutex<BTreeSet<u64>>,
     pub(crate) registry: jobs::Registry,
@@ -166,6 +168,7 @@ impl Controller {
             guests: RefCell::default(),
             unserved: RefCell::default(),
             tag_key: OnceCell::new(),
+            going: pools_going::Going::default(),
             leaving: Mutex::default(),
             registry: jobs::Registry::open(&core, &config.state_dir).await,
             core,
@@ -294,6 +297,7 @@ impl Controller {
         // Before anybody is asked whether it is meant.
         let allowed = self.engine.allows(Rc::clone(&changes)).await;
         allowed.map_err(|problem| by_name(problem, &plan.after))?;
+        self.going.allows(&current, &plan.after)?;
         self.has_room(&current, &plan.after, &changes).await?;
         let mut notices = plan.notices;
         notices.extend(self.room_notices(&current, &plan.after).await);
@@ -316,14 +320,17 @@ impl Controller {
         if plan.after == *current {
             return Ok(outcome);
         }
+        let after = Rc::new(plan.after);
+        self.going.comes(&current, &after)?;
         self.half_done.set(true);
         let waiting = asked.changed.take();
-        let differs = waiting.map(|waiting| (waiting, spec::difference(&current, &plan.after)));
-        let changed = (plan.after, changes);
+        let differs = waiting.map(|waiting| (waiting, spec::difference(&current, &after)));
+        let changed = (after, changes);
         let begun = self.begin_jobs(&changed.1, &changed.0, asked).await;
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.end_jobs(begun, &done).await;
         self.half_done.set(false);
+        self.going.over();
         self.keep_spares(&store).await;
         if let (Some((waiting, differs)), Ok(())) = (differs, &done) {
             // Whoever asked may have gone.
@@ -346,10 +353,9 @@ impl Controller {
     async fn carry_out(
         &self,
         store: &mut Store,
-        (after, changes): (Objects, Rc<LunChanges>),
+        (after, changes): (Rc<Objects>, Rc<LunChanges>),
         outcome: &mut Outcome,
     ) -> Result<(), Problem> {
-        let after = Rc::new(after);
         let prepared = self.engine.prepare(Rc::clone(&changes)).await;
         prepared.map_err(|problem| by_name(problem, &after))?;
         let make_room = spares::makes_room(&self.objects(), &changes);
@@ -533,6 +539,7 @@ mod generations;
 mod guests;
 mod jobs;
 mod orphans;
+mod pools_going;
 mod reached;
 mod read;
 mod room;

@@ -10,7 +10,7 @@ use manifest::not_safe::{LostWith, NotSafe, not_safe};
 use manifest::objects::{
     GrantKey, Lun, Objects, Risk, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
-use manifest::plan::{HostHit, SessionBrief, hosts_hit, leads_back, lies_in};
+use manifest::plan::{HostHit, SessionBrief, hosts_hit, leads_back};
 use manifest::problem::Problem;
 use manifest::redundancy::Redundancy;
 use manifest::scrub::{ScrubFacts, ScrubOp};
@@ -440,12 +440,7 @@ impl Controller {
         hosts_hit(&self.objects(), &self.briefs().await)
     }
 
-    /// What lies in a pool and would be served no longer without it, a line each.
-    pub async fn lies_in(&self, pool: &str) -> Vec<String> {
-        lies_in(&self.objects(), pool, &self.briefs().await)
-    }
-
-    async fn briefs(&self) -> Vec<SessionBrief> {
+    pub(crate) async fn briefs(&self) -> Vec<SessionBrief> {
         let sessions = self.engine.sessions().await;
         sessions.iter().map(SessionFacts::brief).collect()
     }

@@ -96,6 +96,8 @@ catalogue! {
         "the node";
     ConfigApplied = "config_applied", Info, "Objects were changed, or settings came into force",
         "the node; `generation` of the objects and the first of these `objects`, or the keys of `settings`; the audit log says by whom and how";
+    ConfigWaits = "config_waits", Info, "Settings were stored that wait for a restart",
+        "the node; the keys of `settings` that wait, which may be more than one change has stored";
     SessionOpened = "session_opened", Info, "A host logged in",
         "the host; `session`, `initiator`, `from`, `target`, `portal`. Discoveries are no events";
     SessionClosed = "session_closed", Info, "A session ended",

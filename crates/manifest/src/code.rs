@@ -159,6 +159,9 @@ catalogue! {
     JobOver = 3012, 409, Refused, "The job cannot be cancelled any more",
         "It has ended, or all that takes long of it is done and it ends at once.",
         "See what became of it: `causeway job show`; `causeway job wait` waits for its end.";
+    PoolGoes = 3013, 409, Refused, "The pool goes with the next restart",
+        "Somebody has removed the pool from the node's settings, which comes into force with a restart. A LUN that is made in it now would be offline from then on. Nothing was changed.",
+        "Make the LUN in another pool; or add the pool again as it was (`causeway config add-pool NAME --path PATH`), which takes its removal back at once.";
 
     StateDamaged = 4001, 503, Failed, "The stored objects cannot be loaded",
         "The newest generation in the state directory is unreadable. Causeway exports nothing and saves nothing until this is resolved, because guessing would expose or lose LUNs.",

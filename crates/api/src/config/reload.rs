@@ -3,7 +3,7 @@
 //! **Failure model.** Files that cannot be used change nothing. The one who asked is answered, and
 //! `status` and metrics say it until they can be used.
 
-use super::routes::{Settings, The, count};
+use super::routes::{Settings, The, count, going, let_go};
 use crate::answer::Answer;
 use crate::auth::Gate;
 use crate::describe::Paths;
@@ -12,7 +12,7 @@ use crate::plain_change::{PlainChange, Refusals};
 use axum::extract::{Extension, State};
 use controller::Handle;
 use manifest::code::Code;
-use manifest::config::{ConfigOutcome, live_keys};
+use manifest::config::{ConfigOutcome, SettingChange, live_keys};
 use manifest::problem::Problem;
 use std::sync::{Arc, PoisonError};
 
@@ -69,24 +69,28 @@ impl Settings {
         handle: &Handle,
         dry_run: bool,
     ) -> Result<ConfigOutcome, Problem> {
-        let _one_at_a_time = self.turn.lock().await;
-        let done = self.read_again(handle, dry_run).await;
+        let mut turn = self.turn.lock().await;
+        let done = self.read_again(handle, dry_run, &mut turn).await;
         if !dry_run {
             self.note(done.as_ref().err());
         }
         done
     }
 
-    async fn read_again(&self, handle: &Handle, dry_run: bool) -> Result<ConfigOutcome, Problem> {
+    async fn read_again(
+        &self,
+        handle: &Handle,
+        dry_run: bool,
+        said: &mut Vec<SettingChange>,
+    ) -> Result<ConfigOutcome, Problem> {
         let now = self.now().await?;
         let running = self.running();
         let changes = running.changes_to(&now.config);
         let live = running.with_live(&now.config, &live_keys(&changes));
         let waiting = live.changes_to(&now.config);
         if !dry_run {
-            for waits in &waiting {
-                tracing::warn!("{} was changed, and waits for a restart", waits.key);
-            }
+            let_go(handle, going(&running, &now.config), None).await?;
+            self.say_waits(said, &waiting);
             self.apply(handle, live).await?;
         }
         let sessions = ask!(handle, |controller| controller.sessions().await.len())?;

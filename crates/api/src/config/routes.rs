@@ -13,10 +13,12 @@ use axum::extract::{Extension, State};
 use controller::{Handle, StateFiles};
 use manifest::code::Code;
 use manifest::config::{
-    Config, ConfigOutcome, ConfigPatch, ConfigView, RestartView, SETTINGS_FILE, live_keys,
+    Config, ConfigOutcome, ConfigPatch, ConfigView, OwnSettings, RestartView, SETTINGS_FILE,
+    SettingChange, live_keys,
 };
 use manifest::problem::Problem;
 use settings::{Here, Now, check, now, with};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::spawn_blocking;
@@ -31,8 +33,8 @@ pub(crate) struct Settings {
     live: watch::Sender<Arc<Config>>,
     files: StateFiles,
     pub(super) records: Records,
-    /// Changes come one after the other.
-    pub(super) turn: Mutex<()>,
+    /// Changes come one after the other. What is said to wait for a restart.
+    pub(super) turn: Mutex<Vec<SettingChange>>,
     /// Why the files were refused when they were read last.
     pub(super) refused: std::sync::Mutex<Option<String>>,
     /// Notified when the daemon is to end and to begin anew.
@@ -50,7 +52,7 @@ impl Settings {
             live,
             files,
             records,
-            turn: Mutex::new(()),
+            turn: Mutex::default(),
             refused: std::sync::Mutex::default(),
             restart,
         }
@@ -192,7 +194,7 @@ impl Settings {
         if let Some(why) = self.fixed() {
             return Err(Problem::new(Code::SettingsFixed, why));
         }
-        let _one_at_a_time = self.turn.lock().await;
+        let mut turn = self.turn.lock().await;
         let now = self.now().await?;
         change.seen.check("the node's settings", &tag(&now))?;
         let own = now.own.patched(&now.text, &patch).map_err(|faults| {
@@ -205,6 +207,7 @@ impl Settings {
         if let Some(pool) = &patch.remove_pool {
             unused(handle, pool).await?;
         }
+        let removed = patch.remove_pool.clone();
         let own_file = self.files.path(SETTINGS_FILE);
         let running = self.running();
         let after = with(&running.file, &now.text, &own_file, &own)?;
@@ -220,11 +223,15 @@ impl Settings {
         let live = running.with_live(&after, &live_keys(&changes));
         let waiting = live.changes_to(&after);
         if !change.dry_run {
-            if own != now.own {
-                let before = format!("{SETTINGS_FILE}.before");
-                self.files.write(&before, now.own.bytes()).await?;
-                self.files.write(SETTINGS_FILE, own.bytes()).await?;
+            // No LUN is made there from before the pool's removal is stored.
+            let_go(handle, going(&running, &after), removed).await?;
+            if own != now.own
+                && let Err(problem) = self.store(&now.own, &own).await
+            {
+                let_go(handle, going(&running, &now.config), None).await?;
+                return Err(problem);
             }
+            self.say_waits(&mut turn, &waiting);
             // Also what was stored before, and did not come into force then.
             self.apply(handle, live).await?;
             self.note(None);
@@ -237,6 +244,24 @@ impl Settings {
             notices,
             sessions: count(sessions),
         })
+    }
+
+    /// Replaces the changed settings, and keeps those of before.
+    async fn store(&self, before: &OwnSettings, now: &OwnSettings) -> Result<(), Problem> {
+        let kept = format!("{SETTINGS_FILE}.before");
+        self.files.write(&kept, before.bytes()).await?;
+        self.files.write(SETTINGS_FILE, now.bytes()).await
+    }
+
+    /// Reports what waits for a restart, where that is more or another thing than was `said`.
+    pub(super) fn say_waits(&self, said: &mut Vec<SettingChange>, waiting: &[SettingChange]) {
+        if waiting.iter().any(|it| !said.contains(it)) {
+            let keys: Vec<&str> = waiting.iter().map(|it| it.key.as_str()).collect();
+            let keys = keys.join(", ");
+            tracing::warn!(settings = keys, "settings wait for a restart");
+            self.records.settings_wait(&keys);
+        }
+        *said = waiting.to_vec();
     }
 
     /// Brings live settings into force.
@@ -261,7 +286,11 @@ impl Settings {
 /// Refuses to do without a pool that something lies in.
 async fn unused(handle: &Handle, pool: &str) -> Result<(), Problem> {
     let name = pool.to_owned();
-    let mut lies = ask!(handle, |controller| controller.lies_in(&name).await)?;
+    let lies = ask!(handle, |controller| controller.lies_in(&name).await)?;
+    none_lies(pool, lies)
+}
+
+fn none_lies(pool: &str, mut lies: Vec<String>) -> Result<(), Problem> {
     if lies.is_empty() {
         return Ok(());
     }
@@ -273,6 +302,26 @@ async fn unused(handle: &Handle, pool: &str) -> Result<(), Problem> {
         lies.push(format!("and {more} more"));
     }
     Err(Problem::new(Code::PoolUsed, detail).hits(lies))
+}
+
+/// The pools that a node does without from its next start on, which reads `next`.
+pub(super) fn going(running: &Config, next: &Config) -> BTreeSet<String> {
+    let stays = |name: &str| next.pools.iter().any(|it| it.name == name);
+    let names = running.pools.iter().map(|it| &it.name);
+    names.filter(|name| !stays(name)).cloned().collect()
+}
+
+/// From now on no LUN is made in these pools; nothing may lie in the one that is removed.
+pub(super) async fn let_go(
+    handle: &Handle,
+    pools: BTreeSet<String>,
+    removed: Option<String>,
+) -> Result<(), Problem> {
+    let empty = removed.clone();
+    let lies = ask!(handle, |controller| controller
+        .let_pools_go(pools, empty.as_deref())
+        .await)?;
+    none_lies(&removed.unwrap_or_default(), lies)
 }
 
 /// What is to be known of a pool that goes.
@@ -313,10 +362,9 @@ async fn restart(
             Problem::new(Code::RestartRefused, detail)
         })?;
         let running = settings.running();
-        let stays = |name: &str| now.config.pools.iter().any(|it| it.name == name);
-        for pool in running.pools.iter().filter(|it| !stays(&it.name)) {
-            // Made since, or the file was edited.
-            unused(&handle, &pool.name).await?;
+        for pool in going(&running, &now.config) {
+            // The file was edited.
+            unused(&handle, &pool).await?;
         }
         let status = ask!(handle, |controller| controller.status().await)?;
         let hits = ask!(handle, |controller| controller.hosts_hit().await)?;

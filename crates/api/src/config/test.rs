@@ -5,6 +5,7 @@ use crate::audit::test::last;
 use crate::test::Daemon;
 use manifest::config::SETTINGS_FILE;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering::SeqCst;
 
 const CONFIG: &str = "/api/v1/config";
 
@@ -151,6 +152,61 @@ fn when<'a>(changes: &'a Value, key: &str) -> &'a str {
     found.map_or("it is none", |it| it["takes_effect"].as_str().unwrap())
 }
 
+/// The keys of each event that says what waits for a restart, the oldest first.
+fn waiting(daemon: &Daemon) -> Vec<String> {
+    let log = "/api/v1/events/log?filter=code:config_waits&sort=time";
+    let (_, all) = daemon.send("GET", log, &json!(null));
+    let all = all.as_array().unwrap().iter();
+    all.map(|it| {
+        assert_eq!(
+            (&it["severity"], &it["object"]["kind"]),
+            (&json!("info"), &json!("node"))
+        );
+        let keys = it["fields"]["settings"].as_str().unwrap();
+        let said = it["message"].as_str().unwrap();
+        let words = format!("settings are stored and wait for a restart: {keys}");
+        assert_eq!(said, words);
+        // Of this daemon it always waits: it was not started with the file's.
+        let keys = keys.split(", ").filter(|key| *key != "node.state_dir");
+        keys.collect::<Vec<&str>>().join(", ")
+    })
+    .collect()
+}
+
+#[test]
+fn what_waits_for_a_restart_is_an_event_when_it_is_another_thing_than_before() {
+    let daemon = Daemon::start("settings_wait");
+    let change = |body: Value| {
+        let (status, done) = daemon.send("PATCH", CONFIG, &body);
+        assert_eq!(status.as_u16(), 200, "{done}");
+        waiting(&daemon)
+    };
+    let first = vec!["node.name".to_owned()];
+    assert_eq!(change(json!({ "node_name": "b" })), first);
+    assert_eq!(change(json!({ "node_name": "b" })), first, "the same");
+    assert_eq!(change(json!({ "scrub_every_days": 7 })), first, "at once");
+    let all = change(json!({ "values": { "log.format": "json" } }));
+    assert_eq!(all[1..], ["log.format, node.name"], "all that waits");
+    let all = change(json!({ "node_name": "c" }));
+    assert_eq!(all[2..], ["log.format, node.name"], "another name");
+    // What is taken back waits no more; later it does so again.
+    let back = json!({ "node_name": "n", "values": { "log.format": null } });
+    assert_eq!(change(back).len(), 3);
+    assert_eq!(change(json!({ "node_name": "b" }))[3..], first);
+    // As what the file says by now, which somebody has edited.
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}[log]\nformat = \"json\"\n")).unwrap();
+    daemon.reload();
+    for _ in 0..500 {
+        if waiting(&daemon).len() > 4 {
+            break;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(waiting(&daemon)[4..], ["log.format, node.name"]);
+}
+
 #[test]
 fn live_settings_hold_when_the_change_is_answered_and_others_wait() {
     let daemon = Daemon::start("settings_live");
@@ -188,6 +244,8 @@ fn live_settings_hold_when_the_change_is_answered_and_others_wait() {
     assert_eq!(of("scrub.every_days")["value"], "7");
     assert_eq!(of("scrub.every_days")["changed_here"], true);
     assert_eq!(of("log.format")["value"], Value::Null, "it waits");
+    let waits = waiting(&daemon);
+    assert_eq!(waits, ["log.format"], "what waits is an event, too");
     let event = daemon.records.events().newest().unwrap();
     assert_eq!(event.code, "config_applied", "{event:?}");
     assert!(
@@ -300,7 +358,10 @@ fn a_reload_that_is_refused_says_so_to_who_asked_and_in_status_event_and_metric_
 
 #[test]
 fn a_pool_that_luns_lie_in_is_not_removed_nor_taken_away_by_a_restart() {
-    let daemon = Daemon::start("settings_remove_pool");
+    let as_the_file_says = |config: &mut manifest::config::Config| {
+        config.pools = settings::read_config(&config.file).unwrap().pools;
+    };
+    let daemon = Daemon::start_with("settings_remove_pool", as_the_file_says, Times::default());
     let remove = json!({ "remove_pool": "default" });
     let refused = |method: &str, path: &str, body: &Value| {
         let (status, problem) = daemon.send(method, path, body);
@@ -337,11 +398,59 @@ fn a_pool_that_luns_lie_in_is_not_removed_nor_taken_away_by_a_restart() {
     let (status, done) = daemon.send("PATCH", CONFIG, &remove);
     assert_eq!(status.as_u16(), 200, "{done}");
     assert_eq!(last(&daemon).after["pool[0].path"], Value::Null);
-    // One that was made since is not left without its pool.
+    // None is made in it any more, and the plan says so.
+    for path in ["/api/v1/luns", "/api/v1/luns?dry_run=true"] {
+        let (status, problem) = daemon.send("POST", path, &lun);
+        assert_eq!(
+            (status.as_u16(), &problem["code"]),
+            (409, &json!("CWY3013")),
+            "{problem}"
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("LUN l would lie in pool default"),
+            "{detail}"
+        );
+    }
+    let (status, plan) = daemon.send("POST", "/api/v1/restart?dry_run=true", &json!(null));
+    assert_eq!(status.as_u16(), 200, "nothing is left behind: {plan}");
+    // With the pool back there is nothing against it.
+    let add = json!({ "add_pool": { "name": "default", "path": "pool" } });
+    let (status, done) = daemon.send("PATCH", CONFIG, &add);
+    assert_eq!(status.as_u16(), 200, "{done}");
     let (status, made) = daemon.send("POST", "/api/v1/luns", &lun);
     assert!(status.is_success(), "{made}");
+    // Whoever takes it out of the file by hand is not asked, and the restart is refused.
+    let path = daemon.dir.join("node.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without = text.replace("[[pool]]\nname = \"default\"\npath = \"pool\"\n", "");
+    std::fs::write(&path, without).unwrap();
     refused("POST", "/api/v1/restart?dry_run=true", &json!(null));
     refused("POST", "/api/v1/restart", &json!(null));
+}
+
+#[test]
+fn a_pool_is_not_removed_while_a_lun_is_made_in_it() {
+    let daemon = Daemon::start("settings_remove_pool_meanwhile");
+    let lun = json!({ "name": "l", "size": "1GiB" });
+    let remove = json!({ "remove_pool": "default" });
+    daemon.hold.on.store(true, SeqCst);
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| daemon.send("POST", "/api/v1/luns", &lun));
+        while !daemon.hold.holds.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        let (status, problem) = daemon.send("PATCH", CONFIG, &remove);
+        daemon.hold.on.store(false, SeqCst);
+        assert_eq!(
+            (status.as_u16(), &problem["code"]),
+            (409, &json!("CWY5038")),
+            "{problem}"
+        );
+        let (status, made) = made.join().unwrap();
+        assert!(status.is_success(), "{made}");
+    });
+    assert_eq!(file(&daemon), None);
 }
 
 #[test]

@@ -120,6 +120,13 @@ impl Records {
         self.0.events.emit(refused.with("reason", reason));
     }
 
+    /// Settings were stored, and come into force with a restart.
+    pub(crate) fn settings_wait(&self, keys: &str) {
+        let message = format!("settings are stored and wait for a restart: {keys}");
+        let waits = self.of_node(EventCode::ConfigWaits, message);
+        self.0.events.emit(waits.with("settings", keys));
+    }
+
     /// What is recorded of an object goes on under its new name.
     pub(crate) fn renamed(&self, subject: &Subject, to: &str) {
         let kind = match subject.section {

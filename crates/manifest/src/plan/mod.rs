@@ -12,6 +12,7 @@
 mod adopt;
 mod choice;
 mod compare;
+mod going;
 mod losing;
 mod only;
 mod removed;
@@ -34,6 +35,7 @@ use units::text::counted;
 
 pub use adopt::Adopted;
 pub use compare::{LunChanges, lun_changes};
+pub use going::none_in;
 pub use only::export_only;
 
 /// A change that someone asks for.

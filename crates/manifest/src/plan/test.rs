@@ -5,7 +5,7 @@ use crate::objects::{
 };
 use crate::secret::Secret;
 use crate::size::Size;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn gib(n: u64) -> Size {
     Size::from_bytes(n << 30).unwrap()
@@ -895,4 +895,32 @@ fn what_lies_in_a_pool_is_named_with_who_uses_it_and_what_was_deleted_too() {
     );
     let lies = lies_in(&objects, "default", &[]);
     assert!(lies[0].ends_with("no host is logged in"), "{lies:?}");
+}
+
+#[test]
+fn a_pool_that_goes_gets_no_lun_and_keeps_those_that_it_has() {
+    let before = stored();
+    let going = |pool: &str| BTreeSet::from([pool.to_owned()]);
+    let mut after = before.clone();
+    let mut lun = after.luns["vm02"].clone();
+    // Renamed, deleted and back in service: it lay there before.
+    let gone = after.luns.remove("vm02").unwrap();
+    after.luns.insert("other".to_owned(), gone.clone());
+    assert_eq!(none_in(&going("default"), &before, &after), Ok(()));
+    let mut deleted = before.clone();
+    let removed = deleted.luns.remove("vm02").unwrap();
+    deleted.removed.insert("vm02".to_owned(), removed);
+    assert_eq!(none_in(&going("default"), &deleted, &before), Ok(()));
+    lun.naa = "62ca5e0000000000000000000000000f".to_owned();
+    after.luns.insert("new".to_owned(), lun);
+    let problem = none_in(&going("default"), &before, &after).unwrap_err();
+    assert_eq!(problem.code, Code::PoolGoes);
+    assert!(
+        problem
+            .detail
+            .starts_with("LUN new would lie in pool default,"),
+        "{problem}"
+    );
+    assert_eq!(none_in(&going("fast"), &before, &after), Ok(()));
+    assert_eq!(none_in(&BTreeSet::new(), &before, &after), Ok(()));
 }
