@@ -187,7 +187,7 @@ pub(crate) const LUN_SLOW: Rule = Rule {
     ],
     hold_seconds: 60,
     clear_seconds: 180,
-    next_step: "causeway top and the LUN's page show the stage that is slow: backend is the disk, network the host or the network, \
+    next_step: "causeway top and the LUN's page show the stage that is slow: backend is the disk, journal its device, network the host or the network, \
                 queue the node",
 };
 

@@ -57,7 +57,7 @@ async fn read(lane: &Rc<dyn Lane>, shape: &Shape, from: u64, bytes: u64) -> Resu
     let op = Op::Read { range, into: None };
     match lane.submit(Io::new(op, Origin::default())).await? {
         Done::Data(data) => Ok(data),
-        Done::Nothing | Done::Extents(_) => Err(IoError::Unavailable),
+        Done::Nothing | Done::Logged | Done::Extents(_) => Err(IoError::Unavailable),
     }
 }
 

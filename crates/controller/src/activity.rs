@@ -73,8 +73,8 @@ pub struct Moment {
     pub together: [Histogram; 2],
     /// How long the stages of the LUNs' commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
-    /// The same of all of them together: total, network, queue and backend.
-    pub stages_together: [[Histogram; 4]; 2],
+    /// The same of all of them together: total, network, queue, journal and backend.
+    pub stages_together: [[Histogram; 5]; 2],
     /// How long the commands of the sessions took, by the session's number.
     pub transfers: BTreeMap<u64, Transfers>,
     /// The pools, with their journals.

@@ -534,6 +534,7 @@ fn figures(document: &LunActivity) -> LunFigures {
         ops: op.ops,
         bytes: op.bytes,
         backend_us: op.latency.backend.us_sum,
+        journal_us: op.latency.journal.us_sum,
         commands: op.latency.total.count,
         network_us: op.latency.network.us_sum,
         queue_us: op.latency.queue.us_sum,

@@ -30,7 +30,7 @@ pub const MAP_ROWS: usize = 24;
 const MAP_FIRST: u8 = 43;
 const MAP_ROWS_NUMBER: u8 = 24;
 
-const TABLE: [Row; 42 + 2 * MAP_ROWS] = [
+const TABLE: [Row; 45 + 2 * MAP_ROWS] = [
     (1, "read_ops", Behaviour::Counter, "1/s", 1),
     (2, "write_ops", Behaviour::Counter, "1/s", 1),
     (3, "other_ops", Behaviour::Counter, "1/s", 1),
@@ -123,6 +123,9 @@ const TABLE: [Row; 42 + 2 * MAP_ROWS] = [
     (88, "write_took_2097152us", Behaviour::Tally, "1/s", 1),
     (89, "write_took_4194304us", Behaviour::Tally, "1/s", 1),
     (90, "write_took_8388608us", Behaviour::Tally, "1/s", 1),
+    (91, "write_journal_mean", Behaviour::Gauge, "us", 1),
+    (92, "write_journal_p50", Behaviour::Level, "us", 1),
+    (93, "write_journal_p99", Behaviour::Level, "us", 1),
 ];
 
 /// All that there are, by number.
@@ -243,7 +246,7 @@ impl Metric {
     /// It is a row of a map. Nobody wants to see it alone.
     #[must_use]
     pub const fn is_of_map(self) -> bool {
-        self.0 >= MAP_FIRST
+        self.0 >= MAP_FIRST && self.0 < MAP_FIRST + 2 * MAP_ROWS_NUMBER
     }
 }
 
@@ -288,6 +291,8 @@ mod test {
             [0, 0, 1, 2, 6, 7, 23]
         );
         assert_eq!(Metric::of_map(true, 99), Metric::of_map(true, 23));
-        assert!(!Metric::known("write_backend_p99").is_of_map());
+        for other in ["write_backend_p99", "write_journal_mean"] {
+            assert!(!Metric::known(other).is_of_map());
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::Histogram;
 use units::histogram::{Bin, Glance, News};
-use volume::{Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
+use volume::{Done, Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
 
 /// Of the operations that are answered in the very poll that submits them, and are small, one in so
 /// many is timed.
@@ -50,7 +50,7 @@ pub struct KindCounters {
     pub abandoned: u64,
     /// Blocks of those that ended well.
     pub blocks: u64,
-    /// Time of all that ended.
+    /// Time of all that ended, but for writes that a journal answered.
     pub latency: Histogram,
 }
 
@@ -59,6 +59,10 @@ pub struct KindCounters {
 pub struct Counters {
     /// By kind, in the order of [`OpKind::ALL`].
     pub kinds: [KindCounters; 7],
+    /// Time of writes that a journal answered: they ended, and go later to where they belong.
+    pub journal: Histogram,
+    /// How many those are.
+    pub journaled: u64,
     /// Of reads and of writes: the first of [`OpKind::ALL`].
     pub sizes: [Sizes; 2],
     /// Medium and integrity errors.
@@ -82,7 +86,12 @@ impl Counters {
 
     fn end(&mut self, kind: OpKind, blocks: u64, took: Bin, result: &IoResult) {
         let counters = &mut self.kinds[kind as usize];
-        counters.latency.count_at(took);
+        if kind == OpKind::Write && matches!(result, Ok(Done::Logged)) {
+            self.journaled += 1;
+            self.journal.count_at(took);
+        } else {
+            counters.latency.count_at(took);
+        }
         match result {
             Ok(_) => {
                 counters.done += 1;
@@ -122,6 +131,8 @@ impl Counters {
             ours.blocks += theirs.blocks;
             ours.latency.add(&theirs.latency);
         }
+        self.journal.add(&other.journal);
+        self.journaled += other.journaled;
         let sizes = self.sizes.iter_mut().flatten();
         for (ours, theirs) in sizes.zip(other.sizes.iter().flatten()) {
             *ours += theirs;
@@ -160,8 +171,12 @@ pub struct KindBrief {
     pub ops: u64,
     /// Blocks of those that ended well.
     pub blocks: u64,
-    /// Time of all that ended, in nanoseconds.
+    /// Time of all that ended, in nanoseconds, but for writes that a journal answered.
     pub nanos: u64,
+    /// How many of them a journal answered: writes only.
+    pub journaled: u64,
+    /// Time of those, in nanoseconds.
+    pub journal_nanos: u64,
 }
 
 /// What is read of a volume every second.
@@ -187,10 +202,17 @@ impl Brief {
                 ops: counted.done + counted.failed,
                 blocks: counted.blocks,
                 nanos: counted.latency.sum_nanos(),
+                ..KindBrief::default()
             };
             match kind {
                 OpKind::Read => out.read = brief,
-                OpKind::Write => out.write = brief,
+                OpKind::Write => {
+                    out.write = KindBrief {
+                        journaled: counters.journaled,
+                        journal_nanos: counters.journal.sum_nanos(),
+                        ..brief
+                    };
+                }
                 OpKind::WriteZeroes
                 | OpKind::Discard
                 | OpKind::CompareAndWrite
@@ -209,6 +231,8 @@ impl Brief {
             ours.ops += theirs.ops;
             ours.blocks += theirs.blocks;
             ours.nanos = ours.nanos.saturating_add(theirs.nanos);
+            ours.journaled += theirs.journaled;
+            ours.journal_nanos = ours.journal_nanos.saturating_add(theirs.journal_nanos);
         }
         self.other_ops += other.other_ops;
         self.progress.started += other.progress.started;
@@ -230,7 +254,7 @@ struct Counting {
     counters: Counters,
     paces: [Pace; 7],
     /// What [`Meter::latency_news`] has seen.
-    seen: Option<Box<[Glance; 2]>>,
+    seen: Option<Box<[Glance; 3]>>,
 }
 
 /// The last operation of a kind that was timed, and how many more it stands for.
@@ -318,9 +342,10 @@ impl Meter {
         sums
     }
 
-    /// How long reads and writes of these meters took that came since this was asked last, in their
-    /// order, as each core says it. One asks, again and again.
-    pub async fn latency_news(core: &CoreHandle, meters: Vec<Self>) -> Vec<News<2>> {
+    /// How long operations of these meters took that came since this was asked last, in their
+    /// order, as each core says it: reads, writes, and writes that a journal answered. One asks,
+    /// again and again.
+    pub async fn latency_news(core: &CoreHandle, meters: Vec<Self>) -> Vec<News<3>> {
         let all = call_all(core, move |core: &CoreHandle| {
             let on_core = core.locals().get::<OnCore>();
             let known = on_core.0.borrow();
@@ -331,10 +356,11 @@ impl Meter {
                     continue;
                 };
                 let Counting { counters, seen, .. } = &mut *counting.borrow_mut();
-                let kinds = [OpKind::Read, OpKind::Write];
-                news.probe(seen, kinds.map(|kind| &counters.of(kind).latency));
+                let of = |kind| &counters.of(kind).latency;
+                let all = [of(OpKind::Read), of(OpKind::Write), &counters.journal];
+                news.probe(seen, all);
             }
-            Box::pin(async move { news }) as env::LocalFuture<News<2>>
+            Box::pin(async move { news }) as env::LocalFuture<News<3>>
         });
         all.await
     }

@@ -487,6 +487,44 @@ impl Lane for Always {
 }
 
 #[test]
+fn what_a_journal_answered_is_timed_apart_and_counted_with_all() {
+    simulate(1, |core| {
+        Box::pin(async move {
+            let (meter, shape) = (Meter::new(), poor(BlockSize::B512).shape());
+            for (answer, times) in [(Done::Logged, 3), (Done::Nothing, 2)] {
+                let lane = meter.lane(&core, Rc::new(Always(Ok(answer))), shape);
+                for _ in 0..times {
+                    let op = write(range(0, 1), 1, Durability::Cached);
+                    lane.submit(op).await.unwrap();
+                }
+                // It moves no bytes of its own.
+                lane.submit(Io::new(Op::Flush, Origin::default()))
+                    .await
+                    .unwrap();
+            }
+            let counters = meter.read(&core).await;
+            let writes = counters.of(OpKind::Write);
+            assert_eq!((writes.done, writes.blocks), (5, 5));
+            let counted = [&counters.journal, &writes.latency].map(Histogram::total);
+            assert_eq!((counted, counters.journaled), ([3, 2], 3));
+            assert_eq!(counters.of(OpKind::Flush).latency.total(), 2);
+            let brief = Meter::briefs(&core, vec![meter]).await[0];
+            assert_eq!((brief.write.ops, brief.write.journaled), (5, 3));
+            assert_eq!(brief.read.journaled, 0);
+            // What came since it was asked last: one write that a journal answered.
+            Meter::latency_news(&core, vec![meter]).await;
+            let lane = meter.lane(&core, Rc::new(Always(Ok(Done::Logged))), shape);
+            let op = write(range(0, 1), 1, Durability::Cached);
+            lane.submit(op).await.unwrap();
+            let news = Meter::latency_news(&core, vec![meter]).await;
+            let [read, write, journal] = &units::histogram::together(&news)[0];
+            let counts = [read, write, journal].map(|all| all.iter().map(|it| it.1).sum::<u32>());
+            assert_eq!(counts, [0, 0, 1]);
+        })
+    });
+}
+
+#[test]
 fn broken_promises_of_both_sides_are_caught() {
     simulate(1, |core| {
         Box::pin(async move {

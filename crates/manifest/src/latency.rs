@@ -26,7 +26,12 @@ pub struct Stages {
     /// Waiting for admission, holds, memory. Of reads and writes only.
     #[serde(skip_serializing_if = "Latency::is_empty")]
     pub queue: Latency,
-    /// What the storage took for each operation that it was given.
+    /// What the journal took for each write that it answered: until it was stable there. Of writes
+    /// only.
+    #[serde(skip_serializing_if = "Latency::is_empty")]
+    pub journal: Latency,
+    /// What the storage took for each operation that it was given, but for writes that a journal
+    /// answered.
     #[serde(skip_serializing_if = "Latency::is_empty")]
     pub backend: Latency,
 }
@@ -34,11 +39,12 @@ pub struct Stages {
 impl Stages {
     /// The names that metrics and documents use.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, &Latency); 4] {
+    pub fn named(&self) -> [(&'static str, &Latency); 5] {
         [
             ("total", &self.total),
             ("network", &self.network),
             ("queue", &self.queue),
+            ("journal", &self.journal),
             ("backend", &self.backend),
         ]
     }
@@ -50,6 +56,7 @@ impl Stages {
             total: self.total.summary(),
             network: self.network.summary(),
             queue: self.queue.summary(),
+            journal: self.journal.summary(),
             backend: self.backend.summary(),
         }
     }

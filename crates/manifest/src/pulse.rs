@@ -35,8 +35,10 @@ pub struct OpFigures {
     pub ops: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What the storage took for them, in microseconds.
+    /// What the storage took for them, in microseconds, but for those that a journal answered.
     pub backend_us: u64,
+    /// What a journal took for those that it answered, in microseconds.
+    pub journal_us: u64,
     /// What hosts asked for, which may be several operations each or none.
     pub commands: u64,
     /// What they waited for bytes to come or to go, in microseconds.
@@ -70,7 +72,9 @@ pub struct StageFigures {
     pub network: Option<[u64; 2]>,
     /// Waiting for admission, holds, memory.
     pub queue: Option<[u64; 2]>,
-    /// What the storage took.
+    /// What a journal took for writes that it answered.
+    pub journal: Option<[u64; 2]>,
+    /// What the storage took for all others.
     pub backend: Option<[u64; 2]>,
 }
 
@@ -146,8 +150,9 @@ pub struct Pulse {
     pub documents: Vec<Arc<LunActivity>>,
     /// How long the stages of their commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,
-    /// The same of all of them together: total, network, queue and backend. The sums are not known.
-    pub stages_together: [[Histogram; 4]; 2],
+    /// The same of all of them together: total, network, queue, journal and backend. The sums are
+    /// not known.
+    pub stages_together: [[Histogram; 5]; 2],
     /// The sessions, by number.
     pub sessions: Vec<SessionActivity>,
     /// How long their commands took, by the session's number.

@@ -67,7 +67,8 @@ pub(super) const LATENCY: Family<3> = Family::histogram(
     "causeway_lun_latency_seconds",
     ["lun", "op", "stage"],
     "How long `read` and `write` take: `total` is from the first byte of the command until the socket had the answer; \
-     the others are its stages, of which there are sum and count, and the last bucket alone",
+     `network`, `queue`, `journal` (of writes that a journal answers) and `backend` (of all others) are its stages, of \
+     which there are sum and count, and the last bucket alone",
 );
 
 pub(super) const STATUSES: Family<3> = Family::counter(

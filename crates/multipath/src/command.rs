@@ -286,7 +286,9 @@ impl Engine {
                     &found.to_vec(),
                     engine.config.sharing,
                 ),
-                Ok(Done::Nothing | Done::Extents(_)) | Err(_) => stale::Resolution::Unknown,
+                Ok(Done::Nothing | Done::Logged | Done::Extents(_)) | Err(_) => {
+                    stale::Resolution::Unknown
+                }
             };
             let decisions = engine
                 .state

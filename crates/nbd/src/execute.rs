@@ -140,7 +140,9 @@ impl Unit {
         for done in self.all(ops).await? {
             match done {
                 Done::Data(data) => all.append_owned(data),
-                Done::Nothing | Done::Extents(_) => return Err(IoError::Unavailable),
+                Done::Nothing | Done::Logged | Done::Extents(_) => {
+                    return Err(IoError::Unavailable);
+                }
             }
         }
         if all.byte_count().0 != u64::from(request.length) {
@@ -220,7 +222,7 @@ impl Unit {
         let range = self.range(request);
         let found = match self.submit(Op::Extents { range, since: None }).await? {
             Done::Extents(found) => found,
-            Done::Nothing | Done::Data(_) => return Err(IoError::Unavailable),
+            Done::Nothing | Done::Logged | Done::Data(_) => return Err(IoError::Unavailable),
         };
         let zeroes = if shape.caps.discard_reads_zero {
             ZERO

@@ -220,7 +220,7 @@ const WRITE: [Metric; 5] = [
 fn of_lun<'a>(lun: &'a LunPulse, before: Option<&LunPulse>) -> Reading<'a> {
     let now = &lun.figures;
     // All that there may be.
-    let mut figures = Vec::with_capacity(18);
+    let mut figures = Vec::with_capacity(19);
     figures.extend(known![
         "read_ops": now.read.ops,
         "write_ops": now.write.ops,
@@ -265,6 +265,12 @@ fn times(figures: &mut Figures, names: &[Metric; 5], now: &OpFigures, before: &O
     ];
     for (name, us, count) in stages {
         figures.extend(mean(us, count).map(|mean| (name, Some(mean))));
+    }
+    // Of all that the storage was given, as its own mean: so the stages add up.
+    if now.journal_us > 0 {
+        let us = (now.journal_us, before.journal_us);
+        let mean = mean(us, (now.ops, before.ops));
+        figures.extend(mean.map(|mean| (metric!("write_journal_mean"), Some(mean))));
     }
 }
 

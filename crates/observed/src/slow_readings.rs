@@ -23,10 +23,17 @@ const NAMES: [Names; 2] = [
     stages!["write_network", "write_queue", "write_backend"],
 ];
 
+/// The same of the journal, which answers writes only.
+const JOURNAL: (Metric, Metric) = (
+    const { Metric::known("write_journal_p50") },
+    const { Metric::known("write_journal_p99") },
+);
+
 /// What is recorded of a LUN; nothing where it did nothing.
 pub(crate) fn of_lun(stages: &LunStages, figures: &mut Figures) {
     for (op, it) in stages.iter().enumerate() {
         put(figures, op, [it.network, it.queue, it.backend]);
+        put_stage(figures, JOURNAL, it.journal);
         let counts = it.total.iter();
         put_rows(
             figures,
@@ -36,21 +43,26 @@ pub(crate) fn of_lun(stages: &LunStages, figures: &mut Figures) {
     }
 }
 
-/// What is recorded of the node: total, network, queue and backend of all LUNs.
-pub(crate) fn of_node(together: &[[Histogram; 4]; 2], figures: &mut Figures) {
-    for (op, [total, network, queue, backend]) in together.iter().enumerate() {
+/// What is recorded of the node: total, network, queue, journal and backend of all LUNs.
+pub(crate) fn of_node(together: &[[Histogram; 5]; 2], figures: &mut Figures) {
+    for (op, [total, network, queue, journal, backend]) in together.iter().enumerate() {
         let stages = [network, queue, backend];
         put(figures, op, stages.map(|it| it.quantiles([500, 990])));
+        put_stage(figures, JOURNAL, journal.quantiles([500, 990]));
         put_rows(figures, op, total.buckets().iter().copied().enumerate());
     }
 }
 
 /// Percentiles of one operation's stages: 0 for reads, 1 for writes.
 fn put(figures: &mut Figures, op: usize, stages: [Option<[u64; 2]>; 3]) {
-    for ((name_50, name_99), stage) in NAMES[op].iter().zip(stages) {
-        if let Some([p50, p99]) = stage {
-            figures.extend([(*name_50, Some(p50)), (*name_99, Some(p99))]);
-        }
+    for (names, stage) in NAMES[op].into_iter().zip(stages) {
+        put_stage(figures, names, stage);
+    }
+}
+
+fn put_stage(figures: &mut Figures, names: (Metric, Metric), stage: Option<[u64; 2]>) {
+    if let Some([p50, p99]) = stage {
+        figures.extend([(names.0, Some(p50)), (names.1, Some(p99))]);
     }
 }
 
@@ -112,10 +124,14 @@ mod test {
     #[test]
     fn the_node_has_what_its_luns_have_together() {
         let none = || took(&[]);
-        let writes = [took(&[100, 100, 5]), none(), none(), took(&[90, 1, 1])];
+        let (total, journal, backend) = (took(&[100, 100, 5]), took(&[64]), took(&[90, 1, 1]));
+        let writes = [total, none(), none(), journal, backend];
+        let reads = [none(), none(), none(), none(), none()];
         let mut figures = Figures::new();
-        of_node(&[[none(), none(), none(), none()], writes], &mut figures);
+        of_node(&[reads, writes], &mut figures);
         let wanted = [
+            ("write_journal_p50", 64),
+            ("write_journal_p99", 64),
             ("write_backend_p50", 1),
             ("write_backend_p99", 96),
             ("write_took_8us", 1),

@@ -108,6 +108,42 @@ fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_serie
     daemon.stop();
 }
 
+#[test]
+fn a_write_is_of_the_journal_that_answers_it_or_of_the_backend_and_never_of_both() {
+    let fast = "[[pool]]\nname = \"fast\"\npath = \"fast\"\njournal = \"journal\"\njournal_size = \"64MiB\"\n";
+    let daemon = Daemon::start_with("journal_stage", fast);
+    daemon.apply(&OBJECTS.replacen("backend = \"memory\"", "pool = \"fast\"", 1));
+    let mut client = Client::open(&daemon.portals[0], &format!("{IQN}:t"));
+    let mut counted = |op: &str| {
+        for number in 0_u8..20 {
+            client.write(0, &vec![number; 4096], 512);
+        }
+        client.read(0, 8, 512);
+        let metrics = metrics(&daemon);
+        ["total", "journal", "backend"].map(|stage| {
+            let of = |what: &str| {
+                let name = format!(
+                    "causeway_lun_latency_seconds_{what}{{lun=\"busy\",op=\"{op}\",stage=\"{stage}\"}}"
+                );
+                metrics.get(&name).copied()
+            };
+            // It waits for the disk: some time passes.
+            assert!(stage != "journal" || of("sum").is_none_or(|sum| sum > 0.0));
+            of("count")
+        })
+    };
+    assert_eq!(counted("write"), [Some(20.0), Some(20.0), None]);
+    assert_eq!(counted("read"), [Some(2.0), None, Some(2.0)]);
+    let said = daemon.causeway(&["lun", "set", "busy", "cache=write-through"]);
+    assert_eq!(said.code, Some(0), "{}", said.text);
+    assert_eq!(counted("write"), [Some(60.0), Some(40.0), Some(20.0)]);
+    let shown = json(&daemon, &["lun", "show", "busy"]);
+    let stages = &shown["ops"]["write"]["latency"];
+    assert_eq!(stages["journal"]["count"], 40, "{stages}");
+    assert_eq!(stages["backend"]["count"], 20, "{stages}");
+    daemon.stop();
+}
+
 /// Runs a command that must succeed, and reads the document that it prints.
 fn json(daemon: &Daemon, arguments: &[&str]) -> serde_json::Value {
     let mut all = arguments.to_vec();

@@ -120,6 +120,7 @@ pub(super) const LUNS: &[Column<LunRow>] = &[
     )),
     column!("NETWORK", 7, 10, None, |row| stage(row.stages_us.network)),
     column!("QUEUE", 7, 11, None, |row| stage(row.stages_us.queue)),
+    column!("JOURNAL", 7, 13, None, |row| stage(row.stages_us.journal)),
     column!("BACKEND", 7, 9, None, |row| stage(row.stages_us.backend)),
     column!("DEPTH", 5, 3, Some(SortKey::InFlight), |row| rate(
         row.rates.in_flight.to_string()

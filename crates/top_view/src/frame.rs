@@ -84,6 +84,7 @@ pub(crate) struct Rates {
 pub(crate) struct StageRow {
     pub(crate) network: Option<u64>,
     pub(crate) queue: Option<u64>,
+    pub(crate) journal: Option<u64>,
     pub(crate) backend: Option<u64>,
 }
 
@@ -277,6 +278,7 @@ impl Span {
             stages_us: StageRow {
                 network: both(|op| &op.latency.network).mean(),
                 queue: both(|op| &op.latency.queue).mean(),
+                journal: both(|op| &op.latency.journal).mean(),
                 backend: both(|op| &op.latency.backend).mean(),
             },
         };

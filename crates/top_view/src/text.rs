@@ -95,6 +95,7 @@ pub fn page(frame: &Frame) -> String {
             "P99",
             "NETWORK",
             "QUEUE",
+            "JOURNAL",
             "BACKEND",
             "IN FLIGHT",
         ],
@@ -151,6 +152,7 @@ fn lun(row: &LunRow) -> Vec<String> {
         time(rates.latency_us.p99),
         time(stages.network),
         time(stages.queue),
+        time(stages.journal),
         time(stages.backend),
         rates.in_flight.to_string(),
     ]

@@ -335,6 +335,9 @@ impl Io {
 pub enum Done {
     /// It is done.
     Nothing,
+    /// A change is done: a journal has it, and it goes later to where it belongs. For whoever asks
+    /// it is as [`Done::Nothing`]; how long it took is counted apart.
+    Logged,
     /// The bytes that were read.
     Data(Buf),
     /// Adjacent extents from the start of the range on; at least one block.

@@ -29,10 +29,12 @@ pub fn joined(
     let mut parts = Vec::new();
     let mut errors = Vec::new();
     let mut changed = false;
+    let mut all_logged = true;
     for result in results {
+        all_logged &= matches!(result, Ok(Done::Logged));
         match result {
             Ok(Done::Data(part)) => parts.push(part),
-            Ok(Done::Nothing | Done::Extents(_)) => changed = true,
+            Ok(Done::Nothing | Done::Logged | Done::Extents(_)) => changed = true,
             Err(error) => errors.push(error),
         }
     }
@@ -41,7 +43,12 @@ pub fn joined(
         return Err(if changed { error.of_a_part() } else { error });
     }
     if parts.is_empty() {
-        return Ok(Done::Nothing);
+        let is_logged = changed && all_logged;
+        return Ok(if is_logged {
+            Done::Logged
+        } else {
+            Done::Nothing
+        });
     }
     let data = whole(parts);
     Ok(Done::Data(match into {
@@ -134,6 +141,13 @@ mod test {
         ];
         for part in part {
             assert_eq!(reported_of(part), Err(IoError::Unavailable));
+        }
+        for (answers, is_logged) in [
+            (vec![Ok(Done::Logged), Ok(Done::Logged)], true),
+            (vec![Ok(Done::Logged), Ok(Done::Nothing)], false),
+        ] {
+            let done = of_all(answers);
+            assert_eq!(matches!(done, Ok(Done::Logged)), is_logged, "{done:?}");
         }
         let busy = vec![Err(IoError::Busy), refused()];
         assert_eq!(reported_of(busy), Err(IoError::Busy));

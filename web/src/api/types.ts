@@ -141,6 +141,8 @@ export interface Stages {
   total?: Latency;
   network?: Latency;
   queue?: Latency;
+  /** Of writes that a journal answered. */
+  journal?: Latency;
   backend?: Latency;
 }
 

@@ -6,6 +6,7 @@ import { bytes, count, latency, percent, rate } from './format.ts';
 
 const DASH = [6, 3];
 const DOTS = [2, 3];
+const LONG = [12, 3];
 
 /** From this part on an alert says that a journal is nearly full, in percent. */
 export const JOURNAL_MARK = 80;
@@ -103,9 +104,11 @@ export const CACHE_CHARTS: PastChart[] = [
   { title: 'Read from the cache', format: wholePercent, lines: [{ of: hitsOf, name: 'hits', color: 'read', fill: true }] },
 ];
 
-/** Of a percentile: `p50` or `p99`. */
-export const stageMetrics = (percentile: string): string[] =>
-  ['read', 'write'].flatMap((op) => ['network', 'queue', 'backend'].map((stage) => `${op}_${stage}_${percentile}`));
+/** Of a percentile: `p50` or `p99`. A journal answers writes only. */
+export const stageMetrics = (percentile: string): string[] => [
+  ...['read', 'write'].flatMap((op) => ['network', 'queue', 'backend'].map((stage) => `${op}_${stage}_${percentile}`)),
+  `write_journal_${percentile}`,
+];
 
 export const stageCharts = (percentile: string): PastChart[] =>
   ['read', 'write'].map((op) => ({
@@ -114,5 +117,6 @@ export const stageCharts = (percentile: string): PastChart[] =>
       { of: `${op}_backend_${percentile}`, name: 'backend', color: 'read' },
       { of: `${op}_queue_${percentile}`, name: 'queue', color: 'write', dash: DASH },
       { of: `${op}_network_${percentile}`, name: 'network', color: 'third', dash: DOTS },
+      ...(op === 'write' ? [{ of: `write_journal_${percentile}`, name: 'journal', color: 'fourth', dash: LONG } as const] : []),
     ],
   }));

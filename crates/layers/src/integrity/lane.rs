@@ -163,7 +163,7 @@ impl IntegrityLane {
                     Done::Data(data) if inside.map.all_fit(&checksums, blocks.start, &data) => {
                         Ok(Done::Data(data))
                     }
-                    Done::Data(_) | Done::Nothing | Done::Extents(_) => {
+                    Done::Data(_) | Done::Nothing | Done::Logged | Done::Extents(_) => {
                         inside.second_read(blocks, origin).await.map(Done::Data)
                     }
                 }
@@ -437,7 +437,9 @@ impl Inside {
             let op = Op::Read { range, into: None };
             match self.below.submit(Io::new(op, origin)).await? {
                 Done::Data(data) => all.append_owned(data),
-                Done::Nothing | Done::Extents(_) => unreachable!("a read answers data"),
+                Done::Nothing | Done::Logged | Done::Extents(_) => {
+                    unreachable!("a read answers data")
+                }
             }
         }
         Ok(all)

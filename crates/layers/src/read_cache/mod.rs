@@ -288,7 +288,7 @@ impl ReadCacheLane {
                     let (op, _) = io.into_parts();
                     Ok(Done::Data(give(op, all, part)))
                 }
-                Ok(Done::Nothing | Done::Extents(_)) => {
+                Ok(Done::Nothing | Done::Logged | Done::Extents(_)) => {
                     unreachable!("a read answers data, as `Checked` asserts")
                 }
                 Err(IoError::MediumError { .. } | IoError::Integrity { .. }) => {

@@ -295,7 +295,9 @@ impl StripeLane {
                 };
                 match result.map_err(|error| error.map_lba(there))? {
                     Done::Extents(list) => columns.push((start, list)),
-                    Done::Nothing | Done::Data(_) => unreachable!("extents answer extents"),
+                    Done::Nothing | Done::Logged | Done::Data(_) => {
+                        unreachable!("extents answer extents")
+                    }
                 }
             }
             let runs = extents::by_turns(turns, (from, to), columns);

@@ -68,7 +68,7 @@ impl Task {
             }) {
                 Ok(answer) => map(answer, |result| match result {
                     Ok(Done::Data(data)) => Ok(data),
-                    Ok(Done::Nothing | Done::Extents(_)) => Ok(Buf::empty()),
+                    Ok(Done::Nothing | Done::Logged | Done::Extents(_)) => Ok(Buf::empty()),
                     Err(error) => Err(Refusal::of(error, false)),
                 }),
                 Err(refusal) => Answer::ready(Err(refusal)),
@@ -147,7 +147,7 @@ impl Task {
                 .await?
             {
                 Done::Data(data) => all.append(&data),
-                Done::Nothing | Done::Extents(_) => {}
+                Done::Nothing | Done::Logged | Done::Extents(_) => {}
             }
         }
         Ok(all)

@@ -117,6 +117,9 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         op.ops += of_kind.done + of_kind.failed;
         op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
         op.latency.backend.add(&Latency::of(&of_kind.latency));
+        if kind == OpKind::Write {
+            op.latency.journal = Latency::of(&counters.journal);
+        }
         if let Some(sizes) = counters.sizes_of(kind) {
             let pairs = (0..).zip(sizes).filter(|(_, count)| **count > 0);
             op.sizes = pairs

@@ -114,6 +114,7 @@ fn op_figures(count: &KindBrief, block_bytes: u64, did: &Did) -> OpFigures {
         ops: count.ops,
         bytes: count.blocks.saturating_mul(block_bytes),
         backend_us: count.nanos / 1_000,
+        journal_us: count.journal_nanos / 1_000,
         commands: did.count,
         network_us: did.network_nanos / 1_000,
         queue_us: did.queue_nanos / 1_000,
@@ -185,11 +186,11 @@ async fn stages(node: &Inner, some: &[Found<'_>], meters: Vec<Meter>, pulse: &mu
     let backend = Meter::latency_news(&node.core, meters).await;
     let front = logical_unit::stage_news(&node.core, ids).await;
     for (backend, front) in together(&backend).into_iter().zip(together(&front)) {
-        let [read, write] = backend;
+        let [read, write, journal] = backend;
         let [r_total, r_network, r_queue, w_total, w_network, w_queue] = front;
         let both = [
-            [r_total, r_network, r_queue, read],
-            [w_total, w_network, w_queue, write],
+            [r_total, r_network, r_queue, Vec::new(), read],
+            [w_total, w_network, w_queue, journal, write],
         ];
         let totals = pulse.stages_together.iter_mut().flatten();
         for (sum, new) in totals.zip(both.iter().flatten()) {
@@ -197,11 +198,12 @@ async fn stages(node: &Inner, some: &[Found<'_>], meters: Vec<Meter>, pulse: &mu
         }
         pulse
             .stages
-            .push(both.map(|[total, network, queue, backend]| {
+            .push(both.map(|[total, network, queue, journal, backend]| {
                 let percentiles = |counts: &[(u8, u32)]| quantiles_of(counts, [500, 990]);
                 StageFigures {
                     network: percentiles(&network),
                     queue: percentiles(&queue),
+                    journal: percentiles(&journal),
                     backend: percentiles(&backend),
                     total,
                 }
@@ -239,7 +241,8 @@ fn op(count: &KindBrief, block_bytes: u64, times: &TimesBrief) -> OpActivity {
         latency: Stages {
             network: summary(total.count, times.network_nanos),
             queue: summary(total.count, times.queue_nanos),
-            backend: summary(count.ops, count.nanos),
+            journal: summary(count.journaled, count.journal_nanos),
+            backend: summary(count.ops.saturating_sub(count.journaled), count.nanos),
             total,
         },
     }

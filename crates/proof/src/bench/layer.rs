@@ -179,7 +179,7 @@ async fn one_at_a_time(
         begun = now;
         let good = match answer {
             Ok(Done::Data(data)) => data.len() == case.bytes,
-            Ok(Done::Nothing) => !case.reads_only(),
+            Ok(Done::Nothing | Done::Logged) => !case.reads_only(),
             Ok(Done::Extents(_)) | Err(_) => false,
         };
         if !good {

@@ -128,7 +128,7 @@ impl Client {
         match within(&self.core, Duration::from_secs(40), answer).await {
             None => End::Timeout,
             Some(Ok(Done::Data(bytes))) => End::Done(Some(bytes)),
-            Some(Ok(Done::Nothing | Done::Extents(_))) => End::Done(None),
+            Some(Ok(Done::Nothing | Done::Logged | Done::Extents(_))) => End::Done(None),
             Some(Err(IoError::Unavailable)) if self.unavailable_is_dead => {
                 self.after_error(IoError::Unavailable).await;
                 End::Lost

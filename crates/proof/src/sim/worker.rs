@@ -150,7 +150,7 @@ impl Worker {
             // A unit attention: the command was not done.
             None => End::Error(IoError::WriteProtected),
             Some(Ok(Done::Data(bytes))) => End::Done(Some(bytes)),
-            Some(Ok(Done::Nothing | Done::Extents(_))) => End::Done(None),
+            Some(Ok(Done::Nothing | Done::Logged | Done::Extents(_))) => End::Done(None),
             Some(Err(error)) => End::Error(error),
         };
         self.ledger.ended(number, Some(&outcome), &end);

@@ -53,7 +53,9 @@ impl Daemon {
     pub(crate) fn start_with(name: &str, more: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("cw-proof-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(dir.join("pool")).unwrap();
+        for pool in ["pool", "fast"] {
+            std::fs::create_dir_all(dir.join(pool)).unwrap();
+        }
         let [one, two] = free_ports();
         let text = format!(
             "schema = 1\n[node]\nname = \"proof\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\n\

@@ -204,7 +204,7 @@ pub(crate) async fn read(lane: &dyn Lane, at: u64, blocks: u64) -> Result<Vec<u8
     };
     match lane.submit(Io::new(op, Origin::default())).await? {
         Done::Data(data) => Ok(data.to_vec()),
-        other @ (Done::Nothing | Done::Extents(_)) => panic!("{other:?}"),
+        other @ (Done::Nothing | Done::Logged | Done::Extents(_)) => panic!("{other:?}"),
     }
 }
 

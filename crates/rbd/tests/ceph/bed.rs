@@ -299,7 +299,7 @@ pub(crate) async fn read(lane: &Rc<dyn Lane>, at: LbaRange) -> Result<Buf, volum
     };
     match ask(lane, op).await? {
         Done::Data(data) => Ok(data),
-        other @ (Done::Nothing | Done::Extents(_)) => panic!("{other:?} is no data"),
+        other @ (Done::Nothing | Done::Logged | Done::Extents(_)) => panic!("{other:?} is no data"),
     }
 }
 
@@ -356,7 +356,9 @@ pub(crate) async fn extents(lane: &Rc<dyn Lane>, at: LbaRange) -> volume::Extent
     };
     match ask(lane, op).await.unwrap() {
         Done::Extents(extents) => extents,
-        other @ (Done::Nothing | Done::Data(_)) => panic!("{other:?} are no extents"),
+        other @ (Done::Nothing | Done::Logged | Done::Data(_)) => {
+            panic!("{other:?} are no extents")
+        }
     }
 }
 

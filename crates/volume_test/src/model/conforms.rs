@@ -222,7 +222,7 @@ impl Run {
                 let empty: Vec<LbaRange> = empty.collect();
                 self.model.borrow_mut().end_extents(one.token, &empty)
             }
-            Ok(Done::Nothing) => {
+            Ok(Done::Nothing | Done::Logged) => {
                 self.model.borrow_mut().end(one.token, Ok(()));
                 Ok(())
             }

@@ -266,7 +266,7 @@ impl Ring {
         let answered = self.answers().expect(token, permit);
         Answer::wait(async move {
             match answered.await {
-                Ok(result) => result.map(|()| Done::Nothing),
+                Ok(result) => result.map(|()| Done::Logged),
                 // The ring is gone with its core: nobody is answered any more.
                 Err(_) => std::future::pending().await,
             }
@@ -376,7 +376,7 @@ fn parts_of(op: &Op) -> (Kind, Buf, Durability) {
 
 /// Waits for all parts; the first error is the answer, as one that may leave a part done.
 async fn all(answers: Vec<IoFuture>) -> IoResult {
-    let mut result = Ok(Done::Nothing);
+    let mut result = Ok(Done::Logged);
     for answer in answers {
         if let Err(error) = answer.await
             && result.is_ok()

@@ -237,7 +237,7 @@ pub(super) fn range(start: u64, len: u64) -> LbaRange {
 pub(super) async fn read(lane: &IntegrityLane, range: LbaRange) -> Result<Vec<u8>, IoError> {
     match ask(lane, Op::Read { range, into: None }).await? {
         Done::Data(data) => Ok(data.to_vec()),
-        Done::Nothing | Done::Extents(_) => panic!("no data"),
+        Done::Nothing | Done::Logged | Done::Extents(_) => panic!("no data"),
     }
 }
 
