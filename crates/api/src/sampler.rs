@@ -7,15 +7,15 @@
 
 use crate::forecasts;
 use crate::outside::now;
-use crate::records::Records;
+use crate::records::{Records, Shown};
 use controller::{Handle, Moment};
 use history::SLOW_EVERY;
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::facts::PoolFacts;
 use manifest::problem::Problem;
-use manifest::pulse::Asked;
-use observed::{Nics, Observed, Readings};
+use manifest::pulse::{Asked, Watched};
+use observed::{Nics, Observed, Readings, overview};
 use std::io;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
@@ -92,7 +92,7 @@ async fn sample(records: &Records, handle: &Handle, ready: mpsc::Sender<()>) {
     let mut state = State::default();
     loop {
         let second = now().wall.0 / SECOND_NANOS;
-        let asked = state.asks(second, records.is_watched());
+        let asked = state.asks(second, records.watched());
         let pools = state.known_pools();
         let moment = handle
             .call(move |controller| Box::pin(async move { controller.moment(asked, pools).await }));
@@ -123,9 +123,9 @@ struct State {
 }
 
 impl State {
-    /// What is wanted of a second: documents while somebody watches; once in ten, in the last of
-    /// them, how long stages took.
-    fn asks(&mut self, second: u64, is_watched: bool) -> Asked {
+    /// What is wanted of a second: documents of the LUNs that somebody watches; once in ten, in the
+    /// last of them, how long stages took.
+    fn asks(&mut self, second: u64, watched: Watched) -> Asked {
         let tenth = (second + 1) / SLOW_EVERY;
         let stages = tenth > self.stages;
         self.stages = tenth;
@@ -133,7 +133,7 @@ impl State {
             ended_since: self.before.as_ref().map_or(0, |before| before.ended.next),
             stages,
             figures: true,
-            documents: is_watched,
+            documents: watched,
         }
     }
 
@@ -158,11 +158,15 @@ impl State {
             records.events().emit(happened);
         }
         records.report_set_aside();
-        let documents = moment.documents.take();
-        records.show(documents.map(|luns| ActivityView {
-            luns,
-            ..moment.activity.clone()
-        }));
+        let (watched, luns) = moment.documents.take().unwrap_or_default();
+        records.show(|| Shown {
+            watched,
+            overview: overview(&moment),
+            view: ActivityView {
+                luns,
+                ..moment.activity.clone()
+            },
+        });
         self.before = Some(moment);
     }
 }
@@ -175,7 +179,7 @@ mod test {
     fn stages_are_asked_for_in_the_last_of_ten_seconds_and_later_where_that_one_was_missed() {
         let mut state = State::default();
         let seconds = [100, 101, 108, 109, 110, 118, 120, 121, 129, 130];
-        let asked = seconds.map(|second| state.asks(second, false).stages);
+        let asked = seconds.map(|second| state.asks(second, Watched::Nothing).stages);
         let wanted = [109, 120, 129];
         let first = 100;
         for (second, asked) in seconds.into_iter().zip(asked) {

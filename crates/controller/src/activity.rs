@@ -5,7 +5,7 @@ use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::disks::DiskReport;
 use manifest::facts::{PoolFacts, PortalFacts, RefusalFacts};
-use manifest::pulse::{Asked, Ended, LunPulse, LunStages, Transfers};
+use manifest::pulse::{Asked, Ended, LunPulse, LunStages, Transfers, Watched};
 use manifest::time::rfc3339;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,8 +65,8 @@ pub struct Moment {
     pub disks: Arc<DiskReport>,
     /// What the node does, without its LUNs.
     pub activity: ActivityView,
-    /// What the LUNs do, for whoever watches; `None` unless asked for.
-    pub documents: Option<Vec<Arc<LunActivity>>>,
+    /// What the LUNs do that somebody watches, and which those are; `None`: nobody does.
+    pub documents: Option<(Watched, Vec<Arc<LunActivity>>)>,
     /// How the LUNs are and what they did, by name.
     pub luns: Vec<LunPulse>,
     /// How long reads and writes of all of them took that came since the moment before.
@@ -96,7 +96,7 @@ impl Controller {
             .engine
             .pulse(Asked {
                 ended_since: u64::MAX,
-                documents: true,
+                documents: Watched::All,
                 ..Asked::default()
             })
             .await;
@@ -139,6 +139,7 @@ impl Controller {
     /// systems need to be asked; their journals are asked all the same.
     pub async fn moment(&self, asked: Asked, pools: Option<Vec<PoolFacts>>) -> Moment {
         let (generation, changed) = (self.generation(), self.changed.take());
+        let watched = asked.documents.clone();
         let pulse = self.engine.pulse(asked).await;
         let now = self.core.now();
         self.traffic.borrow_mut().take(now, &pulse.sessions);
@@ -147,7 +148,7 @@ impl Controller {
             changed,
             disks: self.disks(),
             activity: self.view(Vec::new(), pulse.sessions).await,
-            documents: asked.documents.then_some(pulse.documents),
+            documents: (watched != Watched::Nothing).then_some((watched, pulse.documents)),
             luns: pulse.luns,
             together: pulse.together,
             stages: pulse.stages,

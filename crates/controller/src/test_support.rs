@@ -225,7 +225,7 @@ impl Engine for FakeEngine {
                         stalled: facts.stalled,
                     });
                 }
-                if asked.documents {
+                if asked.documents.has(name) {
                     pulse.documents.push(Arc::new(document));
                 }
             }

@@ -50,6 +50,46 @@ pub struct ActivityView {
     pub sessions: Vec<SessionActivity>,
 }
 
+/// What the node does as a whole, in one document of a size that does not grow with it.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct OverviewView {
+    /// The node's name.
+    pub node: String,
+    /// When the daemon started.
+    pub started: String,
+    /// When these figures were taken, in microseconds of the daemon's own clock.
+    pub at_us: u64,
+    /// The cores, by number.
+    pub cores: Vec<CoreFacts>,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many LUNs are in service.
+    pub luns: u64,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Reads of all LUNs in service.
+    pub read: OverviewOp,
+    /// Their writes.
+    pub write: OverviewOp,
+    /// Operations that are neither. As all counts it goes back when a LUN goes.
+    pub other_ops: u64,
+}
+
+/// What operations of a kind do, of all LUNs together.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct OverviewOp {
+    /// How many since the daemon started.
+    pub ops: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long half of them took at most that ended in the last second; absent: none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_us: Option<u64>,
+    /// The same of 99 of 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<u64>,
+}
+
 /// What a LUN does.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
 pub struct LunActivity {

@@ -9,13 +9,37 @@ use crate::facts::{LunState, StallFacts};
 use crate::latency::Latency;
 use crate::objects::ReadCacheFacts;
 use crate::scrub::ScrubFacts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::Histogram;
 use units::histogram::Counts;
 
+/// Of which LUNs somebody watches what they do.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Watched {
+    /// Of none.
+    #[default]
+    Nothing,
+    /// Of those of these names.
+    Some(Arc<BTreeSet<String>>),
+    /// Of all.
+    All,
+}
+
+impl Watched {
+    /// Somebody watches the LUN of this name, or all.
+    #[must_use]
+    pub fn has(&self, lun: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Some(names) => names.contains(lun),
+            Self::All => true,
+        }
+    }
+}
+
 /// What is wanted of a pulse.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Asked {
     /// Where to go on with the sessions that ended: 0, or what the last pulse named.
     pub ended_since: u64,
@@ -24,8 +48,8 @@ pub struct Asked {
     /// The figures of the second: [`Pulse::luns`]. What has come since the pulse before is news for
     /// one alone who asks again and again.
     pub figures: bool,
-    /// What LUNs do as a document has it: [`Pulse::documents`], for whoever watches.
-    pub documents: bool,
+    /// What these LUNs do as a document has it: [`Pulse::documents`], for whoever watches.
+    pub documents: Watched,
 }
 
 /// What the commands of one kind did. All but `took` counts from the daemon's start.
@@ -145,8 +169,8 @@ pub struct Pulse {
     /// How long reads and writes of all of them took that came since the pulse before. The sums are
     /// not known.
     pub together: [Histogram; 2],
-    /// What the LUNs do, in their order; empty unless asked for. One is that of the pulse before
-    /// where nothing changed.
+    /// What the LUNs do that were asked for, in their order. One is that of the pulse before where
+    /// nothing changed.
     pub documents: Vec<Arc<LunActivity>>,
     /// How long the stages of their commands took, in their order; empty unless asked for.
     pub stages: Vec<LunStages>,

@@ -210,6 +210,7 @@ mod test {
         is_written_as_its_schema_says::<journal::JournalOutcome>();
         is_written_as_its_schema_says::<scrub::ScrubFacts>();
         is_written_as_its_schema_says::<activity::ActivityView>();
+        is_written_as_its_schema_says::<activity::OverviewView>();
         is_written_as_its_schema_says::<orphan::Orphan>();
         is_written_as_its_schema_says::<problem::Problem>();
         is_written_as_its_schema_says::<objects::ObjectSet>();

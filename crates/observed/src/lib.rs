@@ -3,6 +3,7 @@
 //! ```text
 //!   moments of the node --> changes   events: what is another way than a moment ago
 //!                       --> readings  figures for the history
+//!                       --> overview  the node as a whole, for whoever watches that
 //!   samples of the node --> facts     what rules for alerts are asked about
 //! ```
 //!
@@ -16,6 +17,7 @@ mod facts;
 mod fixture;
 mod journal_events;
 mod nics;
+mod overview;
 mod pairs;
 mod readings;
 mod slow_readings;
@@ -24,5 +26,6 @@ mod together;
 pub use changes::Observed;
 pub use facts::{facts, of_ended, of_unserved};
 pub use nics::{Nic, Nics};
+pub use overview::overview;
 pub use pairs::{Lun, Older};
 pub use readings::Readings;

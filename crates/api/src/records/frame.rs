@@ -1,16 +1,18 @@
 //! What the node does, as those who watch get it: whole at first, then only what changed.
 //!
 //! **Contract.** Frames are numbered. Who has the frame before takes the change, anybody else the
-//! whole: what is passed over by a slow reader is never missed.
+//! whole: what is passed over by a slow reader is never missed. Who watches a part of it takes what
+//! changed in that part since the last frame that it took.
 
 use axum::body::Bytes;
-use manifest::activity::{ActivityView, LunActivity, SessionActivity};
+use manifest::activity::{ActivityView, LunActivity, OverviewView, SessionActivity};
 use manifest::facts::CoreFacts;
+use manifest::pulse::Watched;
 use observed::Older;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// What changed since the frame before.
 #[derive(Serialize, JsonSchema)]
@@ -25,28 +27,52 @@ struct Change<'a> {
     sessions_gone: Vec<u64>,
 }
 
+/// What a moment has for those who watch.
+pub(crate) struct Shown {
+    /// The LUNs that it has.
+    pub(crate) watched: Watched,
+    pub(crate) view: ActivityView,
+    pub(crate) overview: OverviewView,
+}
+
 /// A frame, made once for all.
 pub(crate) struct Frame {
     number: u64,
-    view: Arc<ActivityView>,
+    shown: Shown,
     whole: OnceLock<Bytes>,
     change: Option<Bytes>,
+    overview: OnceLock<Bytes>,
 }
 
 impl Frame {
     /// The frame of a moment; `before`: the frame that was handed out last.
-    pub(crate) fn new(view: Arc<ActivityView>, before: Option<&Self>) -> Self {
-        let change = before.and_then(|before| change(&before.view, &view));
+    pub(crate) fn new(shown: Shown, before: Option<&Self>) -> Self {
+        let number = before.map_or(0, |before| before.number) + 1;
+        // Nobody takes the change of a part from here.
+        let has_all = |shown: &Shown| shown.watched == Watched::All;
+        let whole = before.filter(|before| has_all(&before.shown) && has_all(&shown));
+        let change = whole.and_then(|before| change(&before.shown.view, &shown.view));
         Self {
-            number: before.map_or(0, |before| before.number) + 1,
-            view,
+            number,
+            shown,
             whole: OnceLock::new(),
             change,
+            overview: OnceLock::new(),
         }
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// The document of the node as a whole.
+    pub(crate) fn overview(&self) -> Bytes {
+        let make = || Bytes::from(serde_json::to_vec(&self.shown.overview).unwrap_or_default());
+        self.overview.get_or_init(make).clone()
     }
 
     /// For somebody who has the frame of this number: the event's name, and its document.
@@ -56,9 +82,20 @@ impl Frame {
                 ("activity_change", change.clone())
             }
             Some(_) | None => {
-                let make = || Bytes::from(serde_json::to_vec(&*self.view).unwrap_or_default());
+                let make = || Bytes::from(serde_json::to_vec(&self.shown.view).unwrap_or_default());
                 ("activity", self.whole.get_or_init(make).clone())
             }
+        }
+    }
+}
+
+/// A part of the frame, for somebody who had it as `before`: the event's name, and its document.
+pub(crate) fn part(before: Option<&ActivityView>, now: &ActivityView) -> (&'static str, Bytes) {
+    match before.and_then(|before| change(before, now)) {
+        Some(change) => ("activity_change", change),
+        None => {
+            let whole = serde_json::to_vec(now).unwrap_or_default();
+            ("activity", Bytes::from(whole))
         }
     }
 }
@@ -98,10 +135,24 @@ fn change(before: &ActivityView, now: &ActivityView) -> Option<Bytes> {
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::records::topics::Topics;
     use manifest::activity::OpActivity;
     use serde_json::{Value, json};
+    use std::sync::Arc;
 
-    fn view(luns: &[(&str, u64)], sessions: &[u64]) -> Arc<ActivityView> {
+    fn shown(watched: Watched, view: ActivityView) -> Shown {
+        Shown {
+            watched,
+            view,
+            overview: OverviewView::default(),
+        }
+    }
+
+    fn all(luns: &[(&str, u64)], sessions: &[u64]) -> Shown {
+        shown(Watched::All, view(luns, sessions))
+    }
+
+    fn view(luns: &[(&str, u64)], sessions: &[u64]) -> ActivityView {
         let lun = |(name, ops): &(&str, u64)| LunActivity {
             name: (*name).to_owned(),
             online: true,
@@ -118,20 +169,21 @@ mod test {
             });
             serde_json::from_value(session).unwrap()
         };
-        Arc::new(ActivityView {
+        ActivityView {
             node: "n".to_owned(),
             started: "s".to_owned(),
             at_us: 1,
             cores: Vec::new(),
             luns: luns.iter().map(lun).map(Arc::new).collect(),
             sessions: sessions.iter().map(session).collect(),
-        })
+        }
     }
 
     #[test]
     fn who_has_the_frame_before_gets_what_changed_and_anybody_else_the_whole() {
-        let first = Frame::new(view(&[("a", 1), ("b", 1), ("c", 1)], &[1, 2]), None);
-        let second = Frame::new(view(&[("a", 1), ("b", 2), ("d", 0)], &[2, 3]), Some(&first));
+        let first = Frame::new(all(&[("a", 1), ("b", 1), ("c", 1)], &[1, 2]), None);
+        let second = all(&[("a", 1), ("b", 2), ("d", 0)], &[2, 3]);
+        let second = Frame::new(second, Some(&first));
         let (name, change) = second.after(Some(first.number()));
         assert_eq!(name, "activity_change");
         let change: Value = serde_json::from_slice(&change).unwrap();
@@ -149,9 +201,41 @@ mod test {
             let whole: ActivityView = serde_json::from_slice(&whole).unwrap();
             assert_eq!(
                 (name, whole),
-                ("activity", (*second.view).clone()),
+                ("activity", second.shown.view.clone()),
                 "{has:?}"
             );
         }
+        // After a frame of a part nobody has the whole.
+        let some = Watched::Some(Arc::new(["a".to_owned()].into()));
+        let part = Frame::new(shown(some, view(&[("a", 1)], &[])), Some(&second));
+        let third = Frame::new(all(&[("a", 1)], &[]), Some(&part));
+        assert_eq!(third.after(Some(part.number())).0, "activity");
+    }
+
+    #[test]
+    fn who_watches_a_part_gets_that_alone_and_then_what_changed_in_it() {
+        let of = |luns: &[(&str, u64)], sessions: &[u64]| {
+            let topics = Topics::read(["lun:b", "host:h"].into_iter()).unwrap();
+            topics.part_of(&view(luns, sessions))
+        };
+        let first = of(&[("a", 1), ("b", 1)], &[1]);
+        let (name, whole) = part(None, &first);
+        let whole: ActivityView = serde_json::from_slice(&whole).unwrap();
+        assert_eq!((name, &whole), ("activity", &view(&[("b", 1)], &[1])));
+        let change = |now: &ActivityView| {
+            let (name, change) = part(Some(&first), now);
+            assert_eq!(name, "activity_change");
+            serde_json::from_slice::<Value>(&change).unwrap()
+        };
+        let same = change(&of(&[("a", 9), ("b", 1)], &[1]));
+        assert_eq!(
+            (&same["luns"], &same["sessions"]),
+            (&json!([]), &json!([])),
+            "another one's figures"
+        );
+        let moved = change(&of(&[("a", 9), ("b", 2)], &[]));
+        assert_eq!(moved["luns"][0]["name"], "b");
+        assert_eq!(moved["sessions_gone"], json!([1]));
+        assert_eq!(change(&of(&[("a", 9)], &[1]))["luns_gone"], json!(["b"]));
     }
 }

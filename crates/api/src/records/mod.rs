@@ -9,7 +9,9 @@ mod history;
 mod latency_map;
 mod log;
 mod stream;
+mod topics;
 
+pub(crate) use frame::Shown;
 pub(crate) use stream::Streams;
 
 use crate::describe::Paths;
@@ -18,15 +20,16 @@ use ::history::History;
 use database::{Health, Settings, Synchronous};
 use events::{Code as EventCode, Events, Happened, Object};
 use frame::Frame;
-use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::config::HistorySettings;
 use manifest::plan::{Section, Subject};
 use manifest::problem::Problem;
+use manifest::pulse::Watched;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
+use topics::Watchers;
 
 /// The file of events and of the audit log, in the state directory.
 pub const EVENTS_FILE: &str = "events.db";
@@ -47,6 +50,7 @@ struct Inner {
     dir: PathBuf,
     node: String,
     frames: watch::Sender<Option<Arc<Frame>>>,
+    watchers: Watchers,
     /// How many samples were shown.
     samples: AtomicU64,
     /// Nobody waits for anything any more.
@@ -83,6 +87,7 @@ impl Records {
             dir: state_dir.to_owned(),
             node: node.to_owned(),
             frames: watch::Sender::new(None),
+            watchers: Watchers::default(),
             samples: AtomicU64::new(0),
             ended: watch::Sender::new(false),
             reported: Mutex::default(),
@@ -154,20 +159,24 @@ impl Records {
         (self.0.samples.load(Ordering::Acquire), newest)
     }
 
-    /// Somebody watches what the node does.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.0.frames.receiver_count() > 0
+    /// Of which LUNs somebody watches what they do.
+    pub(crate) fn watched(&self) -> Watched {
+        self.0.watchers.watched()
     }
 
-    /// A sample was taken; `view`: what the node does now, for all who watch. Who has come since
-    /// the sample was asked for gets the next one.
-    pub(crate) fn show(&self, view: Option<ActivityView>) {
+    fn watchers(&self) -> &Watchers {
+        &self.0.watchers
+    }
+
+    /// A sample was taken; `shown`: what the node does now, made where anybody watches. Who has
+    /// come since the sample was asked for, and is not served by this one, gets the next one.
+    pub(crate) fn show(&self, shown: impl FnOnce() -> Shown) {
         // Before anybody sees it: who asks then gets nothing older.
         self.0.samples.fetch_add(1, Ordering::Release);
         let frames = &self.0.frames;
-        let frame = view.filter(|_| self.is_watched()).map(|view| {
+        let frame = (frames.receiver_count() > 0).then(|| {
             let before = frames.borrow().clone();
-            Arc::new(Frame::new(Arc::new(view), before.as_deref()))
+            Arc::new(Frame::new(shown(), before.as_deref()))
         });
         frames.send_if_modified(|known| {
             let is_new = frame.is_some();

@@ -7,19 +7,21 @@
 
 use crate::auth::Gate;
 use crate::describe::{Operation, Parameter, Part, Reply, Schemas};
-use crate::parameters::{Parameters, wrong};
+use crate::parameters::Parameters;
 use crate::parts::Refused;
 use crate::peer::Peer;
 use crate::places::{Place, Places};
 use crate::records::Records;
-use crate::records::frame::Frame;
+use crate::records::frame::{Frame, part};
 use crate::records::log::unreadable;
+use crate::records::topics::Topics;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Extension, FromRequestParts};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use events::{Batch, Event, Subscription, Wanted};
+use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use serde_json::json;
@@ -44,12 +46,6 @@ const REPLAYED_MAX: u64 = 10_000;
 /// The header that a browser sends when it comes again.
 const LAST: &str = "last-event-id";
 
-/// What is asked for.
-struct Topics {
-    events: bool,
-    activity: bool,
-}
-
 /// What somebody asked of the stream.
 pub(crate) struct Asked {
     topics: Topics,
@@ -61,20 +57,8 @@ pub(crate) struct Asked {
 impl Asked {
     fn read(request: &Parts) -> Result<Self, Problem> {
         let all = Parameters::read(request.uri.query(), &["topics", "since", "follow"])?;
-        let mut topics = Topics {
-            events: all.one("topics").is_none(),
-            activity: false,
-        };
-        for word in all.words("topics") {
-            match word {
-                "events" => topics.events = true,
-                "activity" => topics.activity = true,
-                other => {
-                    let detail = format!("topics={other}: there are events, activity");
-                    return Err(wrong(detail));
-                }
-            }
-        }
+        let mut topics = Topics::read(all.words("topics"))?;
+        topics.events |= all.one("topics").is_none();
         let since = all.number("since", 0, u64::MAX)?;
         let last = request.headers.get(LAST).and_then(|it| it.to_str().ok());
         // What it was sent was an identifier, or nothing.
@@ -109,7 +93,8 @@ impl Part for Asked {
         takes(
             "topics",
             "query",
-            "`events` (without it), `activity`, or both with a comma between.",
+            "With commas between: `events` (where nothing is said), `activity` (all LUNs and sessions), `overview` (the node \
+             as a whole), `lun:NAME`, `host:NAME` (its sessions); 64 objects at most.",
             json!({ "type": "string", "default": "events" }),
         );
         takes(
@@ -150,8 +135,9 @@ impl IntoResponse for Streamed {
 impl Reply for Streamed {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let about = "`event`: an event, as `/events/log` has it. `missed`: at least so many were not sent. `activity`: as \
-                     `/activity`; then `activity_change` once a second: LUNs and sessions that changed, and `luns_gone`, \
-                     `sessions_gone`.";
+                     `/activity`, of `lun` and `host` without cores and with what was asked for alone; then \
+                     `activity_change` once a second: LUNs and sessions that changed, and `luns_gone`, `sessions_gone`. \
+                     `overview`: once a second the sums over all LUNs.";
         let content = json!({ "text/event-stream": { "schema": { "type": "string" } } });
         operation.answers(200, about, content);
     }
@@ -219,6 +205,8 @@ struct Viewer {
     frames: Option<watch::Receiver<Option<Arc<Frame>>>>,
     /// The number of the frame that it has.
     has: Option<u64>,
+    /// What it has of its objects.
+    part: Option<ActivityView>,
     ended: watch::Receiver<bool>,
     heartbeat: Interval,
     _place: Place,
@@ -237,7 +225,10 @@ impl Viewer {
         let mut heartbeat = interval(gate.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         heartbeat.reset();
-        let frames = asked.topics.activity && asked.follow;
+        let frames = asked.topics.has_frames() && asked.follow;
+        if frames {
+            records.watchers().come(&asked.topics);
+        }
         Self {
             frames: frames.then(|| records.frames()),
             ended: records.ended(),
@@ -247,6 +238,7 @@ impl Viewer {
             phase: Phase::Begin,
             subscription: None,
             has: None,
+            part: None,
             heartbeat,
             _place: place,
         }
@@ -372,13 +364,40 @@ impl Viewer {
         }
     }
 
-    /// The newest frame.
+    /// What of the newest frame it asked for.
     fn frame(&mut self) -> Option<Bytes> {
         let newest = self.frames.as_mut()?.borrow_and_update().clone()?;
-        let (name, document) = newest.after(self.has);
-        self.has = Some(newest.number());
-        let head = format!("event: {name}\ndata: ");
-        Some([head.as_bytes(), &document, b"\n\n"].concat().into())
+        let (topics, shown) = (&self.asked.topics, newest.shown());
+        // Made before this one came: the next one has what it needs.
+        if !topics.are_in(&shown.watched) {
+            return None;
+        }
+        let mut text = Vec::new();
+        let mut put = |(name, document): (&str, Bytes)| {
+            text.extend_from_slice(format!("event: {name}\ndata: ").as_bytes());
+            text.extend_from_slice(&document);
+            text.extend_from_slice(b"\n\n");
+        };
+        if topics.overview {
+            put(("overview", newest.overview()));
+        }
+        if topics.activity {
+            put(newest.after(self.has));
+            self.has = Some(newest.number());
+        } else if topics.has_objects() {
+            let now = topics.part_of(&shown.view);
+            put(part(self.part.as_ref(), &now));
+            self.part = Some(now);
+        }
+        Some(text.into())
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        if self.frames.is_some() {
+            self.records.watchers().leave(&self.asked.topics);
+        }
     }
 }
 

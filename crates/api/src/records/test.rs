@@ -2,10 +2,13 @@
 
 use crate::accept::Times;
 use crate::test::{Daemon, TOKEN};
+use controller::test_support::lab;
 use events::{Code, Happened, Object};
+use manifest::pulse::Watched;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A client of a stream, which reads when it is asked to. HTTP/1.0: nothing stands between lines.
@@ -242,6 +245,61 @@ fn activity_comes_whole_and_then_as_what_changed() {
         .take(2)
         .collect();
     assert_eq!(names, ["activity", "activity_change"]);
+}
+
+#[test]
+fn who_watches_objects_gets_those_alone_and_nothing_is_made_of_others() {
+    let daemon = Daemon::start("stream-objects");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    let more = json!({ "name": "more", "size": "1GiB" });
+    let (status, made) = daemon.send("POST", "/api/v1/luns", &more);
+    assert!(status.is_success(), "{made}");
+    let mut client = Client::open(&daemon, "?topics=overview,lun:l", "");
+    let (name, _, whole) = client.next().unwrap();
+    assert_eq!((name.as_str(), &whole["luns"]), ("overview", &json!(2)));
+    assert_eq!(
+        (&whole["sessions"], &whole["read"]["ops"]),
+        (&json!(1), &json!(0))
+    );
+    let (name, _, part) = client.next().unwrap();
+    assert_eq!((name.as_str(), &part["cores"]), ("activity", &json!([])));
+    let names = |part: &Value| -> Vec<String> {
+        let all = part["luns"].as_array().unwrap().iter();
+        all.map(|it| it["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        (names(&part), &part["sessions"]),
+        (vec!["l".to_owned()], &json!([]))
+    );
+    let wanted = Watched::Some(Arc::new(["l".to_owned()].into()));
+    assert_eq!(daemon.records.watched(), wanted);
+    let frame = daemon.records.0.frames.borrow().clone().unwrap();
+    assert_eq!(
+        frame.shown().view.luns.len(),
+        1,
+        "of others nothing is made"
+    );
+    assert_eq!(client.next().unwrap().0, "overview");
+    assert_eq!(client.next().unwrap().0, "activity_change");
+    // Of a host its sessions; who is nobody's has nothing, and is not refused: it may come.
+    let mut host = Client::open(&daemon, "?topics=host:h,lun:nothere", "");
+    let (_, _, part) = host.next().unwrap();
+    assert_eq!(
+        (names(&part), &part["sessions"][0]["id"]),
+        (vec![], &json!(4))
+    );
+    // Whoever watches all gets all, from the first frame on.
+    let mut all = Client::open(&daemon, "?topics=activity,lun:l", "");
+    let (name, _, whole) = all.next().unwrap();
+    assert_eq!((name.as_str(), names(&whole).len()), ("activity", 2));
+    assert_eq!(daemon.records.watched(), Watched::All);
+    drop((client, host, all));
+    let begin = clock();
+    while daemon.records.watched() != Watched::Nothing {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
 }
 
 #[test]

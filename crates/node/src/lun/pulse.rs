@@ -26,6 +26,7 @@ const AT_ONCE: usize = 32;
 
 /// The pulse of the node.
 pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
+    let ended_since = asked.ended_since;
     let mut pulse = luns(node, asked).await;
     let Some(server) = node.server() else {
         return pulse;
@@ -34,7 +35,7 @@ pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
     pulse.sessions = sessions.iter().map(|info| session(node, info)).collect();
     pulse.transfers = sessions.iter().map(transfers).collect();
     // Asked after the list: it has whatever is missing there.
-    pulse.ended = ended(node, asked.ended_since);
+    pulse.ended = ended(node, ended_since);
     pulse
 }
 
@@ -72,8 +73,11 @@ async fn luns(node: &Inner, asked: Asked) -> Pulse {
             stages(node, &some, meters.clone(), &mut pulse).await;
         }
         let counts = Meter::briefs(&node.core, meters).await;
-        if asked.documents {
-            let documents = documents(node, &some, &counts).await;
+        let each = some.iter().zip(&counts);
+        let watched = each.filter(|(found, _)| asked.documents.has(&found.lun.name));
+        let watched: Vec<(&Found<'_>, Brief)> = watched.map(|(lun, it)| (lun, *it)).collect();
+        if !watched.is_empty() {
+            let documents = documents(node, watched).await;
             pulse.documents.extend(documents);
         }
         if asked.figures {
@@ -123,12 +127,12 @@ fn op_figures(count: &KindBrief, block_bytes: u64, did: &Did) -> OpFigures {
 }
 
 /// What these LUNs do, as a document has it.
-async fn documents(node: &Inner, some: &[Found<'_>], counts: &[Brief]) -> Vec<Arc<LunActivity>> {
-    let ids: Vec<UnitId> = some.iter().map(|lun| lun.unit.id).collect();
+async fn documents(node: &Inner, some: Vec<(&Found<'_>, Brief)>) -> Vec<Arc<LunActivity>> {
+    let ids: Vec<UnitId> = some.iter().map(|(lun, _)| lun.unit.id).collect();
     let nanos = logical_unit::nanos(&node.core, ids.clone()).await;
-    let marks = counts.iter().zip(nanos);
+    let marks = some.iter().zip(nanos);
     let marks: Vec<Mark> = marks
-        .map(|(count, nanos)| Mark {
+        .map(|((_, count), nanos)| Mark {
             count: *count,
             nanos,
         })
@@ -137,7 +141,7 @@ async fn documents(node: &Inner, some: &[Found<'_>], counts: &[Brief]) -> Vec<Ar
     let known: Vec<Option<Arc<LunActivity>>> = some
         .iter()
         .zip(&marks)
-        .map(|(lun, mark)| {
+        .map(|((lun, _), mark)| {
             let seen = lun.unit.seen.borrow();
             let online = is_online(&lun.unit);
             seen.as_ref()?.still(&lun.lun.name, online, mark)
@@ -147,7 +151,7 @@ async fn documents(node: &Inner, some: &[Found<'_>], counts: &[Brief]) -> Vec<Ar
     let times = logical_unit::briefs(&node.core, news.map(|(id, _)| id).collect()).await;
     let mut times = times.into_iter();
     let each = some.iter().zip(marks).zip(known);
-    let each = each.map(|((lun, mark), known)| {
+    let each = each.map(|(((lun, _), mark), known)| {
         known.unwrap_or_else(|| {
             let times = times.next().unwrap_or_default();
             seen(lun, mark, &times)
