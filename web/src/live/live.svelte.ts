@@ -6,9 +6,9 @@ import type { Activity, SessionActivity } from '../api/types.ts';
 import { Heats } from './heats.ts';
 import { link, pause, type Link } from './link.ts';
 import { lists } from './lists.svelte.ts';
-import { between, latencies, others, type Moment, type Rates } from './rates.ts';
+import { between, latencies, ofWhole, others, type Moment, type Overview, type Rates } from './rates.ts';
 import { Ring } from './ring.ts';
-import { Stream } from './stream.ts';
+import { Stream, WHOLE } from './stream.ts';
 
 const SECOND = 1_000;
 /** So much of the past is kept in the page: half an hour. */
@@ -21,6 +21,12 @@ const LUNS_KEPT = 100;
 const LATELY = 10;
 /** LUNs of which it is kept how long each command took. */
 const HEATS_KEPT = 24;
+/** Who stays with an object for so long gets that alone: before, the whole that is sent at every change costs more. */
+const SETTLED_MS = 5_000;
+/** So long the next screen may take to say what it shows: it is loaded when it is opened first. */
+const NEXT_MS = 500;
+/** A stream has 64 objects at most. */
+const OBJECTS_MAX = 64;
 
 export const FIGURES = [
   'readIops', 'writeIops', 'readBytes', 'writeBytes', 'readP50', 'readP99', 'writeP50', 'writeP99', 'inFlight',
@@ -42,6 +48,12 @@ class Live {
   private recent: { started: string; sessions: SessionActivity[] }[] = [];
   private known = { tick: -1, p99: new Map<number, number>() };
 
+  /** The newest two of the node as a whole, while objects are shown alone. */
+  private wholes: Overview[] = [];
+  /** `activity` has some objects, and not all. */
+  private alone = false;
+  private turning: ReturnType<typeof setTimeout> | undefined;
+
   private answered: number | undefined;
   /** Since when somebody looks. */
   private seen = 0;
@@ -50,7 +62,8 @@ class Live {
   private asking = false;
   private timer: ReturnType<typeof setInterval> | undefined;
   private readonly stream = new Stream({
-    activity: (activity) => this.take(activity),
+    activity: (activity, alone) => this.take(activity, alone),
+    overview: (overview) => (this.wholes = [...this.wholes, overview].slice(-2)),
     event: (event) => lists.happened(event),
     missed: () => lists.refresh(),
   });
@@ -67,6 +80,20 @@ class Live {
     this.next = 0;
     this.stream.restart();
     lists.refresh();
+  }
+
+  /** Only these are shown until what is returned is called: for `$effect`. Such as `lun:vm01`; all of them with commas. */
+  only(objects: string): () => void {
+    const topics = `overview,${objects}`;
+    clearTimeout(this.turning);
+    if (objects.split(',').length <= OBJECTS_MAX) {
+      // From one object to the next there is no whole between.
+      this.turning = setTimeout(() => this.stream.ask(topics), this.stream.isNarrow ? 0 : SETTLED_MS);
+    }
+    return () => {
+      clearTimeout(this.turning);
+      this.turning = setTimeout(() => this.stream.ask(WHOLE), NEXT_MS);
+    };
   }
 
   /** The past of a LUN; while it is shown, one is kept for it. */
@@ -121,22 +148,27 @@ class Live {
     }
   }
 
-  private take(activity: Activity): void {
+  private take(activity: Activity, alone = false): void {
+    if (this.alone !== alone) this.turned(alone);
     const before = this.activity;
     this.answered = Date.now();
     this.failures = 0;
     this.link = { state: 'live', at: this.answered };
     const moment = before && between(before, activity);
+    const whole = alone && this.wholes[0] && this.wholes[1] && ofWhole(this.wholes[0], this.wholes[1]);
+    if (moment && whole) Object.assign(moment, whole);
     if (before) lists.others(others(before, activity));
-    else lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
+    else if (!alone) lists.refresh('status', 'sessions', 'hosts', 'targets', 'luns');
     this.activity = activity;
     const { started, sessions } = activity;
     this.recent = [...this.recent.filter((one) => one.started === started), { started, sessions }].slice(-LATELY - 1);
     if (!moment) return;
     this.moment = moment;
     const time = this.answered / SECOND;
-    if (time - (this.node.newest ?? time) > GAP) this.holes++;
-    this.node.push(time, FIGURES.map((figure) => moment.node[figure]));
+    if (!alone || whole) {
+      if (time - (this.node.newest ?? time) > GAP) this.holes++;
+      this.node.push(time, FIGURES.map((figure) => moment.node[figure]));
+    }
     for (const [name, rates] of moment.luns) {
       if (this.luns.size < LUNS_KEPT && !this.luns.has(name)) this.luns.set(name, new Ring(FIGURES, KEPT, GAP));
       this.luns.get(name)?.push(time, FIGURES.map((figure) => rates[figure]));
@@ -146,9 +178,23 @@ class Live {
       heats?.push(time, 'read', read);
       heats?.push(time, 'write', write);
     }
+    this.tick++;
+    if (alone) return;
     for (const name of this.heats.keys()) if (!moment.luns.has(name)) this.heats.delete(name);
     for (const name of this.luns.keys()) if (!moment.luns.has(name)) this.luns.delete(name);
-    this.tick++;
+  }
+
+  /** Some objects are shown alone from now on, or all again: what was known of others has a gap, and is recalled anew. */
+  private turned(alone: boolean): void {
+    const shown = new Set(this.activity?.luns.map((lun) => lun.name));
+    if (!alone) {
+      this.wholes = [];
+      for (const name of this.luns.keys()) if (!shown.has(name)) this.luns.delete(name);
+      for (const name of this.heats.keys()) if (!shown.has(name)) this.heats.delete(name);
+    }
+    this.alone = alone;
+    this.activity = undefined;
+    this.recent = [];
   }
 }
 

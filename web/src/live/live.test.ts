@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Activity, LunActivity } from '../api/types.ts';
 import { quantile, since, sum } from './histogram.ts';
 import { link, pause } from './link.ts';
-import { between, latencies, others } from './rates.ts';
+import { between, latencies, ofWhole, others } from './rates.ts';
 import { means, Ring } from './ring.ts';
 
 const op = (ops: number, bytes: number, buckets: [number, number][] = []) => ({
@@ -53,6 +53,16 @@ describe('rates', () => {
     expect(old([a, b])).toEqual({ sessions: false, luns: false, moved: [] });
     expect(old([lun('a', op(9, 0)), b])).toEqual({ sessions: false, luns: false, moved: ['a'] });
     for (const luns of [[a], [a, lun('c', op(1, 0))], [a, { ...b, online: !b.online }]]) expect(old(luns).luns).toBe(true);
+  });
+  it('of the node as a whole are those of its own document', () => {
+    const whole = (at_us: number, ops: number, started = 'a') => ({
+      started, at_us, cores: at(at_us, []).cores, in_flight: 3, read: { ops, bytes: ops * 512, p50_us: 64, p99_us: 128 }, write: { ops: 0, bytes: 0 },
+    });
+    const rates = ofWhole(whole(0, 100), whole(2_000_000, 300));
+    expect(rates?.node).toMatchObject({ readIops: 100, readBytes: 51_200, writeIops: 0, readP50: 64, readP99: 128, writeP99: undefined, inFlight: 3 });
+    expect(rates?.busy).toBe(0.25);
+    expect(ofWhole(whole(0, 300), whole(1_000_000, 100))?.node.readIops).toBe(0);
+    expect(ofWhole(whole(0, 1), whole(1, 2, 'b'))).toBeUndefined();
   });
   it('are not made over a restart of the daemon', () => {
     expect(between(at(5, [], 'a'), at(9, [], 'b'))).toBeUndefined();

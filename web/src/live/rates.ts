@@ -1,6 +1,6 @@
 // Two moments of the daemon's counters make rates. Pure: no clock, no request.
 
-import type { Activity, Latency, LunActivity, OpActivity, SessionActivity } from '../api/types.ts';
+import type { Activity, Core, Latency, LunActivity, OpActivity, SessionActivity } from '../api/types.ts';
 import { quantile, since, sum } from './histogram.ts';
 
 export interface Rates {
@@ -19,6 +19,23 @@ export interface SessionRates {
   bytesIn: number;
   bytesOut: number;
   commands: number;
+}
+
+/** What the stream has of the node as a whole (its topic `overview`). */
+export interface Overview {
+  started: string;
+  at_us: number;
+  cores: Core[];
+  in_flight: number;
+  read: OverviewOp;
+  write: OverviewOp;
+}
+
+export interface OverviewOp {
+  ops: number;
+  bytes: number;
+  p50_us?: number;
+  p99_us?: number;
 }
 
 /** What was counted since the moment before. */
@@ -86,6 +103,25 @@ export function between(before: Activity, after: Activity): Moment | undefined {
     after.sessions.map((session) => [session.id, ofSession(knownSessions.get(session.id), session, seconds)]),
   );
   return { node, luns, took, sessions, busy: busy(before, after) };
+}
+
+/** Of the node as a whole, as `between` has it. A LUN that went took its counts along: nothing is less than none. */
+export function ofWhole(before: Overview, after: Overview): Pick<Moment, 'node' | 'busy'> | undefined {
+  const seconds = (after.at_us - before.at_us) / 1e6;
+  if (before.started !== after.started || seconds <= 0) return undefined;
+  const rose = (kind: 'read' | 'write', what: 'ops' | 'bytes') => Math.max(0, after[kind][what] - before[kind][what]) / seconds;
+  const node: Rates = {
+    readIops: rose('read', 'ops'),
+    writeIops: rose('write', 'ops'),
+    readBytes: rose('read', 'bytes'),
+    writeBytes: rose('write', 'bytes'),
+    readP50: after.read.p50_us,
+    readP99: after.read.p99_us,
+    writeP50: after.write.p50_us,
+    writeP99: after.write.p99_us,
+    inFlight: after.in_flight,
+  };
+  return { node, busy: busy(before, after) };
 }
 
 /** A LUN of before; mostly they stand where they stood. */
@@ -163,8 +199,8 @@ export function latencies(before: SessionActivity[], after: SessionActivity[]): 
   }));
 }
 
-function busy(before: Activity, after: Activity): number {
-  const us = (activity: Activity) => activity.cores.reduce((all, core) => all + core.busy_us, 0);
+function busy(before: Pick<Activity, 'cores' | 'at_us'>, after: Pick<Activity, 'cores' | 'at_us'>): number {
+  const us = (activity: Pick<Activity, 'cores'>) => activity.cores.reduce((all, core) => all + core.busy_us, 0);
   const whole = (after.at_us - before.at_us) * Math.max(1, after.cores.length);
   return Math.min(1, Math.max(0, (us(after) - us(before)) / whole));
 }

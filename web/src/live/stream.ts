@@ -3,18 +3,22 @@
 import { API, bearing } from '../api/client.ts';
 import type { Activity, NodeEvent } from '../api/types.ts';
 import { merged, type ActivityChange } from './merge.ts';
+import type { Overview } from './rates.ts';
 
 /** So long after its last message the stream is not relied on, in milliseconds. */
 const SILENT_MS = 3_000;
 /** So long after it was refused it is tried again. */
 const AGAIN_MS = 60_000;
 
-/** What it is asked for, and what its messages are called. */
-const TOPICS = 'activity,events';
-const NAMES = ['activity', 'activity_change', 'event', 'missed'];
+/** The topic that has everything. */
+export const WHOLE = 'activity';
+/** What messages are called. */
+const NAMES = ['overview', 'activity', 'activity_change', 'event', 'missed'];
 
 export interface Heard {
-  activity(activity: Activity): void;
+  /** `alone`: of some objects, and not of all. */
+  activity(activity: Activity, alone: boolean): void;
+  overview(overview: Overview): void;
   event(event: NodeEvent): void;
   /** Events were passed over: the log has them. */
   missed(): void;
@@ -27,6 +31,7 @@ export class Stream {
   private last = 0;
   private refused = -Infinity;
   private wanted = false;
+  private topics = WHOLE;
   private readonly heard: Heard;
 
   constructor(heard: Heard) {
@@ -45,6 +50,23 @@ export class Stream {
     if (this.wanted) this.open();
   }
 
+  /** It brings some objects alone, and the node as a whole. */
+  get isNarrow(): boolean {
+    return this.topics !== WHOLE;
+  }
+
+  /** What it brings beside events. A stream has its topics for life: another one begins. */
+  ask(topics: string): void {
+    if (topics === this.topics) return;
+    this.topics = topics;
+    const { last } = this;
+    if (!this.source) return;
+    this.close();
+    this.open();
+    // The figures go on within a second: nobody has to ask meanwhile.
+    this.last = last;
+  }
+
   /** It brings the figures: nobody has to ask. */
   serves(now: number): boolean {
     if (this.wanted && !this.source && now - this.refused > AGAIN_MS) this.open();
@@ -55,7 +77,7 @@ export class Stream {
     if (this.source) return;
     // A browser that tries again by itself says where it was; a new stream is told here.
     const since = this.newest ? `&since=${this.newest}` : '';
-    const url = `${API}events?topics=${TOPICS}${since}`;
+    const url = `${API}events?topics=${encodeURIComponent(`${this.topics},events`)}${since}`;
     const headers = bearing();
     if (headers['authorization']) void this.read(url, headers);
     else if (typeof EventSource !== 'undefined') this.listen(new EventSource(url));
@@ -102,6 +124,7 @@ export class Stream {
 
   private hear(name: string, data: string): void {
     switch (name) {
+      case 'overview': return this.heard.overview(JSON.parse(data) as Overview);
       case 'activity': return this.take(JSON.parse(data) as Activity);
       // Without the whole there is nothing to change; it comes first on every connection.
       case 'activity_change': return this.activity && this.take(merged(this.activity, JSON.parse(data) as ActivityChange));
@@ -117,7 +140,7 @@ export class Stream {
   private take(activity: Activity): void {
     this.last = Date.now();
     this.activity = activity;
-    this.heard.activity(activity);
+    this.heard.activity(activity, this.isNarrow);
   }
 
   private close(): void {
