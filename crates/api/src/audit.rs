@@ -217,7 +217,9 @@ impl Audit {
         let mut ending = None;
         if parts.status == StatusCode::ACCEPTED {
             // Nothing has changed yet.
-            (entry.object, entry.before) = (target.object(), before.clone());
+            // Of several objects the one that takes long.
+            let of_job = || Some(Object::new("lun", answer["object"].as_str()?));
+            (entry.object, entry.before) = (target.object().or_else(of_job), before.clone());
             entry.after = json!({ "job": answer["id"] });
             entry.job = answer["id"].as_u64();
             ending = noted.ending.map(|ending| (ending, before));

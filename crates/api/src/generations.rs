@@ -21,33 +21,44 @@ pub(super) fn paths(paths: Paths) -> Paths {
             "LUNs in the pools that no object names: `lun ls --orphans`",
             orphans,
         )
-        .post(
-            "/api/v1/orphans/adopt",
-            "takes them into service: `lun adopt`",
-            adopt,
-        )
+        .at_once(|paths| {
+            paths.post(
+                "/api/v1/orphans/adopt",
+                "takes them into service: `lun adopt`",
+                adopt,
+            )
+        })
         .get(
             "/api/v1/generations",
             "kept generations of the objects: `state ls`",
             generations,
         )
         .or(&[Code::StateDamaged])
-        .post(
-            "/api/v1/generations/accept",
-            "the older objects are meant: `state accept`",
-            accept,
-        )
+        .at_once(|paths| {
+            paths.but(&[Code::NotFound], |paths| {
+                paths.post(
+                    "/api/v1/generations/accept",
+                    "the older objects are meant: `state accept`",
+                    accept,
+                )
+            })
+        })
         .get(
             "/api/v1/generations/{number}",
             "the objects of one, as `export` has them: `state show`",
             generation,
         )
         .or(&[Code::StateDamaged])
-        .post(
-            "/api/v1/generations/{number}/rollback",
-            "back to a kept one: `state rollback`",
-            roll_back,
-        )
+        .at_once(roll_back_path)
+}
+
+/// What was purged stays so, and no size changes: there is no storage to make.
+fn roll_back_path(paths: Paths) -> Paths {
+    paths.post(
+        "/api/v1/generations/{number}/rollback",
+        "back to a kept one: `state rollback`",
+        roll_back,
+    )
 }
 
 async fn orphans(State(handle): State<Handle>, listing: Listing<Orphan>) -> Listed<Orphan> {

@@ -26,10 +26,16 @@ use serde::Deserialize;
 pub(super) fn paths(paths: Paths) -> Paths {
     paths
         .with(of_luns)
-        .with(of_targets)
-        .with(of_hosts)
-        .with(of_grants)
+        .at_once(of_targets)
+        .at_once(of_hosts)
+        .at_once(of_grants)
 }
+
+/// What is new has no name in its path. What it names that is not there is a fault of the body.
+const OF_NAMES: &[Code] = &[Code::NotFound];
+
+/// Nothing is written of what goes.
+const OF_BODIES: &[Code] = &[Code::InvalidObjects, Code::SecretMissing];
 
 fn of_luns(paths: Paths) -> Paths {
     paths
@@ -38,25 +44,26 @@ fn of_luns(paths: Paths) -> Paths {
             "all LUNs; `removed` adds those that were deleted",
             luns,
         )
-        .post("/api/v1/luns", "makes a LUN", create_lun)
+        .but(OF_NAMES, |paths| {
+            paths.post("/api/v1/luns", "makes a LUN", create_lun)
+        })
         .get("/api/v1/luns/{name}", "one LUN", lun)
         .patch(
             "/api/v1/luns/{name}",
             "changes the fields that are named: `lun set`",
             patch_lun,
         )
-        .delete(
-            "/api/v1/luns/{name}",
-            "deletes it; its data waits for `restore`",
-            delete_lun,
-        )
+        .at_once(|paths| paths.but(OF_BODIES, delete_of_lun))
         .post("/api/v1/luns/{name}/resize", "another size", resize_lun)
-        .post("/api/v1/luns/{name}/rename", "another name", rename_lun)
-        .post(
-            "/api/v1/luns/{name}/restore",
-            "brings a deleted one back, with its grants",
-            restore_lun,
-        )
+        .at_once(|paths| {
+            paths
+                .post("/api/v1/luns/{name}/rename", "another name", rename_lun)
+                .post(
+                    "/api/v1/luns/{name}/restore",
+                    "brings a deleted one back, with its grants",
+                    restore_lun,
+                )
+        })
         .post(
             "/api/v1/luns/{name}/purge",
             "gives the data of a deleted one up",
@@ -71,10 +78,20 @@ fn of_luns(paths: Paths) -> Paths {
         .or(&[Code::LunOffline])
 }
 
+fn delete_of_lun(paths: Paths) -> Paths {
+    paths.delete(
+        "/api/v1/luns/{name}",
+        "deletes it; its data waits for `restore`",
+        delete_lun,
+    )
+}
+
 fn of_targets(paths: Paths) -> Paths {
     paths
         .get("/api/v1/targets", "all targets", targets)
-        .post("/api/v1/targets", "makes a target", create_target)
+        .but(OF_NAMES, |paths| {
+            paths.post("/api/v1/targets", "makes a target", create_target)
+        })
         .get("/api/v1/targets/{name}", "one target", target)
         .put(
             "/api/v1/targets/{name}",
@@ -86,7 +103,9 @@ fn of_targets(paths: Paths) -> Paths {
             "changes the fields that are named",
             patch_target,
         )
-        .delete("/api/v1/targets/{name}", "deletes it", delete_target)
+        .but(OF_BODIES, |paths| {
+            paths.delete("/api/v1/targets/{name}", "deletes it", delete_target)
+        })
         .post(
             "/api/v1/targets/{name}/rename",
             "another name",
@@ -97,7 +116,9 @@ fn of_targets(paths: Paths) -> Paths {
 fn of_hosts(paths: Paths) -> Paths {
     paths
         .get("/api/v1/hosts", "all hosts", hosts)
-        .post("/api/v1/hosts", "makes a host", create_host)
+        .but(OF_NAMES, |paths| {
+            paths.post("/api/v1/hosts", "makes a host", create_host)
+        })
         .get("/api/v1/hosts/{name}", "one host", host)
         .put("/api/v1/hosts/{name}", "the whole host anew", set_host)
         .patch(
@@ -105,14 +126,18 @@ fn of_hosts(paths: Paths) -> Paths {
             "changes the fields that are named",
             patch_host,
         )
-        .delete("/api/v1/hosts/{name}", "deletes it", delete_host)
+        .but(OF_BODIES, |paths| {
+            paths.delete("/api/v1/hosts/{name}", "deletes it", delete_host)
+        })
         .post("/api/v1/hosts/{name}/rename", "another name", rename_host)
 }
 
 fn of_grants(paths: Paths) -> Paths {
     paths
         .get("/api/v1/grants", "all grants", grants)
-        .post("/api/v1/grants", "makes a grant", create_grant)
+        .but(OF_NAMES, |paths| {
+            paths.post("/api/v1/grants", "makes a grant", create_grant)
+        })
         .get(
             "/api/v1/grants/{name}",
             "one grant, named `HOST:TARGET:LUN`",
@@ -124,11 +149,13 @@ fn of_grants(paths: Paths) -> Paths {
             "changes the fields that are named",
             patch_grant,
         )
-        .delete(
-            "/api/v1/grants/{name}",
-            "takes the right away",
-            delete_grant,
-        )
+        .but(OF_BODIES, |paths| {
+            paths.delete(
+                "/api/v1/grants/{name}",
+                "takes the right away",
+                delete_grant,
+            )
+        })
 }
 
 async fn luns(State(handle): State<Handle>, listing: Listing<LunView>) -> Listed<LunView> {

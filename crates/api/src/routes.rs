@@ -154,11 +154,13 @@ fn of_the_node(paths: Paths) -> Paths {
             "brings the objects to what the body says; `prune` removes others",
             apply,
         )
-        .post(
-            "/api/v1/objects",
-            "makes all objects of the body, or none",
-            create_objects,
-        )
+        .but(&[Code::NotFound], |paths| {
+            paths.post(
+                "/api/v1/objects",
+                "makes all objects of the body, or none",
+                create_objects,
+            )
+        })
         .get(
             "/api/v1/export",
             "all objects, as `apply` takes them",

@@ -23,14 +23,29 @@ type TheGate = Extension<Arc<Gate>>;
 pub(super) fn paths(paths: Paths) -> Paths {
     paths
         .get("/api/v1/tokens", "what programs log in with", tokens)
-        .post(
+        .but(&[Code::NotFound, Code::LastAdmin], create)
+        .get("/api/v1/tokens/{id}", "one token", token)
+        .but(&[Code::AlreadyExists, Code::LastAdmin], delete)
+        .or(&[Code::Immutable])
+}
+
+/// There are no passwords in it.
+const OF_PASSWORDS: &[Code] = &[Code::InvalidObjects, Code::PasswordRule];
+
+fn create(paths: Paths) -> Paths {
+    paths.but(OF_PASSWORDS, |paths| {
+        paths.post(
             "/api/v1/tokens",
             "makes a token: this answer has it, and no other",
             create_token,
         )
-        .get("/api/v1/tokens/{id}", "one token", token)
-        .delete("/api/v1/tokens/{id}", "ends it for good", delete_token)
-        .or(&[Code::Immutable])
+    })
+}
+
+fn delete(paths: Paths) -> Paths {
+    paths.but(OF_PASSWORDS, |paths| {
+        paths.delete("/api/v1/tokens/{id}", "ends it for good", delete_token)
+    })
 }
 
 impl Row for TokenView {

@@ -10,6 +10,7 @@ use crate::outside::now;
 use crate::parts::Named;
 use accounts::{Document, Edit, PasswordHash, Role, UserView, password};
 use axum::extract::Extension;
+use manifest::code::Code;
 use manifest::ending::Ending;
 use manifest::list::Columns;
 use manifest::problem::Problem;
@@ -21,17 +22,28 @@ use std::sync::Arc;
 
 type TheGate = Extension<Arc<Gate>>;
 
+/// What may be wrong with a body.
+const OF_BODIES: &[Code] = &[
+    Code::AlreadyExists,
+    Code::InvalidObjects,
+    Code::PasswordRule,
+];
+
 pub(super) fn paths(paths: Paths) -> Paths {
     paths
         .get("/api/v1/users", "who may log in", users)
-        .post("/api/v1/users", "makes a user", create_user)
+        .but(&[Code::NotFound], |paths| {
+            paths.post("/api/v1/users", "makes a user", create_user)
+        })
         .get("/api/v1/users/{name}", "one user", user)
         .patch(
             "/api/v1/users/{name}",
             "changes role, password, or whether the user may log in",
             set_user,
         )
-        .delete("/api/v1/users/{name}", "deletes the user", delete_user)
+        .but(OF_BODIES, |paths| {
+            paths.delete("/api/v1/users/{name}", "deletes the user", delete_user)
+        })
         .delete(
             "/api/v1/users/{name}/sessions",
             "ends all logins of the user: `user end-sessions`",

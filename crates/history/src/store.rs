@@ -136,6 +136,12 @@ impl History {
         self.database.bound(Settings::contents_of(file_bytes));
     }
 
+    /// Whether anything was ever recorded of an object, by the name that it has now.
+    #[must_use]
+    pub fn knows(&self, object: &Object) -> bool {
+        self.recorder().id(object).is_some()
+    }
+
     /// How the file is.
     #[must_use]
     pub fn health(&self) -> Health {

@@ -118,7 +118,8 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
 }
 
 /// The Gregorian date of a day counted from 1970-01-01.
-pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
+#[must_use]
+pub fn civil(days: u64) -> (u64, u64, u64) {
     // Counted from 0000-03-01, so that the leap day is the last of its year.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

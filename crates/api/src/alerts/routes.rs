@@ -44,11 +44,13 @@ pub(crate) fn paths(paths: Paths) -> Paths {
             "somebody takes care of it: no more reminders of it are sent",
             acknowledge,
         )
-        .delete(
-            "/api/v1/alerts/{id}/acknowledge",
-            "nobody takes care of it any more",
-            unacknowledge,
-        )
+        .but(&[Code::InvalidObjects], |paths| {
+            paths.delete(
+                "/api/v1/alerts/{id}/acknowledge",
+                "nobody takes care of it any more",
+                unacknowledge,
+            )
+        })
         .post(
             "/api/v1/alerts/{id}/silence",
             "for a time nothing is sent of it, also where it comes again",
@@ -65,44 +67,60 @@ pub(crate) fn paths(paths: Paths) -> Paths {
             "for a time nothing is sent of alerts that fit",
             create_silence,
         )
-        .delete(
-            "/api/v1/alerts/silences/{id}",
-            "ends a silence",
-            end_silence,
-        )
+        .but(OF_ENDS, |paths| {
+            paths.delete(
+                "/api/v1/alerts/silences/{id}",
+                "ends a silence",
+                end_silence,
+            )
+        })
         .get(
             "/api/v1/alerts/rules",
             "when alerts fire: `alert rules`",
             rules,
         )
         .get("/api/v1/alerts/rules/{id}", "one rule", rule)
-        .put(
-            "/api/v1/alerts/rules/{id}",
-            "changes a rule; what the body does not name is as the rule has it",
-            set_rule,
-        )
+        .but(OF_OTHERS, |paths| {
+            paths.put(
+                "/api/v1/alerts/rules/{id}",
+                "changes a rule; what the body does not name is as the rule has it",
+                set_rule,
+            )
+        })
         .with(of_receivers)
 }
+
+/// What only making something, or an alert, may be refused for.
+const OF_OTHERS: &[Code] = &[Code::AlreadyExists, Code::InUse];
+
+/// What the end of something is never refused for.
+const OF_ENDS: &[Code] = &[Code::AlreadyExists, Code::InUse, Code::InvalidObjects];
 
 fn of_receivers(paths: Paths) -> Paths {
     paths
         .get("/api/v1/alerts/receivers", "who is sent alerts", receivers)
-        .post(
-            "/api/v1/alerts/receivers",
-            "makes a receiver",
-            create_receiver,
-        )
+        .but(&[Code::NotFound, Code::InUse], |paths| {
+            paths.post(
+                "/api/v1/alerts/receivers",
+                "makes a receiver",
+                create_receiver,
+            )
+        })
         .get("/api/v1/alerts/receivers/{name}", "one receiver", receiver)
-        .patch(
-            "/api/v1/alerts/receivers/{name}",
-            "changes a receiver; secrets that the body does not name stay",
-            set_receiver,
-        )
-        .delete(
-            "/api/v1/alerts/receivers/{name}",
-            "deletes the receiver",
-            delete_receiver,
-        )
+        .but(OF_OTHERS, |paths| {
+            paths.patch(
+                "/api/v1/alerts/receivers/{name}",
+                "changes a receiver; secrets that the body does not name stay",
+                set_receiver,
+            )
+        })
+        .but(OF_ENDS, |paths| {
+            paths.delete(
+                "/api/v1/alerts/receivers/{name}",
+                "deletes the receiver",
+                delete_receiver,
+            )
+        })
         .post(
             "/api/v1/alerts/receivers/{name}/test",
             "sends it a message that says that nothing is wrong",

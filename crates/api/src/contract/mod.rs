@@ -2,6 +2,7 @@
 //! what the document says.
 
 mod audited;
+mod everyday;
 mod examples;
 mod meta;
 mod refused;

@@ -10,7 +10,9 @@ const ABOUT: &str = "Requests and answers are JSON. Times are RFC 3339 in UTC, s
     (`Authorization: Bearer`: one of `/api/v1/tokens`, or that of the file `api.token` in the state directory), or the \
     cookie of a session that `/api/v1/login` opened, with `X-Causeway-CSRF` where it changes something. `security` of each \
     operation names the least role that it takes: viewer, operator or admin; where it has `{}`, nothing is asked over \
-    loopback addresses, unless `token_for_reads` is set. Every error is a problem document (RFC 9457) with `code`, `cause` and `hint`.";
+    loopback addresses, unless `token_for_reads` is set. Every error is a problem document (RFC 9457) with `code`, `cause` and `hint`, \
+    but for what is no request: 400 and 431 (a head of more than 16 KiB or 100 headers) come without a body, from what \
+    reads requests, and close the connection.";
 
 /// The document of these paths.
 pub(crate) fn document(paths: Paths) -> Value {

@@ -147,6 +147,27 @@ impl Paths {
         self
     }
 
+    /// With the paths of `more` as well, which never answer these codes, although what they take
+    /// may elsewhere.
+    pub(super) fn but(mut self, codes: &[Code], more: impl FnOnce(Self) -> Self) -> Self {
+        let first = self.operations.len();
+        self = more(self);
+        for operation in self.operations.iter_mut().skip(first) {
+            operation.codes.retain(|code| !codes.contains(code));
+        }
+        self
+    }
+
+    /// With the paths of `more` as well, which make no storage: none is answered with a job.
+    pub(super) fn at_once(mut self, more: impl FnOnce(Self) -> Self) -> Self {
+        let first = self.operations.len();
+        self = more(self);
+        for operation in self.operations.iter_mut().skip(first) {
+            operation.begins_nothing();
+        }
+        self
+    }
+
     /// With the paths of `more` as well.
     pub(super) fn with(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)

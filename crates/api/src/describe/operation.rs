@@ -131,6 +131,13 @@ impl Operation {
         self.answers.insert(status, answer);
     }
 
+    /// No job begins with it, so that none is answered.
+    pub(super) fn begins_nothing(&mut self) {
+        self.answers.remove(&202);
+        self.codes.remove(&Code::JobCancelled);
+        self.parameters.retain(|it| it.name != "Prefer");
+    }
+
     /// An answer has a header.
     pub(crate) fn heads(&mut self, status: u16, name: &str, meaning: &str) {
         if let Some(answer) = self.answers.get_mut(&status) {

@@ -2,16 +2,19 @@
 
 use crate::answer::Answer;
 use crate::describe::{Operation, Parameter, Part, Schemas};
+use crate::edit::ask;
 use crate::outside::now;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::Refused;
 use crate::records::Records;
 use crate::records::log::unreadable;
-use axum::extract::{Extension, FromRequestParts};
+use axum::extract::{Extension, FromRequestParts, State};
 use axum::http::request::Parts;
+use controller::Handle;
 use history::{Behaviour, Kind, METRICS, Metric, Object, Point};
 use manifest::code::Code;
 use manifest::name::did_you_mean;
+use manifest::plan::{Section, Subject};
 use manifest::problem::Problem;
 use manifest::time::rfc3339;
 use schemars::JsonSchema;
@@ -193,8 +196,47 @@ impl Part for Asked {
         );
         takes("metric", &metrics, json!({ "type": "string" }));
         takes_span(operation);
-        operation.fails(&[Code::BadRequest, Code::RecordsUnreadable]);
+        operation.fails(&[Code::BadRequest, Code::NotFound, Code::RecordsUnreadable]);
     }
+}
+
+/// Whether there are these objects, or were.
+pub(super) async fn are_known(
+    records: &Records,
+    handle: &Handle,
+    objects: &[Object],
+) -> Result<(), Problem> {
+    for object in objects {
+        if object.kind == Kind::Node || records.history().knows(object) {
+            continue;
+        }
+        let name = object.name.clone();
+        // What was made a moment ago has no figures yet.
+        let is_there = match object.kind {
+            Kind::Lun => is_spec(handle, Section::Lun, name).await?,
+            Kind::Host => is_spec(handle, Section::Host, name).await?,
+            Kind::Target => is_spec(handle, Section::Target, name).await?,
+            Kind::Pool => ask!(handle, |controller| controller.pool(&name).await)?.is_ok(),
+            Kind::Node | Kind::Nic => false,
+        };
+        if !is_there {
+            let problem = Problem::not_found(object.kind.name(), &object.name);
+            return Err(match object.kind {
+                Kind::Lun => problem.hint(
+                    "`causeway lun ls` shows what there is; one whose name another has now is found by its NAA identifier",
+                ),
+                Kind::Nic => problem.hint("`ip link` on the node shows its interfaces"),
+                Kind::Node | Kind::Host | Kind::Target | Kind::Pool => problem,
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn is_spec(handle: &Handle, section: Section, name: String) -> Result<bool, Problem> {
+    let subject = Subject { section, name };
+    let spec = ask!(handle, |controller| controller.spec(&subject))?;
+    Ok(spec.is_some())
 }
 
 /// Figures over time.
@@ -261,6 +303,7 @@ fn line(line: &history::Line) -> LineView {
 }
 
 pub(crate) async fn history(
+    State(handle): State<Handle>,
     Extension(records): Extension<Records>,
     asked: Asked,
 ) -> Answer<HistoryView> {
@@ -269,6 +312,9 @@ pub(crate) async fn history(
         metrics,
         asked,
     } = asked;
+    if let Err(problem) = are_known(&records, &handle, &objects).await {
+        return Answer(Err(problem));
+    }
     let found = records.history().query(objects, metrics, asked).await;
     Answer(found.map_err(unreadable).map(|found| HistoryView {
         from: rfc3339(WallClock(found.from.saturating_mul(SECOND))),

@@ -6,10 +6,11 @@ use crate::outside::now;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::Refused;
 use crate::records::Records;
-use crate::records::history::{POINTS_MAX, SECOND, object, span, takes_span};
+use crate::records::history::{POINTS_MAX, SECOND, are_known, object, span, takes_span};
 use crate::records::log::unreadable;
-use axum::extract::{Extension, FromRequestParts};
+use axum::extract::{Extension, FromRequestParts, State};
 use axum::http::request::Parts;
+use controller::Handle;
 use history::{Kind, Line, MAP_ROWS, Metric, Object};
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -70,7 +71,7 @@ impl Part for Asked {
             schema: json!({ "type": "string", "default": "node" }),
         });
         takes_span(operation);
-        operation.fails(&[Code::BadRequest, Code::RecordsUnreadable]);
+        operation.fails(&[Code::BadRequest, Code::NotFound, Code::RecordsUnreadable]);
     }
 }
 
@@ -112,10 +113,15 @@ fn cells(lines: &[Line]) -> Vec<(usize, usize, u64)> {
 }
 
 pub(crate) async fn latency_map(
+    State(handle): State<Handle>,
     Extension(records): Extension<Records>,
     asked: Asked,
 ) -> Answer<LatencyMapView> {
     let Asked { object, asked } = asked;
+    let known = are_known(&records, &handle, std::slice::from_ref(&object));
+    if let Err(problem) = known.await {
+        return Answer(Err(problem));
+    }
     let metrics = rows(false).chain(rows(true)).collect();
     let found = records.history().query(vec![object], metrics, asked).await;
     Answer(found.map_err(unreadable).map(|found| {
