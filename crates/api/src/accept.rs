@@ -7,9 +7,9 @@
 
 use crate::peer::{Peer, PeerAddress};
 use crate::places::{Place, Places};
-use crate::stall::Stalling;
 use axum::Router;
 use axum::extract::ConnectInfo;
+use http_parts::stall::Stalling;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};

@@ -2,12 +2,12 @@
 
 use crate::edit::APPLIED;
 use crate::plain_answer::{BODY_BYTES_MAX, problem_response};
-use crate::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict, is_secret};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_parts::repeated::{Digest, KEY_BYTES_MAX, KEY_HEADER, Repeated, Sent, Verdict, is_secret};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use sha2::{Digest as _, Sha256};

@@ -29,7 +29,6 @@ mod bench;
 mod body;
 mod browser;
 mod certificate;
-mod compress;
 mod config;
 mod connecting;
 #[cfg(test)]
@@ -68,13 +67,11 @@ mod plain_change;
 mod records;
 #[cfg(test)]
 mod reference;
-mod repeated;
 mod routes;
 mod sampler;
 mod server;
 mod session_end;
 mod shared_answers;
-mod stall;
 mod store;
 mod support_bundle;
 mod tls;

@@ -233,8 +233,8 @@ mod test {
     #[test]
     fn an_address_is_known_again_however_it_was_written() {
         let written = ["2001:0db8:0:0::7", "192.0.2.7", "san-a"];
-        let own = made(&written.map(canonical).each_ref().map(|it| it.as_str()));
-        let required: Vec<String> = written.iter().map(|it| canonical(it)).collect();
+        let own = made(&written);
+        let required = written.map(canonical).to_vec();
         let now = at("2026-12-01T00:00:00.000Z");
         assert_eq!(reason(&own, &required, now), None);
     }

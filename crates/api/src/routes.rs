@@ -4,7 +4,6 @@ use crate::alerts::Alerting;
 use crate::answer::{Answer, PLAIN, Text, WithTag};
 use crate::audit::{self, Audit};
 use crate::auth::{self, BadProofs, Gate};
-use crate::compress;
 use crate::config::Settings;
 use crate::describe::{Paths, document};
 use crate::edit::{Outcome, ask, edit};
@@ -88,7 +87,7 @@ pub(crate) fn router(
         .method_not_allowed_fallback(not_so);
     known(router)
         .layer(Extension(within))
-        .layer(from_fn(compress::pack))
+        .layer(from_fn(http_parts::compress::pack))
         .layer(from_fn_with_state(shared, shared_answers::share))
         .layer(from_fn(etag::add))
         .layer(from_fn_with_state(Keys::new(), idempotency::check))

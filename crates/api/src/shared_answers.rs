@@ -9,12 +9,12 @@
 //! Only what is the same for everybody who may read it is shared; the gate is in front.
 
 use crate::access::reads;
-use crate::compress;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_parts::compress;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as PlainMutex, PoisonError};
@@ -198,6 +198,15 @@ mod test {
     use std::sync::atomic::AtomicU32;
 
     const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn what_pages_ask_for_is_packed_once_for_all() {
+        for path in SHARED {
+            let request = Request::get(format!("/api/v1/{path}")).header("accept-encoding", "gzip");
+            let request = request.body(Body::empty()).unwrap();
+            assert!(compress::is_wanted(&request), "{path}");
+        }
+    }
 
     /// Answers each question with how many it has been asked, after some time.
     struct Node {

@@ -125,10 +125,7 @@ impl Certificate {
         events: (Events, String),
     ) -> Result<Self, Problem> {
         own.make_first().await?;
-        let certificate = Self {
-            own: None,
-            ..Self::given(own.paths(), events)?
-        };
+        let certificate = Self::given(own.paths(), events)?;
         let why = own.reason_at_start(&certificate.served()).await?;
         let certificate = Self {
             own: Some(own),

@@ -113,7 +113,7 @@ async fn tokens(Extension(gate): TheGate, listing: Listing<TokenView>) -> Listed
         let accounts = gate.store.lock();
         let made = accounts.document().tokens.iter();
         let made = made.map(|token| view(&accounts, token));
-        Ok(std::iter::once(of_file(&gate)).chain(made).collect())
+        Ok(std::iter::once(first).chain(made).collect())
     };
     listing.show(list())
 }

@@ -41,6 +41,7 @@ pub mod secret;
 pub mod served;
 pub mod size;
 pub mod tag;
-pub mod time;
 pub mod toml_table;
 pub mod view;
+
+pub use units::rfc3339 as time;

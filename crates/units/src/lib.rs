@@ -7,6 +7,7 @@ pub mod buf;
 mod hex;
 pub mod histogram;
 mod quantity;
+pub mod rfc3339;
 pub mod text;
 mod time;
 

@@ -23,16 +23,16 @@ describe('the stream of who came with a token', () => {
       })));
     });
     const heard: unknown[] = [];
-    const stream = new Stream({ activity: (one: Activity) => heard.push(one.at_us), event: (one: NodeEvent) => heard.push(one.message), missed: () => heard.push('missed') });
+    const stream = new Stream({ activity: (one: Activity) => heard.push(one.at_us), event: (one: NodeEvent) => heard.push(one.message), missed: () => heard.push('missed'), overview: () => undefined });
     useToken('secret');
     stream.run(true);
     await vi.waitFor(() => expect(heard).toEqual([1, 'ä', 'missed']));
-    expect(asked).toEqual([['/api/v1/events?topics=activity,events', 'Bearer secret']]);
+    expect(asked).toEqual([['/api/v1/events?topics=activity%2Cevents', 'Bearer secret']]);
     // It ended: soon it goes on from where it was, and not at once.
     await vi.waitFor(() => expect(stream.serves(Date.now() + 2_000)).toBe(false));
     expect(asked.length).toBe(1);
     stream.serves(Date.now() + 4_000);
-    expect(asked[1]?.[0]).toBe('/api/v1/events?topics=activity,events&since=7');
+    expect(asked[1]?.[0]).toBe('/api/v1/events?topics=activity%2Cevents&since=7');
     stream.run(false);
   });
 });

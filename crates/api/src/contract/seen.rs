@@ -21,10 +21,6 @@ const HEAD: &str = "# Statuses that the document of the API has and that no test
 /// Why no test brings these about: a status, with what its path begins with, or is.
 const REASONS: [(&str, &str); 14] = [
     (
-        "304 GET /api/v1/activity",
-        "its counters are others at each question",
-    ),
-    (
         "404 PUT /api/v1/me/password",
         "the user is deleted between two of its steps",
     ),
@@ -38,6 +34,10 @@ const REASONS: [(&str, &str); 14] = [
     ),
     (
         "409 POST /api/v1/alerts",
+        "one `Idempotency-Key` twice at a time; repeated.rs tests the verdict",
+    ),
+    (
+        "409 POST /api/v1/config/reload",
         "one `Idempotency-Key` twice at a time; repeated.rs tests the verdict",
     ),
     (

@@ -176,8 +176,10 @@ fn headers() -> Seen {
             let has = asked.operation["responses"]["200"]["headers"]["ETag"].is_object();
             assert_eq!(tag.is_some(), has && head.status == 200, "{about}");
             if let Some(tag) = tag.filter(|_| asked.operation["responses"]["304"].is_object()) {
-                let (head, _) = contract.sweep(asked, &[proof, ("if-none-match", &tag)], "");
-                // What counts may be another one by now.
+                // What counts and what is measured may be another one by now.
+                let counts = ["/api/v1/activity", "/api/v1/doctor"].contains(&asked.path);
+                let tag = if counts { "*" } else { tag.as_str() };
+                let (head, _) = contract.sweep(asked, &[proof, ("if-none-match", tag)], "");
                 assert!([200, 304].contains(&head.status.as_u16()), "{about}");
             }
             return;

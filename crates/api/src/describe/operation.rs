@@ -2,8 +2,8 @@
 
 use super::examples::example;
 use crate::access::{Need, need, reads};
-use crate::repeated::{KEY_BYTES_MAX, KEY_HEADER, is_secret};
 use axum::http::Method;
+use http_parts::repeated::{KEY_BYTES_MAX, KEY_HEADER, is_secret};
 use manifest::code::Code;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

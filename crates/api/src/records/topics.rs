@@ -63,15 +63,16 @@ impl Topics {
 
     /// It has a part of what the node does, and not all of it.
     pub(crate) fn has_objects(&self) -> bool {
-        !self.activity && !(self.luns.is_empty() && self.hosts.is_empty())
+        !self.activity && (!self.luns.is_empty() || !self.hosts.is_empty())
     }
 
     /// What was made for these has what this stream needs.
     pub(crate) fn are_in(&self, watched: &Watched) -> bool {
         match watched {
             Watched::All => true,
-            _ if self.activity => false,
-            some => self.luns.iter().all(|name| some.has(name)),
+            some @ (Watched::Nothing | Watched::Some(_)) => {
+                !self.activity && self.luns.iter().all(|name| some.has(name))
+            }
         }
     }
 

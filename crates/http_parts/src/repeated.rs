@@ -19,25 +19,28 @@ const KEPT_MAX: usize = 1_000;
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// Where the key stands in a request: the header's name of the draft of the IETF.
-pub(crate) const KEY_HEADER: &str = "Idempotency-Key";
+pub const KEY_HEADER: &str = "Idempotency-Key";
 
 /// The longest key, in bytes.
-pub(crate) const KEY_BYTES_MAX: usize = 255;
+pub const KEY_BYTES_MAX: usize = 255;
 
 /// The answer to a POST of this path has a secret, which is kept nowhere: it takes no key.
-pub(crate) fn is_secret(path: &str) -> bool {
+pub fn is_secret(path: &str) -> bool {
     ["/api/v1/login", "/api/v1/tokens"].contains(&path)
 }
 
 /// What identifies a request: a digest of who asks, or of what is asked.
-pub(crate) type Digest = [u8; 32];
+pub type Digest = [u8; 32];
 
 /// An answer as it was sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Sent {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
+pub struct Sent {
+    /// As it was sent, 2xx or not.
+    pub status: u16,
+    /// Those that it is sent with again.
+    pub headers: HeaderMap,
+    /// Whole: an answer that is longer than is kept is kept not at all.
+    pub body: Vec<u8>,
 }
 
 struct Entry {
@@ -49,7 +52,7 @@ struct Entry {
 
 /// What to do with a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It is new: carry it out, and say how it went.
     New,
     /// It was answered so.
@@ -62,19 +65,13 @@ pub(crate) enum Verdict {
 
 /// The keys that are known, each by who sent it.
 #[derive(Default)]
-pub(crate) struct Repeated {
+pub struct Repeated {
     entries: BTreeMap<(Digest, String), Entry>,
 }
 
 impl Repeated {
     /// A request with a key arrives at `now`, a time that only grows.
-    pub(crate) fn arrive(
-        &mut self,
-        who: Digest,
-        key: &str,
-        asked: Digest,
-        now: Duration,
-    ) -> Verdict {
+    pub fn arrive(&mut self, who: Digest, key: &str, asked: Digest, now: Duration) -> Verdict {
         self.entries
             .retain(|_, entry| now.saturating_sub(entry.since) < KEPT_TIME);
         let place = (who, key.to_owned());
@@ -98,7 +95,7 @@ impl Repeated {
     }
 
     /// It was answered; `None`: as if it had never arrived, because it may go better next time.
-    pub(crate) fn answered(&mut self, who: Digest, key: &str, sent: Option<Sent>) {
+    pub fn answered(&mut self, who: Digest, key: &str, sent: Option<Sent>) {
         let place = (who, key.to_owned());
         match (sent, self.entries.get_mut(&place)) {
             (Some(sent), Some(entry)) => {

@@ -1,6 +1,6 @@
 //! Wall-clock time as RFC 3339 writes it.
 
-use units::WallClock;
+use crate::WallClock;
 
 /// `2026-11-21T01:02:03.456Z`.
 #[must_use]

@@ -9,14 +9,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A stream of which a write fails when nothing of it went out for a time.
-pub(crate) struct Stalling<S> {
+pub struct Stalling<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
+    /// One whose writes fail with [`io::ErrorKind::TimedOut`] when `patience` is over.
+    pub fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
             patience,
