@@ -8,12 +8,12 @@ import { after, before, describe, it } from 'node:test';
 import { here } from './browser.ts';
 import { Daemon } from './daemon.ts';
 import { LONG_MS } from './patience.ts';
-import { BOOK, fileOf, furnished, take } from './pictures.ts';
+import { EVERY, fileOf, furnished, take } from './pictures.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
-const GUIDE = join(DOCS, 'operate/command-center.md');
+const GUIDE = join(DOCS, 'operate/pictures.md');
 /** One width and theme of each screen. */
-const SMALL = BOOK.filter((one) => one.width === 1280 && one.theme === 'dark');
+const SMALL = EVERY.filter((one) => one.width === 1280 && one.theme === 'dark');
 /** A screen of which nothing is drawn has less. */
 const LEAST_BYTES = 8_000;
 
@@ -31,7 +31,7 @@ describe('pictures', { skip: here ? false : 'chromium is not here' }, () => {
   });
 
   it('of the book are those that are made, and the guide shows each of them', () => {
-    const wanted = BOOK.map(fileOf).toSorted();
+    const wanted = EVERY.map(fileOf).toSorted();
     assert.deepEqual(readdirSync(join(DOCS, 'img')).toSorted(), wanted);
     const shown = [...readFileSync(GUIDE, 'utf8').matchAll(/\.\.\/img\/([\w-]+\.png)/g)].map((one) => one[1] ?? '');
     assert.deepEqual([...new Set(shown)].toSorted(), wanted);

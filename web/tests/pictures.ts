@@ -56,19 +56,13 @@ const SCREENS: [string, string][] = [
   ['tokens', '/settings/tokens'],
   ['certificate', '/settings/certificate'],
   ['node', '/settings/node'],
+  ['earlier', '/settings/earlier'],
   ['about', '/settings/about'],
   ['palette', PALETTE],
   ['first-password', '/first-run?step=password'],
   ['first-portals', '/first-run?step=portals'],
   ['first-connect', '/first-run?step=connect'],
 ];
-const NAMES = SCREENS.map(([name]) => name);
-/** Each of the sidebar, a LUN, and the first steps: at each width. */
-const MAIN = [
-  'overview', 'topology', 'luns', 'lun', 'paths', 'targets', 'pools', 'disks', 'integrity', 'bench-run', 'lab', 'alerts', 'events', 'audit', 'jobs', 'users', 'first-portals',
-];
-/** Parts of a screen, a form and the palette: at one width. */
-const MORE = ['lun-hosts', 'lun-settings', 'lun-connect', 'lun-set', 'hosts', 'alert', 'bench-compare', 'palette'];
 const SIZES: Record<number, number> = { 1280: 800, 1920: 1080, 390: 844 };
 const WIDTHS = [1280, 1920, 390];
 const THEMES = ['dark', 'light'] as const;
@@ -79,9 +73,8 @@ export interface Picture {
   theme: (typeof THEMES)[number];
 }
 
-const each = (names: readonly string[], widths: readonly number[]) => names.flatMap((name) => widths.flatMap((width) => THEMES.map((theme): Picture => ({ name, width, theme }))));
-export const EVERY = each(NAMES, WIDTHS);
-export const BOOK = [...each(MAIN, WIDTHS), ...each(MORE, [1280])];
+/** Every screen at each width in both themes. */
+export const EVERY = SCREENS.flatMap(([name]) => WIDTHS.flatMap((width) => THEMES.map((theme): Picture => ({ name, width, theme }))));
 export const fileOf = ({ name, width, theme }: Picture) => `${name}-${width}-${theme}.png`;
 
 export interface How {

@@ -1,17 +1,16 @@
-// Pictures of every screen, at three widths in both themes: web/tests/screenshots.ts DIRECTORY [main]
-// main: those that the book has; they are made anew by web/tests/screenshots.ts docs/img main. ONLY=lun,topology: these
-// screens; WIDTHS=390: this width; WAIT=5000: milliseconds for the charts to fill.
+// Pictures of every screen, at three widths in both themes: web/tests/screenshots.ts docs/img makes those of the book.
+// ONLY=lun,topology: these screens; WIDTHS=390: this width; WAIT=5000: milliseconds for the charts to fill.
 
 import { Daemon } from './daemon.ts';
-import { BOOK, EVERY, furnished, take, type Picture } from './pictures.ts';
+import { EVERY, furnished, take, type Picture } from './pictures.ts';
 
 const listed = (name: string) => process.env[name]?.split(',');
 const wanted = (list: readonly string[] | undefined, one: string | number) => list === undefined || list.includes(String(one));
 const A_MINUTE = 60_000;
 
-const [dir, which] = process.argv.slice(2);
-if (!dir || (which && which !== 'main')) throw new Error('usage: screenshots.ts DIRECTORY [main]');
-const all: Picture[] = (which ? BOOK : EVERY).filter((one) => wanted(listed('ONLY'), one.name) && wanted(listed('WIDTHS'), one.width));
+const [dir] = process.argv.slice(2);
+if (!dir) throw new Error('usage: screenshots.ts DIRECTORY');
+const all: Picture[] = EVERY.filter((one) => wanted(listed('ONLY'), one.name) && wanted(listed('WIDTHS'), one.width));
 const daemon = new Daemon();
 await daemon.start();
 try {
