@@ -141,7 +141,7 @@ describe('damage', { skip }, () => {
     daemon.run('lun', 'create', 'scratch', '--size', '16M', '--backend', 'memory');
     await browser.go('/');
     await page().getByRole('region', { name: 'How the node is' }).getByText(/1 LUN is in memory and gone with the daemon: scratch/).first().waitFor();
-    assert.match(daemon.run('status'), /not safe +1 LUN is in memory and gone with the daemon: scratch/);
+    assert.match(daemon.run('status'), /unsafe LUNs +1 LUN is in memory and gone with the daemon: scratch/);
   });
 
   it('of an undo that cannot be is said with its cause, and nothing is changed', async () => {

@@ -37,8 +37,8 @@ const NOT_SHOWN: Record<string, string[]> = {
   'Lun.ops[]': ['in_flight'],
   // `backing` says the same in words.
   Lun: ['backend'],
-  // The host that is hit has them.
-  'HostHit.sessions[]': ['host'],
+  // The host that is hit has them; a restart ends them whatever goes over them.
+  'HostHit.sessions[]': ['bytes_per_second', 'host'],
   Session: ['bytes_in_flight_max', 'latency', 'pdus_received', 'receives', 'receives_waited'],
   // The LUN has it.
   Scrub: ['found_before', 'verified'],

@@ -199,7 +199,7 @@ fn shows_words_and_the_request_only_where_it_is_asked_for(place: &Place) {
     let table = place.run(0, "audit ls");
     let last = last_row(&table);
     assert!(
-        last.contains("backup 127.0.0.1, token deleted user eve not allowed, CWY"),
+        last.contains("backup 127.0.0.1, token tried to delete user eve not allowed, CWY"),
         "{table}"
     );
     assert!(!table.contains("/api/v1/"), "{table}");
