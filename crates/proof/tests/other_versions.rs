@@ -58,7 +58,7 @@ impl Open {
             durability: Durability::Stable,
         };
         let written = self.lane.submit(Io::new(op, Origin::default())).await;
-        assert!(matches!(written, Ok(Done::Nothing)), "{written:?}");
+        assert!(matches!(written, Ok(Done::Logged)), "{written:?}");
     }
 }
 
