@@ -344,8 +344,9 @@ impl Log {
             let changes: Vec<(Change, Buf)> = self.numbered(count);
             match self.ring.append(&changes) {
                 Ok(write) => {
-                    let tokens = self.waiting.drain(..count).map(|it| it.0).collect();
-                    self.put_on_its_way(&write, tokens, &changes);
+                    let tokens = self.waiting.drain(..count).map(|it| it.0);
+                    let holds = held_by(&write, tokens, &changes);
+                    self.put_on_its_way(&write, holds);
                     return Some(Next::Write(write));
                 }
                 // Fewer of them may find room, and what they are waiting for may be these.
@@ -362,8 +363,9 @@ impl Log {
         let changes: Vec<(Change, Buf)> = first.map(|it| (it.1, Buf::empty())).collect();
         match self.ring.append_epochs(&changes) {
             Ok(write) => {
-                let tokens = self.epochs.drain(..changes.len()).map(|it| it.0).collect();
-                self.put_on_its_way(&write, tokens, &changes);
+                let tokens = self.epochs.drain(..changes.len()).map(|it| it.0);
+                let holds = held_by(&write, tokens, &changes);
+                self.put_on_its_way(&write, holds);
                 Some(Next::Write(write))
             }
             Err(Refused::Full) => Some(Next::Full),
@@ -437,21 +439,7 @@ impl Log {
         numbered.collect()
     }
 
-    fn put_on_its_way(
-        &mut self,
-        write: &BatchWrite,
-        tokens: Vec<Token>,
-        changes: &[(Change, Buf)],
-    ) {
-        let holds = tokens.into_iter().zip(changes).zip(&write.data_at);
-        let holds = holds.map(|((token, (change, _)), data_at)| Stable {
-            token: Some(token),
-            change: *change,
-            batch: write.number,
-            data_at: write.at + u64::from(*data_at),
-            is_damaged: false,
-        });
-        let holds: Vec<Stable> = holds.collect();
+    fn put_on_its_way(&mut self, write: &BatchWrite, holds: Vec<Stable>) {
         for stable in &holds {
             let served = self.served.get_mut(&stable.change.volume);
             let served = served.expect("volumes are served first");
@@ -517,9 +505,26 @@ impl Log {
             return None;
         }
         let write = self.ring.append(&[]).ok()?;
-        self.put_on_its_way(&write, Vec::new(), &[]);
+        self.put_on_its_way(&write, Vec::new());
         Some(write)
     }
+}
+
+/// What a batch holds, once it is stable.
+fn held_by(
+    write: &BatchWrite,
+    tokens: impl Iterator<Item = Token>,
+    changes: &[(Change, Buf)],
+) -> Vec<Stable> {
+    let holds = tokens.zip(changes).zip(&write.data_at);
+    let holds = holds.map(|((token, (change, _)), data_at)| Stable {
+        token: Some(token),
+        change: *change,
+        batch: write.number,
+        data_at: write.at + u64::from(*data_at),
+        is_damaged: false,
+    });
+    holds.collect()
 }
 
 impl Wanted {

@@ -29,10 +29,12 @@ use units::Buf;
 /// always be relocated, and its room used again.
 const KEPT_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
 
-/// Blocks that only records of epochs may take, beside what is relocated, but no more than this
-/// part of a ring: a full one has room for as many batches of them.
+/// Blocks that records of epochs may take in a ring that is full for hosts, but no more than this
+/// part of it: as many batches of them. A ring that is not so many times as large as what is kept
+/// for relocation has them out of that: hosts need their half for the largest batch.
 const EPOCH_BLOCKS: u64 = 16;
 const EPOCH_PART: u64 = 32;
+const EPOCH_LARGE: u64 = 4;
 
 /// Why changes are not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,12 +273,14 @@ impl Ring {
     /// records of epochs.
     #[must_use]
     pub fn room_blocks(&self) -> u64 {
-        self.blocks - self.relocation_blocks() - EPOCH_BLOCKS.min(self.blocks / EPOCH_PART)
+        let is_large = self.blocks >= EPOCH_LARGE * KEPT_BLOCKS;
+        let of_epochs = if is_large { self.epoch_blocks() } else { 0 };
+        self.blocks - KEPT_BLOCKS.min(self.blocks / 2) - of_epochs
     }
 
-    /// Blocks that are kept for what is relocated.
-    fn relocation_blocks(&self) -> u64 {
-        KEPT_BLOCKS.min(self.blocks / 2)
+    /// Blocks that records of epochs may take where hosts find no room.
+    fn epoch_blocks(&self) -> u64 {
+        EPOCH_BLOCKS.min(self.blocks / EPOCH_PART)
     }
 
     /// The number that the next batch gets.
@@ -340,7 +344,8 @@ impl Ring {
     /// # Panics
     /// As [`Ring::append`].
     pub fn append_epochs(&mut self, changes: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
-        self.append_but(self.relocation_blocks(), changes)
+        let kept = self.blocks - self.room_blocks();
+        self.append_but(kept - self.epoch_blocks(), changes)
     }
 
     /// As [`Ring::append`], for what lies in the oldest batches and cannot be given up: it may take
