@@ -71,7 +71,7 @@ fn done_or_tried(did: &'static str, status: u16) -> String {
 }
 
 /// Verbs as they are of what was done, and of what was tried.
-const TRIED: [(&str, &str); 26] = [
+const TRIED: [(&str, &str); 27] = [
     ("accepted", "accept"),
     ("acknowledged", "acknowledge"),
     ("adopted", "adopt"),
@@ -86,6 +86,7 @@ const TRIED: [(&str, &str); 26] = [
     ("logged", "log"),
     ("made", "make"),
     ("opened", "open"),
+    ("read", "read"),
     ("renamed", "rename"),
     ("restarted", "restart"),
     ("restored", "restore"),
