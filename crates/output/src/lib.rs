@@ -9,10 +9,12 @@
 //! ```
 
 mod names;
+mod signals;
 mod table;
 mod watch;
 mod yaml;
 
+pub use signals::wait_for_end;
 pub use table::{Columns, Table, properties, table};
 pub use watch::{Every, again};
 

@@ -1,5 +1,6 @@
 //! An answer again and again: in its place in a terminal, else one after the other.
 
+use crate::signals::wait_for_end;
 use crate::{Output, print};
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -119,7 +120,12 @@ pub fn again<T>(
     let (send, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("signals".to_owned());
     let begun = thread.spawn(move || {
-        wait_for_signals();
+        if !wait_for_end() {
+            // Signals end it without us as well.
+            loop {
+                std::thread::park();
+            }
+        }
         // Whoever asks for an answer that does not come is not waited for.
         drop(send);
         print("");
@@ -141,39 +147,6 @@ pub fn again<T>(
         }
     }
     Ok(last)
-}
-
-/// SIGTERM, SIGHUP or SIGINT.
-fn wait_for_signals() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(runtime) = runtime else {
-        // Signals end it without us as well.
-        loop {
-            std::thread::park();
-        }
-    };
-    runtime.block_on(async {
-        let kinds = [
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::interrupt(),
-        ];
-        let mut signals: Vec<_> = kinds
-            .into_iter()
-            .filter_map(|kind| signal(kind).ok())
-            .collect();
-        std::future::poll_fn(|cx| {
-            let mut all = signals.iter_mut();
-            if all.any(|signal| signal.poll_recv(cx).is_ready()) {
-                return std::task::Poll::Ready(());
-            }
-            std::task::Poll::Pending
-        })
-        .await;
-    });
 }
 
 #[cfg(test)]

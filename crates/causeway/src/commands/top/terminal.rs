@@ -43,32 +43,9 @@ pub(super) fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
 
 /// SIGTERM, SIGHUP and SIGINT leave the terminal as it was.
 pub(super) fn wait_for_signals(send: &Sender<Message>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(runtime) = runtime else { return };
-    runtime.block_on(async {
-        let kinds = [
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::interrupt(),
-        ];
-        let mut signals: Vec<_> = kinds
-            .into_iter()
-            .filter_map(|kind| signal(kind).ok())
-            .collect();
-        std::future::poll_fn(|cx| {
-            if signals
-                .iter_mut()
-                .any(|signal| signal.poll_recv(cx).is_ready())
-            {
-                return std::task::Poll::Ready(());
-            }
-            std::task::Poll::Pending
-        })
-        .await;
-    });
+    if !output::wait_for_end() {
+        return;
+    }
     // The view may have ended by itself.
     let _ended = send.send(Message::End);
 }
