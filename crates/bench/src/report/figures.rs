@@ -2,6 +2,7 @@
 
 use crate::meter::Side;
 use crate::result::RunResult;
+use units::rfc3339::civil;
 
 /// What the machine is called and made of, where that is known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -81,21 +82,7 @@ pub(crate) fn mebibytes_per_second(side: &Side, seconds: f64) -> f64 {
 pub(crate) fn date(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (days, rest) = (seconds / 86400, seconds % 86400);
-    // Days to a date of the Gregorian calendar (Howard Hinnant, "chrono-Compatible Low-Level Date
-    // Algorithms").
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let of_era = z % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (year, month, day) = civil(days);
     format!(
         "{year:04}/{month:02}/{day:02} {:02}:{:02}:{:02} UTC",
         rest / 3600,
