@@ -2,12 +2,15 @@
 // the page leaves out is listed here.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Daemon } from './daemon.ts';
 import { Comparison, declared, type Schemas } from './documents.ts';
 
-const types = declared(readFileSync(new URL('../src/api/types.ts', import.meta.url), 'utf8'));
+const API = join(import.meta.dirname, '../src/api');
+const FILES = readdirSync(join(API, 'types'));
+const types = declared(FILES.map((name) => readFileSync(join(API, 'types', name), 'utf8')).join('\n'));
 
 /** The schema of each interface. */
 const SCHEMAS: Record<string, string> = {
@@ -70,6 +73,11 @@ describe('the types of the page', () => {
     for (const [name, schema] of Object.entries(SCHEMAS)) compared.compare(name, schema);
     assert.deepEqual(compared.differ.filter((one) => !IN_LISTS.includes(one)), []);
     assert.deepEqual(Object.fromEntries(compared.lacking), NOT_SHOWN);
+  });
+
+  it('are had from one place, whichever file they are in', () => {
+    const from = [...readFileSync(join(API, 'types.ts'), 'utf8').matchAll(/'\.\/types\/([\w.]+)'/g)].map(([, name]) => name);
+    assert.deepEqual(from, FILES.toSorted());
   });
 
   it('have a schema each, unless they are words or figures', () => {
