@@ -4,11 +4,11 @@ use crate::answer::Answer;
 use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::tls::Origin;
-use crate::x509::Facts;
 use axum::extract::Extension;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
+use x509::Facts;
 
 pub(super) fn paths(paths: Paths) -> Paths {
     paths.get(

@@ -77,7 +77,6 @@ mod support_bundle;
 mod tls;
 mod tokens;
 mod users;
-mod x509;
 
 pub use auth::{TOKEN_FILE, load_token};
 pub use documents::{Asked, Documents};

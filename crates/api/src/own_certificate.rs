@@ -7,7 +7,6 @@
 
 use crate::addresses::addresses;
 use crate::outside::now;
-use crate::x509::{Facts, facts};
 use controller::{Handle, StateFiles};
 use manifest::code::Code;
 use manifest::config::{ApiAddress, CertificateFiles, Config};
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use units::WallClock;
+use x509::{Facts, facts};
 
 /// The certificate of our own, and its key, in the state directory.
 pub const CERTIFICATE_FILE: &str = "api-cert.pem";

@@ -4,7 +4,6 @@
 //! before stays, and the log says why.
 
 use crate::own_certificate::OwnCertificate;
-use crate::x509::{Facts, facts};
 use events::{Code as EventCode, Events, Happened, Object};
 use manifest::code::Code;
 use manifest::config::CertificateFiles;
@@ -23,6 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::WallClock;
+use x509::{Facts, facts};
 
 /// Who made a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, Debug)]

@@ -7,22 +7,25 @@ use std::net::IpAddr;
 
 /// What stands in a certificate.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Names and addresses that it is for.
-    pub(crate) names: Vec<String>,
+    pub names: Vec<String>,
     /// The common name of whoever made it.
-    pub(crate) issuer: Option<String>,
+    pub issuer: Option<String>,
     /// `O=` of whose it is; the daemon knows by it what it has made.
-    pub(crate) organization: Option<String>,
+    pub organization: Option<String>,
+    /// The common name of whose it is, where nothing else stands beside it.
+    pub common_name_alone: Option<String>,
     /// Whose it is has made it.
-    pub(crate) is_self_signed: bool,
+    pub is_self_signed: bool,
     /// From when it is good (RFC 3339).
-    pub(crate) begins: String,
+    pub begins: String,
     /// Until when it is good (RFC 3339).
-    pub(crate) ends: String,
+    pub ends: String,
 }
 
 const SEQUENCE: u8 = 0x30;
+const BITS: u8 = 0x03;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 /// `id-at-commonName`.
@@ -83,16 +86,27 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The last attribute of this kind of a distinguished name.
-fn attribute(name: &[u8], kind: &[u8]) -> Option<String> {
+/// The attributes of a distinguished name: the kind of each, and what it says.
+fn attributes(name: &[u8]) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
     let parts = elements(name)
         .into_iter()
         .flat_map(|(_, set)| elements(set));
-    let mut named = parts.filter_map(|(_, pair)| match elements(pair)[..] {
-        [(_, of), (_, value)] if of == kind => Some(text(value)),
+    parts.filter_map(|(_, pair)| match elements(pair)[..] {
+        [(_, of), (_, value)] => Some((of, value)),
         _ => None,
-    });
-    named.next_back()
+    })
+}
+
+/// The last attribute of this kind of a distinguished name.
+fn attribute(name: &[u8], kind: &[u8]) -> Option<String> {
+    let mut named = attributes(name).filter(|(of, _)| *of == kind);
+    named.next_back().map(|(_, value)| text(value))
+}
+
+/// What a distinguished name of one attribute says, where that is of this kind.
+fn only_attribute(name: &[u8], kind: &[u8]) -> Option<String> {
+    let one = attributes(name).count() == 1;
+    attribute(name, kind).filter(|_| one)
 }
 
 fn address(bytes: &[u8]) -> Option<String> {
@@ -120,7 +134,8 @@ fn alternative_names(extensions: &[u8]) -> Option<Vec<String>> {
 }
 
 /// Reads them; `None`: these bytes are no certificate.
-pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
+#[must_use]
+pub fn facts(certificate: &[u8]) -> Option<Facts> {
     let (_, whole, _) = element(certificate).filter(|(tag, _, _)| *tag == SEQUENCE)?;
     let (_, signed, _) = element(whole).filter(|(tag, _, _)| *tag == SEQUENCE)?;
     let mut parts = elements(signed);
@@ -140,10 +155,29 @@ pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
         names: names.unwrap_or_default(),
         issuer: attribute(issuer, COMMON_NAME),
         organization: attribute(subject, ORGANIZATION),
+        common_name_alone: only_attribute(subject, COMMON_NAME),
         is_self_signed: issuer == subject,
         begins: time(begins)?,
         ends: time(ends)?,
     })
+}
+
+/// The key that a certificate is for: its kind as it stands there, and its bytes; `None`: these
+/// bytes are no certificate.
+#[must_use]
+pub fn public_key(certificate: &[u8]) -> Option<(&[u8], Vec<u8>)> {
+    let (_, whole, _) = element(certificate).filter(|(tag, _, _)| *tag == SEQUENCE)?;
+    let (_, signed, _) = element(whole).filter(|(tag, _, _)| *tag == SEQUENCE)?;
+    let mut parts = elements(signed);
+    if parts.first().is_some_and(|(tag, _)| *tag == VERSION) {
+        parts.remove(0);
+    }
+    let (_, key) = parts.get(5)?;
+    match elements(key)[..] {
+        // The first byte says how many bits of the last one are none.
+        [(SEQUENCE, kind), (BITS, [0, bits @ ..])] => Some((kind, bits.to_vec())),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +208,7 @@ mod test {
                 .to_vec(),
             issuer: Some("san-a of the test".to_owned()),
             organization: Some("An organization".to_owned()),
+            common_name_alone: None,
             is_self_signed: true,
             begins: "2026-11-01T00:00:00.000Z".to_owned(),
             // After 2049 the year has four digits there.
@@ -183,15 +218,27 @@ mod test {
     }
 
     #[test]
+    fn the_key_is_the_one_that_it_was_made_for() {
+        use rcgen::PublicKeyData as _;
+        let key = KeyPair::generate().unwrap();
+        let parameters = CertificateParams::default();
+        let made = parameters.self_signed(&key).unwrap();
+        let (kind, bits) = public_key(made.der()).unwrap();
+        assert_eq!(bits, key.der_bytes());
+        assert!(kind.ends_with(&[0x03, 0x01, 0x07]), "P-256: {kind:?}");
+    }
+
+    #[test]
     fn a_part_of_a_certificate_and_any_flipped_byte_of_one_do_no_harm() {
         let whole = made();
         for length in 0..whole.len() {
             assert_eq!(facts(&whole[..length]), None, "{length} bytes");
+            assert_eq!(public_key(&whole[..length]), None, "{length} bytes");
         }
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 0xff;
-            let _ = facts(&flipped);
+            let _ = (facts(&flipped), public_key(&flipped));
         }
     }
 }
