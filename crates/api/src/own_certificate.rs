@@ -36,6 +36,9 @@ const EARLY: Duration = DAY.saturating_mul(30);
 /// By this organization name the daemon knows what it has made.
 const OURS: &str = "Causeway";
 
+/// Builds that gave no organization made it good for so many years.
+const YEARS_BEFORE: u16 = 10;
+
 /// Where the certificate of our own comes from.
 pub(crate) struct OwnCertificate {
     files: StateFiles,
@@ -154,18 +157,32 @@ fn wrong(error: &rcgen::Error) -> Problem {
     Problem::new(Code::Internal, format!("a certificate: {error}"))
 }
 
+/// The daemon has made it, or an earlier build.
+fn is_ours(it: &Facts) -> bool {
+    it.is_self_signed && (it.organization.as_deref() == Some(OURS) || is_of_a_build_before(it))
+}
+
+/// Builds that gave no organization gave the name of the node alone, and [`YEARS_BEFORE`]: from
+/// the first day of a month until a day of that month, both from midnight. Nothing that others
+/// make by themselves is so: it begins in the moment in which it is made, or lasts so many days.
+fn is_of_a_build_before(it: &Facts) -> bool {
+    let (begins, ends) = (&it.begins, &it.ends);
+    let year = begins.get(..4).and_then(|year| year.parse::<u16>().ok());
+    let month = begins.get(4..8);
+    let (Some(year), Some(month)) = (year, month) else {
+        return false;
+    };
+    let last = format!("{:04}{month}", year.saturating_add(YEARS_BEFORE));
+    it.common_name_alone.is_some()
+        && begins.ends_with("-01T00:00:00.000Z")
+        && ends.starts_with(&last)
+        && ends.ends_with("T00:00:00.000Z")
+}
+
 /// Why a certificate is to be made anew; `None`: it will do, or the daemon has not made it.
 fn reason(served: &[u8], required: &[String], now: WallClock) -> Option<String> {
-    let Facts {
-        names,
-        ends,
-        organization,
-        is_self_signed,
-        ..
-    } = facts(served)?;
-    if !is_self_signed || organization.as_deref() != Some(OURS) {
-        return None;
-    }
+    let facts = facts(served).filter(is_ours)?;
+    let Facts { names, ends, .. } = facts;
     let early = u64::try_from(EARLY.as_nanos()).unwrap_or(u64::MAX);
     if parse(&ends)?.0 <= now.0.saturating_add(early) {
         return Some(format!("the one before ends at {ends}"));
@@ -261,5 +278,80 @@ mod test {
         let other = rcgen::generate_simple_self_signed(names(&["other"])).unwrap();
         assert_eq!(reason(other.cert.der(), &all, now), None);
         assert_eq!(reason(b"nothing", &all, now), None);
+    }
+
+    /// From when until when a certificate is good.
+    type Good = [(i32, u8, u8); 2];
+
+    /// Parts of a name.
+    type Subject<'a> = &'a [(DnType, &'a str)];
+
+    /// One for `san-a` with these parts of its subject.
+    fn made_so(subject: Subject<'_>, good: Good) -> Vec<u8> {
+        let mut parameters = CertificateParams::new(names(&["san-a"])).unwrap();
+        parameters.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, text) in subject {
+            parameters
+                .distinguished_name
+                .push(kind.clone(), (*text).to_owned());
+        }
+        let [from, until] = good.map(|(year, month, day)| date_time_ymd(year, month, day));
+        (parameters.not_before, parameters.not_after) = (from, until);
+        let key = KeyPair::generate().unwrap();
+        parameters.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn one_of_a_build_without_the_mark_is_made_anew_and_none_that_is_only_like_it() {
+        let (name, now) = (DnType::CommonName, at("2026-12-01T00:00:00.000Z"));
+        let ten_years = [(2026, 11, 1), (2036, 11, 26)];
+        let lacks = |it: &[u8]| reason(it, &names(&["san-b"]), now);
+        let before = made_so(&[(name.clone(), "San-A")], ten_years);
+        let why = lacks(&before).expect("a build before has made it");
+        assert!(why.ends_with("was not for san-b"), "{why}");
+        assert_eq!(reason(&before, &names(&["san-a"]), now), None);
+        let late = at("2036-10-27T00:00:00.000Z");
+        assert!(reason(&before, &names(&["san-a"]), late).is_some());
+
+        let alone = &[(name.clone(), "San-A")];
+        let more = &[(name.clone(), "San-A"), (DnType::CountryName, "DE")];
+        let country = &[(DnType::CountryName, "DE")];
+        let others: [(&str, Subject<'_>, Good); 6] = [
+            ("another part of a name", more, ten_years),
+            ("another part alone", country, ten_years),
+            (
+                "not from the first day",
+                alone,
+                [(2026, 11, 2), (2036, 11, 26)],
+            ),
+            ("so many days", alone, [(2026, 11, 1), (2036, 10, 29)]),
+            ("nine years", alone, [(2026, 11, 1), (2035, 11, 1)]),
+            ("for ever", alone, [(1975, 1, 1), (4096, 1, 1)]),
+        ];
+        for (what, subject, good) in others {
+            assert_eq!(lacks(&made_so(subject, good)), None, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_another_authority_has_signed_is_never_made_anew() {
+        let mut of = CertificateParams::new(Vec::<String>::new()).unwrap();
+        of.distinguished_name.push(DnType::CommonName, "authority");
+        let authority = rcgen::Issuer::new(of, KeyPair::generate().unwrap());
+        let mut parameters = CertificateParams::new(names(&["san-a"])).unwrap();
+        let subject = &mut parameters.distinguished_name;
+        subject.push(DnType::CommonName, "San-A");
+        parameters.not_before = date_time_ymd(2026, 11, 1);
+        parameters.not_after = date_time_ymd(2036, 11, 26);
+        let signed = |parameters: &CertificateParams| {
+            let key = KeyPair::generate().unwrap();
+            let made = parameters.signed_by(&key, &authority).unwrap();
+            let now = at("2026-12-01T00:00:00.000Z");
+            reason(made.der(), &names(&["san-b"]), now)
+        };
+        assert_eq!(signed(&parameters), None);
+        let subject = &mut parameters.distinguished_name;
+        subject.push(DnType::OrganizationName, OURS);
+        assert_eq!(signed(&parameters), None);
     }
 }

@@ -305,3 +305,58 @@ fn the_daemons_own_certificate_is_made_anew_at_a_start_that_finds_it_without_a_n
     assert!(names.contains("\"san.example.org\""), "{served}");
     drop(std::fs::remove_dir_all(&kept));
 }
+
+/// The certificate that builds without a mark made for themselves, and its key.
+fn made_before() -> [String; 2] {
+    let mut parameters = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let subject = &mut parameters.distinguished_name;
+    subject.push(rcgen::DnType::CommonName, "a");
+    parameters.not_before = rcgen::date_time_ymd(2026, 11, 1);
+    parameters.not_after = rcgen::date_time_ymd(2036, 11, 26);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = parameters.self_signed(&key).unwrap();
+    [made.pem(), key.serialize_pem()]
+}
+
+/// Serves https, and is called by a name that the certificate lacks.
+fn named(config: &mut manifest::config::Config) {
+    let at = "127.0.0.1:0".parse().unwrap();
+    config.api.push(ApiAddress::Https(at));
+    config.api_settings.names = vec!["san.example.org".to_owned()];
+}
+
+#[test]
+fn a_certificate_of_a_build_before_is_made_anew_where_the_daemon_made_it_and_not_where_it_was_given()
+ {
+    let own = |config: &mut manifest::config::Config| {
+        named(config);
+        std::fs::create_dir_all(&config.state_dir).unwrap();
+        for (file, text) in ["api-cert.pem", "api-key.pem"].iter().zip(made_before()) {
+            std::fs::write(config.state_dir.join(file), text).unwrap();
+        }
+    };
+    let daemon = Daemon::start_with("before_own", own, Times::default());
+    let served = shown(&daemon, &daemon.dir.join("state/api-cert.pem")).unwrap();
+    assert_eq!(served["origin"], "own");
+    let names = served["names"].to_string();
+    assert!(names.contains("\"san.example.org\""), "{served}");
+
+    let given = |config: &mut manifest::config::Config| {
+        named(config);
+        let dir = config.file.parent().unwrap();
+        let [cert, key] = ["given.crt", "given.key"].map(|file| dir.join(file));
+        for (file, text) in [&cert, &key].iter().zip(made_before()) {
+            std::fs::write(file, text).unwrap();
+        }
+        config.api_settings.certificate = Some(manifest::config::CertificateFiles { cert, key });
+    };
+    let daemon = Daemon::start_with("before_given", given, Times::default());
+    let cert = daemon.dir.join("given.crt");
+    let first = std::fs::read(&cert).unwrap();
+    // Names are compared once a second.
+    std::thread::park_timeout(Duration::from_millis(1_500));
+    let served = shown(&daemon, &cert).unwrap();
+    assert_eq!(served["origin"], "given");
+    assert_eq!(served["names"], json!(["127.0.0.1"]));
+    assert_eq!(std::fs::read(&cert).unwrap(), first);
+}
