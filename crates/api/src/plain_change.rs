@@ -13,6 +13,8 @@ use std::marker::PhantomData;
 pub(crate) trait Refusals {
     /// Their codes.
     const CODES: &'static [Code];
+    /// And these, where [`Self::CODES`] are those of another kind.
+    const MORE: &'static [Code] = &[];
     /// What `force` does.
     const FORCE: &'static str = "Taken as by every change, and without effect.";
 }
@@ -49,6 +51,7 @@ impl<R: Refusals> Part for PlainChange<R> {
         operation.takes(Parameter::switch("dry_run", dry_run));
         operation.takes(Parameter::switch("force", R::FORCE));
         operation.fails(R::CODES);
+        operation.fails(R::MORE);
     }
 }
 

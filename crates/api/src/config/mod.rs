@@ -1,6 +1,7 @@
 //! The settings of the node: shown, changed where that is allowed, and a restart that brings them
 //! into force.
 
+mod refusals;
 mod reload;
 mod routes;
 

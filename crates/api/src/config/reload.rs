@@ -3,12 +3,13 @@
 //! **Failure model.** Files that cannot be used change nothing. The one who asked is answered, and
 //! `status` and metrics say it until they can be used.
 
+use super::refusals::OfReloads;
 use super::routes::{Settings, The, count, going, let_go};
 use crate::answer::Answer;
 use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::edit::ask;
-use crate::plain_change::{PlainChange, Refusals};
+use crate::plain_change::PlainChange;
 use axum::extract::{Extension, State};
 use controller::Handle;
 use manifest::code::Code;
@@ -22,22 +23,6 @@ pub(super) fn paths(paths: Paths) -> Paths {
         "reads `node.toml` and the certificate again, as SIGHUP does, and says whether they are in force: `config reload`",
         reload,
     )
-}
-
-/// What reading again may be refused for.
-struct OfReloads;
-
-impl Refusals for OfReloads {
-    const CODES: &'static [Code] = &[
-        Code::BadRequest,
-        Code::ConfigSyntax,
-        Code::ConfigUnknownKey,
-        Code::ConfigValue,
-        Code::ConfigNotYet,
-        Code::ConfigUnreadable,
-        Code::ConfigEnvironment,
-        Code::ConfigPlainHttp,
-    ];
 }
 
 async fn reload(

@@ -1,5 +1,6 @@
 //! `config` and `restart`.
 
+use super::refusals::{OfRestarts, OfSettings};
 use crate::addresses::addresses;
 use crate::answer::{Answer, WithTag};
 use crate::auth::Gate;
@@ -7,7 +8,7 @@ use crate::describe::Paths;
 use crate::edit::ask;
 use crate::etag::tag_of;
 use crate::parts::Wanted;
-use crate::plain_change::{PlainChange, Refusals, SeenChange};
+use crate::plain_change::{PlainChange, SeenChange};
 use crate::records::Records;
 use axum::extract::{Extension, State};
 use controller::{Handle, StateFiles};
@@ -138,34 +139,6 @@ async fn config(State(handle): State<Handle>, Extension(settings): The) -> WithT
 
 pub(super) fn count(sessions: usize) -> u64 {
     u64::try_from(sessions).unwrap_or(u64::MAX)
-}
-
-/// What a change of settings may be refused for.
-struct OfSettings;
-
-impl Refusals for OfSettings {
-    const CODES: &'static [Code] = &[
-        Code::BadRequest,
-        Code::ConfigSyntax,
-        Code::ConfigUnknownKey,
-        Code::ConfigValue,
-        Code::ConfigNotYet,
-        Code::ConfigUnreadable,
-        Code::ConfigEnvironment,
-        Code::ConfigPlainHttp,
-        Code::SettingsFixed,
-        Code::RestartRefused,
-        Code::PoolUsed,
-        Code::StateNotSaved,
-        Code::FirstPassword,
-    ];
-}
-
-/// What a restart may be refused for.
-struct OfRestarts;
-
-impl Refusals for OfRestarts {
-    const CODES: &'static [Code] = &[Code::BadRequest, Code::RestartRefused];
 }
 
 async fn change(
