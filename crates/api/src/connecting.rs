@@ -2,12 +2,11 @@
 
 use crate::describe::Paths;
 use crate::edit::ask;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::parts::Named;
 use axum::extract::State;
 use connect::{Block, Export, platforms};
 use controller::{Controller, Handle};
-use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::view::{GrantView, LunView};
 use schemars::JsonSchema;
@@ -28,12 +27,7 @@ struct ConnectView {
     blocks: Vec<Block>,
 }
 
-impl Row for ConnectView {
-    const COLUMNS: Columns = Columns {
-        known: &["host", "target", "iqn", "lun_id"],
-        key: "",
-    };
-}
+rows!(ConnectView: "" in ["host", "target", "iqn", "lun_id"], by "";);
 
 pub(super) fn paths(paths: Paths) -> Paths {
     paths.get(

@@ -201,3 +201,20 @@ fn a_change_that_comes_in_between_refuses_what_was_meant_for_the_objects_before_
 fn arrive() {
     std::thread::sleep(std::time::Duration::from_millis(200));
 }
+
+#[test]
+fn a_list_that_begins_with_the_newest_does_so_when_it_is_cut() {
+    let daemon = Daemon::start("newest");
+    for name in ["a", "b", "c"] {
+        let lun = json!({ "name": name, "size": "1G", "thin": false });
+        let (status, made) = daemon.send("POST", "/api/v1/luns", &lun);
+        assert!(status.is_success(), "{made}");
+    }
+    for list in ["generations", "jobs"] {
+        let (_, whole) = daemon.send("GET", &format!("/api/v1/{list}"), &json!(null));
+        let (_, cut) = daemon.send("GET", &format!("/api/v1/{list}?limit=2"), &json!(null));
+        let whole = whole.as_array().unwrap();
+        assert!(whole.len() > 2, "{list}: {whole:?}");
+        assert_eq!(cut.as_array().unwrap()[..], whole[..2], "{list}");
+    }
+}

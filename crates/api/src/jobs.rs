@@ -3,14 +3,13 @@
 use crate::answer::Answer;
 use crate::describe::Paths;
 use crate::edit::ask;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::parts::{DryRun, Named};
 use accounts::Principal;
 use axum::extract::{Extension, State};
 use controller::Handle;
 use manifest::code::Code;
 use manifest::job::JobView;
-use manifest::list::Columns;
 use manifest::problem::Problem;
 
 pub(super) fn paths(paths: Paths) -> Paths {
@@ -33,14 +32,11 @@ pub(super) fn paths(paths: Paths) -> Paths {
         .or(&[Code::JobOver, Code::LunOffline])
 }
 
-impl Row for JobView {
-    const COLUMNS: Columns = Columns {
-        known: &[
-            "id", "kind", "object", "state", "percent", "started", "ended", "by",
-        ],
-        key: "id",
-    };
-}
+rows!(
+    JobView: "id" in [
+        "id", "kind", "object", "state", "percent", "started", "ended", "by",
+    ], by "-id";
+);
 
 fn number(id: &str) -> Result<u64, Problem> {
     id.parse().map_err(|_| {

@@ -35,29 +35,32 @@ pub(super) trait Row: Serialize + JsonSchema {
     const NAMED: bool = false;
 }
 
+/// Rows of lists: `TYPE: "KEY" in [COLUMNS], by "ORDER"`, as [`Columns`] has it.
 macro_rules! rows {
-    ($($row:ty: $key:literal in $known:expr;)*) => {
-        $(impl Row for $row {
-            const COLUMNS: Columns = Columns { known: &$known, key: $key };
+    ($($row:ty: $key:literal in $known:expr, by $order:literal;)*) => {
+        $(impl $crate::listing::Row for $row {
+            const COLUMNS: manifest::list::Columns =
+                manifest::list::Columns { known: &$known, key: $key, order: $order };
         })*
     };
 }
+pub(crate) use rows;
 
 rows!(
-    TargetView: "name" in ["name", "iqn", "portal_group", "maintenance", "sessions"];
-    HostView: "name" in ["name", "sessions"];
-    GrantView: "name" in ["name", "host", "target", "lun", "lun_id", "read_only"];
-    PoolFacts: "name" in ["name", "path", "state", "layout", "total", "used", "available"];
+    TargetView: "name" in ["name", "iqn", "portal_group", "maintenance", "sessions"], by "";
+    HostView: "name" in ["name", "sessions"], by "";
+    GrantView: "name" in ["name", "host", "target", "lun", "lun_id", "read_only"], by "";
+    PoolFacts: "name" in ["name", "path", "state", "layout", "total", "used", "available"], by "";
     SessionFacts: "id" in [
         "id", "host", "initiator", "target", "from", "portal", "core", "since", "in_flight",
-    ];
-    RefusalFacts: "" in ["at", "times", "initiator", "from", "target", "portal", "code", "status"];
+    ], by "";
+    RefusalFacts: "" in ["at", "times", "initiator", "from", "target", "portal", "code", "status"], by "-at";
     DiskView: "id" in [
         "id", "model", "serial", "wwn", "capacity_bytes", "health", "smart", "bay", "read_at", "missing_since",
-    ];
-    BayView: "name" in ["name", "enclosure", "slot", "state", "status", "disk"];
-    Orphan: "" in ["pool", "naa", "name", "file", "size_bytes", "removed", "is_foreign"];
-    Kept: "generation" in ["generation", "written", "in_force", "luns"];
+    ], by "";
+    BayView: "name" in ["name", "enclosure", "slot", "state", "status", "disk"], by "";
+    Orphan: "" in ["pool", "naa", "name", "file", "size_bytes", "removed", "is_foreign"], by "";
+    Kept: "generation" in ["generation", "written", "in_force", "luns"], by "-generation";
 );
 
 impl Row for LunView {
@@ -78,6 +81,7 @@ impl Row for LunView {
             "verified",
         ],
         key: "name",
+        order: "",
     };
     const MORE: Option<(&'static str, &'static str)> = Some((
         "removed",

@@ -3,13 +3,12 @@
 use crate::answer::Answer;
 use crate::auth::{Caller, Gate};
 use crate::describe::Paths;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::outside::now;
 use crate::parts::DryRun;
 use accounts::OpenSession;
 use accounts::time;
 use axum::extract::Extension;
-use manifest::list::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -40,12 +39,7 @@ struct LoginSession {
     is_this: bool,
 }
 
-impl Row for LoginSession {
-    const COLUMNS: Columns = Columns {
-        known: &["began", "used", "is_this"],
-        key: "",
-    };
-}
+rows!(LoginSession: "" in ["began", "used", "is_this"], by "-began";);
 
 /// How many ended.
 #[derive(Serialize, JsonSchema)]

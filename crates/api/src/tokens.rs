@@ -4,14 +4,13 @@ use crate::account_parts::AccountChange;
 use crate::answer::Answer;
 use crate::auth::{Gate, TOKEN_FILE};
 use crate::describe::Paths;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::outside::{now, random};
 use crate::parts::{Named, Wanted};
 use accounts::{Accounts, Edit, Principal, Role, Token, TokenView, new_token, time};
 use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::ending::Ending;
-use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::time::parse;
 use schemars::JsonSchema;
@@ -48,21 +47,11 @@ fn delete(paths: Paths) -> Paths {
     })
 }
 
-impl Row for TokenView {
-    const COLUMNS: Columns = Columns {
-        known: &[
-            "id",
-            "name",
-            "role",
-            "created_by",
-            "created",
-            "expires",
-            "has_ended",
-            "last_use",
-        ],
-        key: "id",
-    };
-}
+rows!(
+    TokenView: "id" in [
+        "id", "name", "role", "created_by", "created", "expires", "has_ended", "last_use",
+    ], by "";
+);
 
 fn view(accounts: &Accounts, token: &Token) -> TokenView {
     TokenView::of(accounts, token, now().seconds())

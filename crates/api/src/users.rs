@@ -5,14 +5,13 @@ use crate::answer::{Answer, WithTag};
 use crate::auth::Gate;
 use crate::describe::Paths;
 use crate::etag::tag_of;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::outside::now;
 use crate::parts::Named;
 use accounts::{Document, Edit, PasswordHash, Role, UserView, password};
 use axum::extract::Extension;
 use manifest::code::Code;
 use manifest::ending::Ending;
-use manifest::list::Columns;
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use schemars::JsonSchema;
@@ -51,12 +50,7 @@ pub(super) fn paths(paths: Paths) -> Paths {
         )
 }
 
-impl Row for UserView {
-    const COLUMNS: Columns = Columns {
-        known: &["name", "role", "enabled", "must_change", "created"],
-        key: "name",
-    };
-}
+rows!(UserView: "name" in ["name", "role", "enabled", "must_change", "created"], by "";);
 
 fn find(document: &Document, name: &str) -> Result<UserView, Problem> {
     let user = document.user(name).map(UserView::from);

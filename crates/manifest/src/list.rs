@@ -22,6 +22,8 @@ pub struct Columns {
     pub known: &'static [&'static str],
     /// The one of them that no two rows have in common; empty: only whole rows differ.
     pub key: &'static str,
+    /// The list's own order, as `sort` has it; empty: that of the key.
+    pub order: &'static str,
 }
 
 /// What somebody asked of a list.
@@ -81,10 +83,7 @@ impl Query {
                 self.filters.push((known(column)?, is.to_owned()));
             }
             "sort" => {
-                let (column, down) = match value.strip_prefix('-') {
-                    Some(column) => (column, true),
-                    None => (value, false),
-                };
+                let (column, down) = direction(value);
                 self.sort = Some((known(column)?, down));
             }
             _ => return Ok(false),
@@ -103,7 +102,8 @@ impl Query {
         rows.retain(|row| filters.iter().all(|(column, is)| fits(&row[column], is)));
         let (column, down) = match &self.sort {
             Some((column, down)) => (column.as_str(), *down),
-            None => (columns.key, false),
+            None if columns.order.is_empty() => (columns.key, false),
+            None => direction(columns.order),
         };
         let key = |row: &Value| match columns.key {
             "" => Value::String(row.to_string()),
@@ -128,6 +128,14 @@ impl Query {
         let last = rows.last().filter(|_| has_more).map(place);
         let next = last.map(|(by, key)| json!([by, key]).to_string());
         Page { rows, next }
+    }
+}
+
+/// The column that `sort` names, and whether its largest value stands first.
+fn direction(sort: &str) -> (&str, bool) {
+    match sort.strip_prefix('-') {
+        Some(column) => (column, true),
+        None => (sort, false),
     }
 }
 
@@ -175,6 +183,7 @@ mod test {
     const COLUMNS: Columns = Columns {
         known: &["name", "size", "pool"],
         key: "name",
+        order: "",
     };
 
     fn query(parameters: &[(&str, &str)]) -> Query {
@@ -207,6 +216,19 @@ mod test {
     fn without_a_query_a_list_is_as_it_was() {
         let page = query(&[]).select(COLUMNS, rows());
         assert_eq!((names(&page).as_str(), page.next), ("dacb", None));
+    }
+
+    #[test]
+    fn what_is_cut_keeps_the_order_of_the_list() {
+        let newest_first = Columns {
+            order: "-size",
+            ..COLUMNS
+        };
+        let first = query(&[("limit", "3")]).select(newest_first, rows());
+        assert_eq!(names(&first), "bac");
+        let cursor = first.next.unwrap();
+        let rest = query(&[("limit", "3"), ("cursor", &cursor)]).select(newest_first, rows());
+        assert_eq!((names(&rest).as_str(), rest.next), ("d", None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::account_parts::SecretBody;
 use crate::answer::{Answer, WithTag};
 use crate::describe::Paths;
 use crate::etag::tag_of;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, Row, rows};
 use crate::noted;
 use crate::parts::{Named, Wanted};
 use crate::plain_change::{self, PlainChange, Refusals};
@@ -129,18 +129,10 @@ fn of_receivers(paths: Paths) -> Paths {
         .or(&[Code::AlertNotDelivered])
 }
 
-macro_rules! rows {
-    ($($row:ty: $key:literal in $known:expr;)*) => {
-        $(impl Row for $row {
-            const COLUMNS: Columns = Columns { known: &$known, key: $key };
-        })*
-    };
-}
-
 rows!(
-    SilenceView: "id" in ["id", "rule", "kind", "object", "until", "by", "created"];
-    RuleView: "id" in ["id", "severity", "enabled", "is_changed", "firing"];
-    ReceiverView: "name" in ["name", "kind", "enabled", "least", "delivered", "failed", "waiting"];
+    SilenceView: "id" in ["id", "rule", "kind", "object", "until", "by", "created"], by "";
+    RuleView: "id" in ["id", "severity", "enabled", "is_changed", "firing"], by "";
+    ReceiverView: "name" in ["name", "kind", "enabled", "least", "delivered", "failed", "waiting"], by "";
 );
 
 impl Row for AlertView {
@@ -149,6 +141,7 @@ impl Row for AlertView {
             "id", "state", "severity", "rule", "kind", "object", "fired", "resolved",
         ],
         key: "id",
+        order: "-id",
     };
     const MORE: Option<(&'static str, &'static str)> = Some((
         "resolved",

@@ -3,7 +3,7 @@
 use crate::account_parts::SecretBody;
 use crate::answer::{Answer, PLAIN, Switches};
 use crate::describe::{Operation, Parameter, Part, Paths, Reply, Schemas};
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::noted::Note;
 use crate::parameters::{Parameters, wrong};
 use crate::parts::{DryRun, Named, Refused};
@@ -16,7 +16,6 @@ use axum::response::{IntoResponse, Response};
 use bench::compare::{Row as Compared, compare};
 use bench::report::view::Document;
 use manifest::code::Code;
-use manifest::list::Columns;
 use manifest::problem::Problem;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -67,14 +66,11 @@ pub(crate) fn paths(paths: Paths) -> Paths {
         )
 }
 
-impl Row for RunView {
-    const COLUMNS: Columns = Columns {
-        known: &[
-            "id", "name", "state", "target", "kind", "by", "started", "ended", "writes",
-        ],
-        key: "id",
-    };
-}
+rows!(
+    RunView: "id" in [
+        "id", "name", "state", "target", "kind", "by", "started", "ended", "writes",
+    ], by "";
+);
 
 /// How a run is started.
 struct Start {

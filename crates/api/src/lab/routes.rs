@@ -3,12 +3,11 @@
 use crate::answer::Answer;
 use crate::bench::Since;
 use crate::describe::Paths;
-use crate::listing::{Listed, Listing, Row};
+use crate::listing::{Listed, Listing, rows};
 use crate::parts::{DryRun, Named, Wanted};
 use accounts::Principal;
 use axum::extract::Extension;
 use manifest::code::Code;
-use manifest::list::Columns;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use trial_runner::Beds;
@@ -54,12 +53,7 @@ pub(crate) fn paths(paths: Paths) -> Paths {
         .delete("/api/v1/lab/beds/{id}", "tears it down", end_bed)
 }
 
-impl Row for BedView {
-    const COLUMNS: Columns = Columns {
-        known: &["id", "topology", "state", "by", "started", "ended"],
-        key: "id",
-    };
-}
+rows!(BedView: "id" in ["id", "topology", "state", "by", "started", "ended"], by "";);
 
 async fn lab_overview(Extension(beds): The) -> Answer<LabView> {
     Answer(Ok(beds.overview()))

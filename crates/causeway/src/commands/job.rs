@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &JobVerb) -> Result<(), Problem> 
     match verb {
         JobVerb::Ls { running } => {
             let filter = if *running {
-                "?filter=state:running&sort=-id"
+                "?filter=state:running"
             } else {
                 ""
             };
