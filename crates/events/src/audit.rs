@@ -3,7 +3,7 @@
 use crate::bus::Events;
 use crate::entry::Entry;
 use crate::filter::{Conditions, Filter};
-use crate::log::LIMIT_MAX;
+use crate::log::READ_MAX;
 use crate::secrets::without_secrets;
 use crate::words::AuditWords;
 use database::rusqlite::{self, Connection};
@@ -156,7 +156,7 @@ fn entries(connection: &Connection, wanted: &WantedEntries) -> rusqlite::Result<
     } else {
         "DESC"
     };
-    let limit = wanted.limit.clamp(1, LIMIT_MAX);
+    let limit = wanted.limit.clamp(1, READ_MAX);
     let sql = format!(
         "SELECT id, entry FROM audit WHERE {} ORDER BY id {order} LIMIT {limit}",
         conditions.text()

@@ -23,7 +23,7 @@ pub use code::{CATALOGUE, CatalogueEntry, Code, Severity, page};
 pub use entry::Entry;
 pub use event::{Event, Happened, Object};
 pub use filter::Filter;
-pub use log::{EVENT_COLUMNS, Wanted};
+pub use log::{EVENT_COLUMNS, READ_MAX, Wanted};
 pub use schema::SCHEMA;
 pub use secrets::without_secrets;
 pub use words::AuditWords;

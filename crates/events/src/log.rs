@@ -8,8 +8,8 @@ use database::rusqlite::{self, Connection, Row, params};
 /// The most events that the file keeps.
 pub(crate) const EVENTS_MAX: u64 = 100_000;
 
-/// The most that one answer has.
-pub(crate) const LIMIT_MAX: u64 = 10_000;
+/// The most that is read at once: a page of 10,000, and one more, which shows that more follow.
+pub const READ_MAX: u64 = 10_001;
 
 /// Columns by which events are found.
 pub const EVENT_COLUMNS: [&str; 4] = ["severity", "code", "kind", "name"];
@@ -101,7 +101,7 @@ pub(crate) fn list(connection: &Connection, wanted: &Wanted) -> rusqlite::Result
     } else {
         "DESC"
     };
-    let limit = wanted.limit.clamp(1, LIMIT_MAX);
+    let limit = wanted.limit.clamp(1, READ_MAX);
     let sql = format!(
         "SELECT id, time, code, severity, kind, name, message, fields FROM event
          WHERE {} ORDER BY id {order} LIMIT {limit}",
@@ -176,5 +176,22 @@ mod test {
             .unwrap();
         let cut = [7, 8, 9].map(|last| is_cut(&file, last).unwrap());
         assert_eq!(cut, [true, true, false]);
+    }
+
+    #[test]
+    fn a_full_page_is_read_with_the_row_that_shows_that_more_follow() {
+        let file = Connection::open_in_memory().unwrap();
+        file.execute_batch(SCHEMA.steps[0]).unwrap();
+        file.execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10100)
+             INSERT INTO event SELECT i, '', '', 0, '', '', '', '' FROM n",
+        )
+        .unwrap();
+        let wanted = Wanted {
+            limit: 10_000 + 1,
+            ..Wanted::default()
+        };
+        let read = list(&file, &wanted).unwrap();
+        assert_eq!((read.len(), read[0].id), (10_001, 100), "the newest");
     }
 }

@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use database::Failed;
 use events::{
-    AUDIT_COLUMNS, Audited, EVENT_COLUMNS, Event, Filter, Severity, Wanted, WantedEntries,
+    AUDIT_COLUMNS, Audited, EVENT_COLUMNS, Event, Filter, READ_MAX, Severity, Wanted, WantedEntries,
 };
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -29,8 +29,8 @@ use std::marker::PhantomData;
 /// How many rows an answer has where nobody says.
 const LIMIT: u64 = 200;
 
-/// The most rows of an answer.
-const LIMIT_MAX: u64 = 10_000;
+/// The most rows of an answer. One more is read, by which the page knows whether more follow.
+const LIMIT_MAX: u64 = READ_MAX - 1;
 
 /// How many entries are read at once for an export.
 const PAGE: u64 = 1_000;
