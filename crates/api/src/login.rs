@@ -295,9 +295,6 @@ async fn set_password(
             password: Some((gate.store.hash(new).await?, false)),
         };
         gate.store.change(&change, false).await?;
-        if caller.must_change {
-            gate.store.forget_first_password().await;
-        }
         let opened = gate.store.lock().open_session(&name, now(), &mut random);
         opened.ok_or_else(|| Refused::from(Problem::not_found("user", &name)))
     };

@@ -136,6 +136,30 @@ fn who_is_logged_in_twice_sees_both_and_ends_the_other_one() {
 }
 
 #[test]
+fn the_file_of_the_first_password_goes_however_that_ends_and_by_nothing_else() {
+    let daemon = Daemon::start("first-file");
+    let file = daemon.dir.join("state/first-password");
+    let set = |name: &str, body: &Value| {
+        let path = format!("/api/v1/users/{name}");
+        let (status, said) = daemon.send("PATCH", &path, body);
+        assert_eq!(status, StatusCode::OK, "{said}");
+    };
+    // Somebody else who has to change a password.
+    let body = json!({ "name": "eve", "role": "viewer", "password": NEW, "must_change": true });
+    let (status, made) = daemon.send("POST", "/api/v1/users", &body);
+    assert_eq!(status, StatusCode::OK, "{made}");
+    let eve = enter(&daemon, "eve", NEW);
+    let other = json!({ "old": NEW, "new": "correct-horse-battery" });
+    let said = of(&daemon, &eve, ("PUT", "/api/v1/me/password"), &other);
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    assert!(file.exists(), "it is not eve's");
+    set("admin", &json!({ "role": "admin" }));
+    assert!(file.exists(), "the password is the first one");
+    set("admin", &json!({ "password": NEW }));
+    assert!(!file.exists(), "`user set admin --password`");
+}
+
+#[test]
 fn the_first_password_opens_one_door_only_until_it_is_changed() {
     use std::os::unix::fs::PermissionsExt;
     let daemon = Daemon::start("first");

@@ -53,7 +53,13 @@ impl Store {
             return Ok(store);
         };
         match Document::read(&bytes) {
-            Ok(document) => store.accounts = with(document),
+            Ok(document) => {
+                store.accounts = with(document);
+                // An earlier life may have ended before it was removed.
+                if !store.has_first_password() {
+                    store.forget_first_password().await;
+                }
+            }
             Err(problem) => {
                 let path = store.files.path(FILE);
                 let detail = format!("{}: {}", path.display(), problem.detail);
@@ -113,7 +119,11 @@ impl Store {
         let after = self.lock().document().edit(edit, now().seconds())?;
         if !dry_run {
             self.files.write(FILE, after.write()).await?;
+            let had_first = self.has_first_password();
             self.lock().adopt(after.clone());
+            if had_first && !self.has_first_password() {
+                self.forget_first_password().await;
+            }
         }
         Ok(after)
     }
@@ -147,7 +157,7 @@ impl Store {
     }
 
     /// The first password is of no use any more.
-    pub(crate) async fn forget_first_password(&self) {
+    async fn forget_first_password(&self) {
         if let Err(problem) = self.files.remove(FIRST_PASSWORD_FILE).await {
             tracing::warn!(code = %problem.code, "{problem}");
         }
