@@ -1,5 +1,6 @@
 //! When pools are likely to be full, by their history of up to 30 days: asked of it every five
-//! minutes, and given to the controller, which reports it with the pools.
+//! minutes, sooner where one could not be asked for, and given to the controller, which reports it
+//! with the pools.
 
 use crate::outside::now;
 use crate::records::Records;
@@ -16,6 +17,9 @@ const FIRST: Duration = Duration::from_secs(2);
 /// The history has no finer figures of that time.
 const EVERY: Duration = Duration::from_secs(300);
 
+/// Where a pool had none: it may not have said yet how large it is.
+const SOON: Duration = Duration::from_secs(10);
+
 const SPAN: u64 = 30 * 86_400;
 
 /// Seconds of a sample.
@@ -30,17 +34,19 @@ pub(crate) async fn keep(records: &Records, handle: &Handle) {
             return;
         };
         let mut forecasts = BTreeMap::new();
+        let count = pools.len();
         for pool in pools {
             if let Some(forecast) = of(records.history(), &pool).await {
                 forecasts.insert(pool.name, forecast);
             }
         }
+        let next = if forecasts.len() < count { SOON } else { EVERY };
         let given =
             handle.call(|controller| Box::pin(async move { controller.set_forecasts(forecasts) }));
         if given.await.is_err() {
             return;
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(next).await;
     }
 }
 
