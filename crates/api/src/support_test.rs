@@ -10,7 +10,7 @@ use std::io::Read;
 use support::ASKED;
 
 /// All files of a bundle as one text, in the archive as it is.
-fn unpacked(daemon: &Daemon) -> (String, usize) {
+pub(crate) fn unpacked(daemon: &Daemon) -> (String, usize) {
     let request = Request::get("/api/v1/support/bundle").header("host", "localhost");
     let (head, bytes) = daemon.bytes(false, request.body(String::new()).unwrap());
     assert_eq!(head.status, 200);

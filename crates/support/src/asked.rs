@@ -24,7 +24,7 @@ pub const ASKED: &[Asked] = &[
     asked("status.json", "/api/v1/status", "how the node is"),
     asked(
         "alerts.json",
-        "/api/v1/alerts?limit=1000",
+        "/api/v1/alerts?resolved=true&limit=1000",
         "what is wrong, and what was",
     ),
     asked(

@@ -1,6 +1,7 @@
 //! Alerts of a daemon, from the rules to a receiver, over real files and sockets.
 
 use crate::accept::Times;
+use crate::support_test::unpacked;
 use crate::test::{Daemon, TOKEN};
 use controller::test_support::lab;
 use hyper::Request;
@@ -227,6 +228,8 @@ fn what_was_done_about_alerts_and_who_is_sent_them_outlives_the_daemon() {
         (&over[0]["id"], &over[0]["acknowledged"]["note"]),
         (&alert["id"], &json!("mine"))
     );
+    let (bundle, _) = unpacked(&daemon);
+    assert!(bundle.contains("\"note\": \"mine\""), "what is over, too");
     let silences = daemon
         .send("GET", "/api/v1/alerts/silences", &json!(null))
         .1;
