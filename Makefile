@@ -1,5 +1,10 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
+# The commit that a program is built from, with -dirty where files differ from it. Only the crate causeway reads it: after
+# a commit that one is compiled anew and linked, and nothing else. Debug builds do without.
+run build deb image bench lab page-bench soak: export CAUSEWAY_COMMIT = $(shell \
+  git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null)
+
 .PHONY: help run test check build deb image docs bench lab linux instructions attacks page-bench fuzz sim soak tools clean
 
 help: ## what there is
@@ -28,8 +33,6 @@ build: ## the release binary with its page, target/release/causeway, and what de
 	@scripts/web
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
-
-deb image: export CAUSEWAY_COMMIT = $(shell git rev-parse --short=12 HEAD)
 
 deb: build ## Debian packages: causeway, and causeway-dbgsym with its symbols, in target/deb/
 	@scripts/install deb

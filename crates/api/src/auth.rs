@@ -42,6 +42,8 @@ const CSRF_HEADER: &str = "x-causeway-csrf";
 
 /// What decides who may do what.
 pub(crate) struct Gate {
+    /// The commit that the program was built from; empty: nobody said it.
+    pub(crate) commit: &'static str,
     pub(crate) store: Store,
     /// What https is served with, where it is served.
     pub(crate) certificate: Option<Arc<Certificate>>,

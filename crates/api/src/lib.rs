@@ -85,7 +85,7 @@ pub use own_certificate::CERTIFICATE_FILE;
 pub use peer::{Peer, PeerAddress};
 pub use records::{EVENTS_FILE, HISTORY_FILE, Records};
 pub use sampler::Sampler;
-pub use server::Server;
+pub use server::{Program, Server};
 pub use store::FIRST_PASSWORD_FILE;
 pub use support_bundle::LogTail;
 

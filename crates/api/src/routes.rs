@@ -215,14 +215,8 @@ async fn ready(State(handle): State<Handle>) -> Text {
     Text { kind: PLAIN, text }
 }
 
-/// What metrics report of them, with certificates, whether the settings could be read again, and
-/// how many logins and tokens were wrong.
-fn machine_figures(
-    known: &[NodeNic],
-    certificates: Vec<(String, u64)>,
-    reloaded: bool,
-    bad_proofs: [u64; 2],
-) -> MachineFigures {
+/// `figures`, and what metrics report of the NICs.
+fn with_nics(figures: MachineFigures, known: &[NodeNic]) -> MachineFigures {
     let speed = |name: &str| known.iter().find(|it| it.name == name)?.bits_per_second;
     let nics = Nics::read().0.into_iter().map(|nic| NicFigures {
         bits_per_second: speed(&nic.name),
@@ -232,9 +226,7 @@ fn machine_figures(
     });
     MachineFigures {
         nics: nics.collect(),
-        certificates,
-        reloaded,
-        bad_proofs,
+        ..figures
     }
 }
 
@@ -245,13 +237,18 @@ async fn prometheus(
     Extension(gate): Extension<Arc<Gate>>,
 ) -> Text {
     let BadProofs { logins, tokens } = &gate.bad_proofs;
-    let bad_proofs = [logins, tokens].map(|count| count.load(Relaxed));
+    let of_machine = MachineFigures {
+        commit: gate.commit,
+        nics: Vec::new(),
+        certificates: alerting.ends(),
+        reloaded: settings.refused().is_none(),
+        bad_proofs: [logins, tokens].map(|count| count.load(Relaxed)),
+    };
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let (figures, ends) = (alerting.figures(), alerting.ends());
-    let reloaded = settings.refused().is_none();
+    let figures = alerting.figures();
     let text = ask!(handle, |controller| {
         let sample = controller.sample().await;
-        let of_machine = machine_figures(&sample.nics, ends, reloaded, bad_proofs);
+        let of_machine = with_nics(of_machine, &sample.nics);
         metrics::text(&sample, &figures, &of_machine)
     });
     Text { kind, text }

@@ -68,6 +68,14 @@ struct Service {
     settings: Option<(Arc<Settings>, Handle)>,
 }
 
+/// What the program says of itself.
+pub struct Program {
+    /// The commit that it was built from; empty: nobody said it.
+    pub commit: &'static str,
+    /// What support bundles have of its log.
+    pub log: LogTail,
+}
+
 /// What the thread has in common with the rest.
 struct Shared {
     made: Arc<Mutex<Vec<PathBuf>>>,
@@ -79,7 +87,7 @@ struct Shared {
 
 impl Server {
     /// Serves the bound sockets on a thread of its own. When it returns the accounts are open and
-    /// the certificate is there. `log`: what support bundles have of the log.
+    /// the certificate is there.
     ///
     /// # Errors
     /// The thread cannot be had, or files of the state directory neither be read nor made.
@@ -89,9 +97,9 @@ impl Server {
         token: Secret,
         config: &Config,
         records: Records,
-        log: LogTail,
+        program: Program,
     ) -> Result<Self, Problem> {
-        let with = (Times::default(), log);
+        let with = (Times::default(), program);
         Self::start_with(bound, handle, token, config, records, with)
     }
 
@@ -101,13 +109,13 @@ impl Server {
         token: Secret,
         config: &Config,
         records: Records,
-        (times, log): (Times, LogTail),
+        (times, program): (Times, Program),
     ) -> Result<Self, Problem> {
         let restart = Arc::new(Notify::new());
         let asked = Arc::clone(&restart);
         let (live, known) = watch::channel(Arc::new(config.clone()));
         let mut server = Self::with(bound, times, async move || {
-            open(handle, token, live, records, (times, log), asked).await
+            open(handle, token, live, records, (times, program), asked).await
         })?;
         (server.restart, server.live) = (restart, Some(known));
         Ok(server)
@@ -264,7 +272,7 @@ async fn open(
     token: Secret,
     live: watch::Sender<Arc<Config>>,
     records: Records,
-    (times, log): (Times, LogTail),
+    (times, Program { commit, log }): (Times, Program),
     restart: Arc<Notify>,
 ) -> Result<Service, Problem> {
     let config = &Arc::clone(&*live.borrow());
@@ -285,6 +293,7 @@ async fn open(
     let store = Store::open(files.clone(), login_times(config)).await?;
     store.lock().know_file_token(&token);
     let gate = Arc::new(Gate {
+        commit,
         token_made: token_made.ok().and_then(Result::ok).map(|it| it.as_secs()),
         store,
         certificate: certificate.clone(),
@@ -309,8 +318,7 @@ async fn open(
     if let Err(problem) = gate.store.whole() {
         alerting.add_record(store::FILE, &problem);
     }
-    let settings = Settings::new(live, files.clone(), restart, records.clone());
-    let settings = Arc::new(settings);
+    let settings = Arc::new(Settings::new(live, files.clone(), restart, records.clone()));
     Ok(Service {
         app: router(
             handle.clone(),

@@ -89,7 +89,8 @@ impl Daemon {
         let sampler = Sampler::start(records.clone(), handle.clone()).unwrap();
         let token = Secret::new(TOKEN.into());
         let log: LogTail = Arc::new(|| format!("INFO a token: Bearer {TOKEN}\nINFO serving\n"));
-        let with = (times, log);
+        let commit = "0123456789ab-dirty";
+        let with = (times, Program { commit, log });
         let server =
             Server::start_with(bound, handle, token, &wanted, records.clone(), with).unwrap();
         Self {
@@ -882,7 +883,7 @@ fn health_readiness_and_metrics_answer_without_a_token() {
     assert!(
         text.as_str()
             .unwrap()
-            .contains("causeway_build_info{version="),
+            .contains(",commit=\"0123456789ab-dirty\"} 1\n"),
         "{text}"
     );
 }

@@ -35,6 +35,7 @@ use crate::commands::{apply, explain, pool_check, status};
 use crate::completion::CompletedArgument;
 use crate::listed::Listed;
 use crate::serve;
+use crate::version::VERSION;
 use clap::{CommandFactory, Parser, Subcommand};
 use manifest::code::{Code, Exit};
 use manifest::name::did_you_mean;
@@ -51,7 +52,7 @@ use std::process::ExitCode;
 #[derive(Parser, Debug)]
 #[command(
     name = "causeway",
-    version,
+    version = VERSION.as_str(),
     max_term_width = 100,
     after_help = "To begin:\n  causeway serve --config node.toml\n  \
                   causeway share create vm01 --size 100G --for iqn.1998-01.com.vmware:esx01\n  \

@@ -32,6 +32,7 @@ mod serve;
 mod storage_args;
 #[cfg(test)]
 mod verbs_test;
+mod version;
 
 use cli::Command;
 use manifest::code::Exit;

@@ -1,7 +1,8 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
 use crate::secret_file;
-use controller::{Controller, Handle};
+use crate::version::COMMIT;
+use controller::{Controller, Handle, Reached};
 use engine::Engine;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
@@ -231,6 +232,22 @@ fn warn_of_settings(config: &Config) {
     }
 }
 
+fn warn_of_addresses(config: &Config, reached: &Reached) {
+    for (address, why) in reached.away() {
+        let place = config.place("api.listen");
+        tracing::warn!("{place}: {address}: {why}: it is tried again every second");
+    }
+}
+
+/// What this program says of itself.
+fn program(log: &Log) -> api::Program {
+    let tail = log.tail();
+    api::Program {
+        commit: COMMIT,
+        log: Arc::new(move || tail.text()),
+    }
+}
+
 fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     raise_descriptor_limit();
     // The signals are caught from here on, so that an early one is not lost.
@@ -252,14 +269,17 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     let bound = api::bind_what_can_be(&config.api);
     let reached = bound.reached();
     warn_of_settings(config);
-    for (address, why) in reached.away() {
-        let place = config.place("api.listen");
-        tracing::warn!("{place}: {address}: {why}: it is tried again every second");
-    }
+    warn_of_addresses(config, &reached);
     let sampler = api::Sampler::start(records.clone(), handle.clone())?;
-    let tail = log.tail();
-    let tail: api::LogTail = Arc::new(move || tail.text());
-    let server = api::Server::start(bound, handle.clone(), token, config, records.clone(), tail)?;
+    let handle_of_api = handle.clone();
+    let server = api::Server::start(
+        bound,
+        handle_of_api,
+        token,
+        config,
+        records.clone(),
+        program(&log),
+    )?;
     let served = main.block_on(async {
         let addresses = reached.addresses().join(" ");
         let announced =
@@ -284,10 +304,7 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
         server.end_work();
         records.node_stopping();
         records.end_streams();
-        let stopped = handle.call(|controller| Box::pin(async move { controller.stop().await }));
-        if timeout(STOP_TIME_MAX, stopped).await.is_err() {
-            tracing::error!("not everything ended in time; the rest is given up");
-        }
+        stop_node(&handle).await;
         Ok::<Ended, Problem>(ended)
     });
     let ended = match served {
@@ -307,6 +324,14 @@ fn serve(config: &Config, log: Log) -> Result<Ended, Problem> {
     // Who stops it while it restarts means that more.
     let stopped = main.block_on(async { timeout(Duration::ZERO, stop.next()).await.is_ok() });
     Ok(if stopped { Ended::Stopped } else { ended })
+}
+
+/// Ends what hosts do, and stores what is to be stored.
+async fn stop_node(handle: &Handle) {
+    let stopped = handle.call(|controller| Box::pin(async move { controller.stop().await }));
+    if timeout(STOP_TIME_MAX, stopped).await.is_err() {
+        tracing::error!("not everything ended in time; the rest is given up");
+    }
 }
 
 fn catch(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Problem> {

@@ -35,12 +35,9 @@ use luns::Luns;
 const BUILD: Family<2> = Family::gauge(
     "causeway_build_info",
     ["version", "commit"],
-    "1; the daemon's version, and the commit that it was built from: empty where the build did not say it",
+    "1; the daemon's version, and the commit that it was built from, with `-dirty` where files differed from it; empty \
+     where the build did not say it",
 );
-
-/// What `make deb` and `make image` say. Other builds say nothing: they would compile anew with
-/// each commit.
-const COMMIT: Option<&str> = option_env!("CAUSEWAY_COMMIT");
 
 const GENERATION: Family<0> = Family::gauge(
     "causeway_config_generation",
@@ -59,8 +56,8 @@ const DROPPED: Family<0> = Family::gauge(
 pub fn text(sample: &Sample, figures: &AlertFigures, of_machine: &MachineFigures) -> String {
     let mut out = Text::default();
     out.family(&BUILD);
-    let commit = COMMIT.unwrap_or_default();
-    out.series(&BUILD, [env!("CARGO_PKG_VERSION"), commit], 1);
+    let build = [env!("CARGO_PKG_VERSION"), of_machine.commit];
+    out.series(&BUILD, build, 1);
     out.single(&GENERATION, sample.generation);
     let by_name = sample
         .luns

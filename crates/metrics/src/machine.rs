@@ -5,6 +5,8 @@ use super::family::{Family, Text};
 /// What there is to report beside the node.
 #[derive(Default)]
 pub struct MachineFigures {
+    /// The commit that the program was built from; empty: nobody said it.
+    pub commit: &'static str,
     /// The network interfaces.
     pub nics: Vec<NicFigures>,
     /// Certificates by name, and when each ends, in seconds since 1970.

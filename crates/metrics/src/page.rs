@@ -236,6 +236,7 @@ fn the_text_has_each_family_of_the_page_with_its_kind_its_labels_and_no_other() 
         bits_per_second: Some(10_000_000_000),
     };
     let of_machine = MachineFigures {
+        commit: "0123456789ab",
         nics: vec![nic],
         certificates: vec![("api".to_owned(), 1_800_000_000)],
         reloaded: true,
