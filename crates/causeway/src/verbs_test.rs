@@ -239,7 +239,9 @@ fn whatever_makes_or_deletes_one_object_can_be_asked_for_twice() {
             let name = verb.get_name();
             let wanted = match name {
                 "create" | "add-pool" => "if_not_exists",
-                "delete" | "remove-pool" | "forget" | "drop" => "if_exists",
+                "delete" | "remove-pool" | "forget" | "drop" | "purge" | "cancel" | "unsilence" => {
+                    "if_exists"
+                }
                 _ => "",
             };
             let mut all = verb.get_arguments();

@@ -2,7 +2,7 @@
 
 use super::alert_receiver::{self, ReceiverVerb, SEVERITIES, rule_names, said};
 use super::context::Context;
-use super::user::send;
+use super::user::{if_there, send};
 use crate::completion::{BOOLEANS, CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use alerts::{AlertView, RuleView, Severity, SilenceView, WantedSilence};
@@ -109,6 +109,9 @@ pub(crate) enum AlertVerb {
         /// The silence's number
         #[arg(long, value_name = "NUMBER", conflicts_with = "id")]
         silence: Option<u64>,
+        /// Succeed where there is no such alert or silence
+        #[arg(long)]
+        if_exists: bool,
     },
     /// List silences that last
     Silences,
@@ -218,14 +221,23 @@ pub(crate) fn run(context: &Context<'_>, verb: &AlertVerb) -> Result<(), Problem
             change(context, Method::DELETE, *id, "acknowledge", &Value::Null)
         }
         AlertVerb::Silence(flags) => silence(context, flags),
-        AlertVerb::Unsilence { id: Some(id), .. } => {
-            change(context, Method::POST, *id, "unsilence", &Value::Null)
+        AlertVerb::Unsilence {
+            id: Some(id),
+            if_exists,
+            ..
+        } => {
+            let changed = change(context, Method::POST, *id, "unsilence", &Value::Null);
+            if_there(context, *if_exists, changed).map(|_| ())
         }
-        AlertVerb::Unsilence { silence, .. } => {
+        AlertVerb::Unsilence {
+            silence, if_exists, ..
+        } => {
             let silence = silence.unwrap_or_default();
             let path = format!("/api/v1/alerts/silences/{silence}");
-            send::<()>(context, Method::DELETE, &path, &())?;
-            said(context, &format!("silence {silence} is over"));
+            let sent = send::<()>(context, Method::DELETE, &path, &());
+            if if_there(context, *if_exists, sent)?.is_some() {
+                said(context, &format!("silence {silence} is over"));
+            }
             Ok(())
         }
         AlertVerb::Silences => {

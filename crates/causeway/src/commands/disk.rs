@@ -1,6 +1,7 @@
 //! `causeway disk ...`: the disks of the machine, and the bays of its enclosures.
 
 use super::context::Context;
+use super::user::if_there;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -67,12 +68,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &DiskVerb) -> Result<(), Problem>
             context.output.show(&disk, one);
         }
         DiskVerb::Forget { name, if_exists } => {
-            let disk: DiskView = match context.client.get(&path_of(name)) {
-                Err(problem) if *if_exists && problem.code == Code::NotFound => {
-                    super::user::nothing(context, &problem.detail);
-                    return Ok(());
-                }
-                disk => disk?,
+            let asked = context.client.get(&path_of(name));
+            let Some(disk) = if_there::<DiskView>(context, *if_exists, asked)? else {
+                return Ok(());
             };
             let dry_run = context.is_dry_run();
             let path = format!("{}?dry_run={dry_run}", path_of(name));

@@ -1,7 +1,7 @@
 //! `causeway job ...`: work that takes long.
 
 use super::context::Context;
-use super::user::send;
+use super::user::{if_there, send};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -46,6 +46,9 @@ pub(crate) enum JobVerb {
     Cancel {
         /// Its number
         id: u64,
+        /// Succeed where there is none, or it has ended
+        #[arg(long)]
+        if_exists: bool,
     },
     /// Wait for a job's end; exit code 0 where it has finished
     Wait {
@@ -75,10 +78,12 @@ pub(crate) fn run(context: &Context<'_>, verb: &JobVerb) -> Result<(), Problem> 
             context.output.show(&job, page);
             Ok(())
         }
-        JobVerb::Cancel { id } => {
+        JobVerb::Cancel { id, if_exists } => {
             let path = format!("{}/cancel", path(*id));
-            let job: JobView = send(context, Method::POST, &path, &())?;
-            context.output.show(&job, page);
+            let sent = send(context, Method::POST, &path, &());
+            if let Some(job) = if_there::<JobView>(context, *if_exists, sent)? {
+                context.output.show(&job, page);
+            }
             Ok(())
         }
         JobVerb::Wait { id } => wait(context, *id),

@@ -124,7 +124,7 @@ pub(crate) enum LunVerb {
     /// Bring a deleted LUN back with its data
     Restore(Named),
     /// Destroy the data of a deleted LUN
-    Purge(Named),
+    Purge(Deleted),
     /// Take LUNs into service that a pool holds and no object names, as what they were
     Adopt(Adopted),
 }
@@ -210,9 +210,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             let step = Step::new(Method::POST, format!("{}/restore", of(name)), &());
             context.set(NOUN, name, Some(step), None)
         }
-        LunVerb::Purge(Named { name }) => {
+        LunVerb::Purge(Deleted { name, if_exists }) => {
             let step = Step::new(Method::POST, format!("{}/purge", of(name)), &());
-            context.change(Tolerate::Nothing, &step)
+            context.change(Tolerate::when(*if_exists, Code::NotFound), &step)
         }
     }
 }

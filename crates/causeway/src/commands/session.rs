@@ -1,11 +1,11 @@
 //! `causeway session ...`.
 
 use super::context::{Context, object_path};
+use super::user::if_there;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
 use hyper::Method;
-use manifest::code::Code;
 use manifest::ending::{Dropped, Ending};
 use manifest::facts::{RefusalFacts, SessionFacts, SessionNic};
 use manifest::problem::Problem;
@@ -86,12 +86,9 @@ pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
         SessionVerb::Drop { id, if_exists } => {
             let path = format!("/api/v1/sessions/{id}");
             // A program is shown the session as it was.
-            let session: SessionFacts = match context.client.get(&path) {
-                Err(problem) if *if_exists && problem.code == Code::NotFound => {
-                    super::user::nothing(context, &problem.detail);
-                    return Ok(());
-                }
-                session => session?,
+            let asked = context.client.get(&path);
+            let Some(session) = if_there::<SessionFacts>(context, *if_exists, asked)? else {
+                return Ok(());
             };
             let ending: Ending = context.request(Method::DELETE, &path, &())?;
             context.output.show(&Dropped { session, ending }, |it| {

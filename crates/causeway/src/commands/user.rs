@@ -197,6 +197,22 @@ pub(super) fn nothing(context: &Context<'_>, said: &str) {
     context.output.show(&(), |()| format!("{said}\n"));
 }
 
+/// What was asked for; `None`: there is no such thing, or it has ended, which was said and is fine
+/// where `if_exists` was given.
+pub(super) fn if_there<T>(
+    context: &Context<'_>,
+    if_exists: bool,
+    asked: Result<T, Problem>,
+) -> Result<Option<T>, Problem> {
+    match asked {
+        Err(problem) if if_exists && [Code::NotFound, Code::JobOver].contains(&problem.code) => {
+            nothing(context, &problem.detail);
+            Ok(None)
+        }
+        asked => asked.map(Some),
+    }
+}
+
 /// Deletes what is at `path`.
 pub(crate) fn gone(
     context: &Context<'_>,

@@ -45,6 +45,9 @@ fn making_growing_and_scrubbing_are_jobs_that_can_be_shown_waited_for_and_cancel
         "{page}"
     );
     place.run(5, "job cancel 2");
+    place.run(0, "job cancel 2 --if-exists");
+    place.run(3, "job cancel 99");
+    place.run(0, "job cancel 99 --if-exists");
     place.run(0, "scrub start thin");
     let job = until(&place, 3, |job| job["state"] == "running");
     assert_eq!(

@@ -110,6 +110,7 @@ fn exit_codes_are_the_promised_ones() {
     place.run(0, "lun delete c");
     place.run(0, "lun purge c --yes");
     place.run(3, "lun purge c");
+    place.run(0, "lun purge c --if-exists");
     daemon.stop();
     place.run(7, "status");
 }

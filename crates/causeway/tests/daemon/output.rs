@@ -221,6 +221,17 @@ fn the_node_and_its_pools_are_nouns_like_all_others() {
     place.run(0, "session drop 99 --if-exists");
     place.run(0, "session delete 99 --if-exists");
     place.run(0, "disk forget none --if-exists");
+    for unsilence in ["alert unsilence 99", "alert unsilence --silence 99"] {
+        place.run(3, unsilence);
+        let said = place.run(0, &format!("{unsilence} --if-exists"));
+        assert!(
+            said.contains("there is no") && said.contains("99"),
+            "{said}"
+        );
+    }
+    place.run(0, "alert silence --all");
+    place.run(0, "alert unsilence --silence 1 --if-exists");
+    assert_eq!(place.json("alert silences"), json!([]));
     assert_eq!(place.json("journal ls"), json!([]));
     place.run(3, "journal show default");
     daemon.stop();
