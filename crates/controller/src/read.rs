@@ -194,7 +194,7 @@ impl Controller {
         view.notices = self.engine.lun_notices(&lun.naa);
         view.members = self.engine.lun_members(lun);
         let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
-        view.journal = journal.map(|journal| LunJournal::of(journal, name));
+        view.journal = journal.map(|it| LunJournal::of(it, name, view.layers.pending_bytes));
         view
     }
 

@@ -280,6 +280,9 @@ pub struct LunJournal {
     /// Why the LUN's writes cannot be destaged, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_error: Option<String>,
+    /// Bytes of the LUN whose newest data is in it and not destaged; absent: it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_bytes: Option<u64>,
     /// Acknowledged blocks of the LUN that are damaged in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_blocks: u64,
@@ -291,15 +294,16 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl LunJournal {
-    /// What a journal's facts say of a LUN.
+    /// What a journal's facts say of a LUN, and those of the LUN itself.
     #[must_use]
-    pub fn of(facts: &JournalFacts, lun: &str) -> Self {
+    pub fn of(facts: &JournalFacts, lun: &str, pending_bytes: Option<u64>) -> Self {
         let errors = &facts.destage_errors;
         let error = errors.iter().find(|error| error.lun == lun);
         Self {
             path: facts.path.clone(),
             state: facts.state,
             destage_error: error.map(|error| error.reason.clone()),
+            pending_bytes,
             lost_blocks: facts.lost_blocks.get(lun).copied().unwrap_or(0),
         }
     }

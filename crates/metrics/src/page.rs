@@ -194,6 +194,7 @@ fn fill(lun: &mut LunFacts) {
         shared: Some(WaitFacts::default()),
         cached: Some(manifest::objects::ReadCacheFacts::default()),
         checksums: Some(ChecksumFacts::default()),
+        pending_bytes: Some(4096),
     };
     lun.stalled = Some(StallFacts {
         seconds: 12,

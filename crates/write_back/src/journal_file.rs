@@ -419,6 +419,16 @@ impl Journal {
         .await
     }
 
+    /// Pages of 4096 bytes of each volume whose newest data is in it, of those that have some.
+    pub async fn pages(&self, core: &CoreHandle) -> BTreeMap<VolumeId, u64> {
+        let rings = self.on_rings(core, |_, ring| Box::pin(async move { ring.pages() }));
+        let mut all = BTreeMap::new();
+        for (volume, pages) in rings.await.into_iter().flatten() {
+            *all.entry(volume).or_default() += pages;
+        }
+        all
+    }
+
     /// Forgets a volume that is about to be destroyed, and that nobody uses any more: nothing of it
     /// has to be destaged.
     ///

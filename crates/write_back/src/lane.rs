@@ -77,7 +77,9 @@ impl WriteBack {
         &self.journal
     }
 
-    pub(crate) const fn id(&self) -> VolumeId {
+    /// What the journal knows it by.
+    #[must_use]
+    pub const fn id(&self) -> VolumeId {
         self.id
     }
 

@@ -272,6 +272,9 @@ fn journal(lun: &LunView) -> String {
         return "none".to_owned();
     };
     let mut out = format!("{}, {}", journal.path, journal.state);
+    if let Some(bytes) = journal.pending_bytes.filter(|bytes| *bytes > 0) {
+        out.push_str(&format!(", {} of the LUN not destaged", rounded(bytes)));
+    }
     if let Some(why) = &journal.destage_error {
         out.push_str(&format!("\ncannot be destaged: {why}"));
     }

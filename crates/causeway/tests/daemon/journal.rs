@@ -92,9 +92,13 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
         &format!("causeway_journal_history_bytes{{pool=\"default\"}} {bytes}\n"),
         "causeway_journal_throttled_total{pool=\"default\"} ",
         "causeway_journal_misreads_total{pool=\"default\"} 0",
+        "causeway_cache_bytes{lun=\"vm01\",state=\"dirty\"} ",
     ] {
         assert!(metrics.contains(wanted), "{wanted}\n{metrics}");
     }
+    let of_lun = |line: &&str| line.contains("lun=\"vm01\"") && !line.contains("host=\"");
+    let series = metrics.lines().filter(of_lun).count();
+    assert!(series <= 64, "{series} series: {metrics}");
     let table = place.run(0, "status");
     assert!(table.contains("JOURNAL"), "{table}");
     let mut host = CachingPage::of(&portal);

@@ -35,6 +35,22 @@ pub(crate) async fn journals(node: &Inner) -> BTreeMap<String, JournalFacts> {
     out
 }
 
+/// Bytes of each LUN whose newest data is in a journal that is open, of those that have some.
+pub(crate) async fn pending(node: &Inner) -> BTreeMap<VolumeId, u64> {
+    let mut all = BTreeMap::new();
+    for pool in &node.config.pools {
+        if let PoolJournal::Open(journal) = node.journals.of(&pool.name) {
+            let pages = journal.pages(&node.core).await;
+            all.extend(
+                pages
+                    .into_iter()
+                    .map(|(lun, pages)| (lun, pages * PAGE_BYTES)),
+            );
+        }
+    }
+    all
+}
+
 /// The path as messages say it.
 fn shown(pool: &Pool) -> String {
     let Some(path) = &pool.journal else {

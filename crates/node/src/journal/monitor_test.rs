@@ -356,6 +356,39 @@ fn whatever_happens_to_a_journal_leads_to_one_that_serves_or_to_a_reason_and_bac
     }
 }
 
+impl Bench {
+    /// What the journal has and is not destaged: of the LUN, and of all.
+    fn pending(&self) -> [Option<u64>; 2] {
+        let asked = Rc::clone(&self.controller);
+        let both = async move { (asked.luns(false).await, asked.pools().await) };
+        let (luns, pools) = self.run(both);
+        let lun = luns[0].journal.as_ref().expect("the pool has a journal");
+        let pool = pools[0].journal.as_ref().expect("it has");
+        let is_open = pool.state == JournalState::Open;
+        [lun.pending_bytes, is_open.then_some(pool.pending_bytes)]
+    }
+}
+
+#[test]
+fn what_is_not_destaged_is_reported_of_the_lun_and_nothing_while_its_journal_is_missing() {
+    let mut bench = Bench::new(1);
+    assert_eq!(bench.pending(), [Some(0); 2]);
+    for _ in 0..40 {
+        assert!(bench.write());
+    }
+    let [of_lun, of_all] = bench.pending();
+    assert!(of_lun >= Some(4096), "{of_lun:?}");
+    assert_eq!(of_lun, of_all, "the pool has no other LUN");
+    bench.world.run_for(SETTLES);
+    assert_eq!(bench.pending(), [Some(0); 2], "destaged");
+    assert!(bench.happens(Event::Goes));
+    bench.world.run_for(SETTLES);
+    assert_eq!(bench.pending(), [None; 2]);
+    assert!(bench.happens(Event::ComesBack));
+    bench.world.run_for(SETTLES);
+    assert_eq!(bench.pending(), [Some(0); 2]);
+}
+
 /// Each takes some milliseconds.
 const STORIES: u64 = 150;
 

@@ -1,6 +1,7 @@
 //! How the node is: what the front, the units and the pools report, in the API's words.
 
 use crate::inner::Inner;
+use crate::journal::journals;
 use crate::lun::stalls;
 use crate::lun::unit::Unit;
 use iscsi::Parameters;
@@ -42,10 +43,17 @@ pub(crate) async fn luns(
             None => units.iter().map(known).collect(),
         }
     };
+    let pending = journals::pending(node).await;
     let mut out = BTreeMap::new();
     for some in units.chunks(AT_ONCE) {
         facts_of(node, some, &mut out).await;
         env::yield_now().await;
+    }
+    for (naa, unit) in &units {
+        if let (Some(facts), Some(volume)) = (out.get_mut(naa), unit.journaled()) {
+            let bytes = pending.get(&volume).copied();
+            facts.layers.pending_bytes = Some(bytes.unwrap_or(0));
+        }
     }
     out
 }

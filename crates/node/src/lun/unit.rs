@@ -32,6 +32,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use units::Now;
 use volume::{Fences, Io, Op, OpenError, OpenErrorKind, Origin, Volume};
+use write_back::VolumeId;
 
 /// What is opened for a LUN: the file or device of its blocks, and what its sidecars may be.
 pub(crate) fn files_of(ground: Ground<'_>, lun: &Lun) -> (Option<PathBuf>, Vec<PathBuf>) {
@@ -398,6 +399,11 @@ impl Unit {
     /// Fills in what its layers report of themselves.
     pub(crate) fn report(&self, facts: &mut LayerFacts) {
         self.stack.layers.report(facts);
+    }
+
+    /// What the journal that its writes go through knows it by.
+    pub(crate) fn journaled(&self) -> Option<VolumeId> {
+        self.stack.layers.journaled()
     }
 
     /// How its checksums are, where it has any.

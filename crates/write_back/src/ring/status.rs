@@ -102,6 +102,16 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// Pages of 4096 bytes of each volume whose newest data is in the log, of those that have some.
+    pub(crate) fn pages(&self) -> Vec<(VolumeId, u64)> {
+        let machine = self.machine();
+        let all = machine.volumes().iter();
+        let all = all.map(|(slot, it)| (it.id, u64::from(machine.index().pages_of(slot))));
+        all.filter(|(_, pages)| *pages > 0).collect()
+    }
+}
+
 type LostRanges = Vec<(VolumeId, Range<u64>)>;
 
 /// What is lost: the first ranges, and how many sectors of each volume.

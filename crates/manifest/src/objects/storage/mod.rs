@@ -78,6 +78,10 @@ pub struct LayerFacts {
     /// How its checksums are, where it has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<ChecksumFacts>,
+    /// Bytes whose newest data is in its pool's journal only, where that is open. Documents have it
+    /// in [`LunJournal`](crate::journal::LunJournal).
+    #[serde(skip)]
+    pub pending_bytes: Option<u64>,
 }
 
 impl Storage {

@@ -1,8 +1,9 @@
 //! Memory for blocks of a LUN that may be read again.
 
-use super::Storage;
+use super::cache::CacheMode;
 use super::facts::{Figure, Metric, Shown};
 use super::field::{Changed, OneField, Part};
+use super::{LayerFacts, Storage};
 use crate::field::{Field, live};
 use crate::size::{Size, rounded};
 use crate::toml_table::Table;
@@ -18,6 +19,20 @@ pub struct ReadCacheFacts {
     pub misses: u64,
     /// Bytes that it holds.
     pub bytes: u64,
+}
+
+const CACHED: Metric = Metric::gauge(
+    "causeway_cache_bytes",
+    "Bytes in the LUN's caches: `clean` is what its read cache holds, `dirty` what its pool's journal holds and is not \
+     destaged",
+    |_, it| Some(Figure::Number(it.cached?.bytes)),
+);
+
+/// LUNs of other modes have no series for a figure that is 0 but for moments.
+fn dirty(storage: &Storage, layers: &LayerFacts) -> Option<Figure> {
+    let bytes = layers.pending_bytes?;
+    let is_shown = bytes > 0 || storage.cache == Some(CacheMode::WriteBack);
+    is_shown.then_some(Figure::Number(bytes))
 }
 
 /// `read_cache`; 0 switches it off.
@@ -53,12 +68,10 @@ impl OneField for ReadCache {
             "Reads that the LUN's read cache did not answer",
             |_, it| Some(Figure::Number(it.cached?.misses)),
         ),
+        CACHED.with(&[("state", "clean")]),
         Metric {
-            name: "causeway_cache_bytes",
-            kind: "gauge",
-            help: "Bytes in the LUN's caches: `clean` is what the read cache holds",
-            labels: &[("state", "clean")],
-            figure: |_, it| Some(Figure::Number(it.cached?.bytes)),
+            figure: dirty,
+            ..CACHED.with(&[("state", "dirty")])
         },
     ];
 

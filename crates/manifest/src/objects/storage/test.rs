@@ -368,6 +368,36 @@ fn figures(storage: &Storage, layers: &LayerFacts, name: &str) -> Vec<(&'static 
 }
 
 #[test]
+fn what_caches_hold_is_reported_of_each_that_there_is() {
+    let bytes = |cache, cached, pending_bytes| {
+        let storage = Storage {
+            cache,
+            ..Storage::default()
+        };
+        let layers = LayerFacts {
+            cached,
+            pending_bytes,
+            ..LayerFacts::default()
+        };
+        figures(&storage, &layers, "causeway_cache_bytes")
+    };
+    let held = ReadCacheFacts {
+        bytes: 8192,
+        ..ReadCacheFacts::default()
+    };
+    let (back, through) = (Some(CacheMode::WriteBack), Some(CacheMode::WriteThrough));
+    assert_eq!(bytes(None, None, None), []);
+    assert_eq!(
+        bytes(back, Some(held), Some(4096)),
+        [("clean", 8192), ("dirty", 4096)]
+    );
+    assert_eq!(bytes(back, None, Some(0)), [("dirty", 0)]);
+    assert_eq!(bytes(back, Some(held), None), [("clean", 8192)], "missing");
+    assert_eq!(bytes(through, None, Some(0)), []);
+    assert_eq!(bytes(through, None, Some(512)), [("dirty", 512)]);
+}
+
+#[test]
 fn the_mode_of_the_cache_and_the_checksums_are_reported_by_their_own_fields() {
     let (nobody, chose) = (Storage::default(), everything());
     let none = LayerFacts::default();

@@ -28,6 +28,7 @@ use manifest::objects::{ChecksumFacts, LayerFacts, Lun, Storage};
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{OpenError, Volume};
+use write_back::VolumeId;
 
 /// The stack of every LUN, from top to bottom.
 pub(crate) static STACK: [LayerKind; 12] = [
@@ -140,6 +141,11 @@ impl Layers {
         for (_, layer) in &self.all {
             layer.report(facts);
         }
+    }
+
+    /// What the journal that the LUN's writes go through knows it by.
+    pub(crate) fn journaled(&self) -> Option<VolumeId> {
+        self.handles.journaled().map(|volume| volume.id())
     }
 
     /// What the layer of checksums reports, where the LUN has any.
