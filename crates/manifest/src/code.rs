@@ -5,10 +5,8 @@
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
 //! them.
 
-use markdown::{MarkdownTable, paragraph};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::fmt::Write as _;
 
 /// What the command line exits with; part of the promised interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -406,54 +404,55 @@ impl<'de> Deserialize<'de> for Code {
     }
 }
 
-/// The text of `docs/errors.md`.
-#[must_use]
-pub fn document() -> String {
-    let mut out = String::from(
-        "# Error codes\n\n\
-         Made from the catalogue in the code; a test keeps both equal. `causeway explain CODE` prints the same without a\n\
-         daemon. A code never changes its meaning. The thousands say what it is about:\n\n",
-    );
-    let mut parts = MarkdownTable::new(&["Codes", "What they speak of"]);
-    for (codes, what) in [
-        ("CWY1...", "configuration and portals"),
-        ("CWY2...", "logins"),
-        ("CWY3...", "objects"),
-        ("CWY4...", "storage and state"),
-        ("CWY5...", "the API and the command line"),
-        (
-            "CWY7...",
-            "volumes as this host uses them: bench, attach, paths, lab, doctor",
-        ),
-    ] {
-        parts.row(&[codes, what]);
-    }
-    out.push_str(&parts.into_text());
-    out.push_str("\n## All codes\n\n");
-    let mut all = MarkdownTable::new(&["Code", "What happened", "Exit code", "HTTP status"]);
-    for entry in CATALOGUE {
-        let code = entry.code.to_string();
-        let link = format!("[{code}](#{})", code.to_lowercase());
-        let (exit, status) = ((entry.exit as u8).to_string(), entry.status.to_string());
-        all.row(&[&link, entry.title, &exit, &status]);
-    }
-    out.push_str(&all.into_text());
-    for entry in CATALOGUE {
-        // Writing to a String cannot fail.
-        let _ = write!(
-            out,
-            "\n## {}\n\n{}\n{}",
-            entry.code,
-            paragraph(&format!("**{}.** {}", entry.title, entry.cause), ""),
-            paragraph(&format!("**Next step.** {}", entry.next_step), "")
-        );
-    }
-    out
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
+    use markdown::{MarkdownTable, paragraph};
+    use std::fmt::Write as _;
+
+    /// The text of `docs/errors.md`.
+    fn document() -> String {
+        let mut out = String::from(
+            "# Error codes\n\n\
+             Made from the catalogue in the code; a test keeps both equal. `causeway explain CODE` prints the same without a\n\
+             daemon. A code never changes its meaning. The thousands say what it is about:\n\n",
+        );
+        let mut parts = MarkdownTable::new(&["Codes", "What they speak of"]);
+        for (codes, what) in [
+            ("CWY1...", "configuration and portals"),
+            ("CWY2...", "logins"),
+            ("CWY3...", "objects"),
+            ("CWY4...", "storage and state"),
+            ("CWY5...", "the API and the command line"),
+            (
+                "CWY7...",
+                "volumes as this host uses them: bench, attach, paths, lab, doctor",
+            ),
+        ] {
+            parts.row(&[codes, what]);
+        }
+        out.push_str(&parts.into_text());
+        out.push_str("\n## All codes\n\n");
+        let mut all = MarkdownTable::new(&["Code", "What happened", "Exit code", "HTTP status"]);
+        for entry in CATALOGUE {
+            let code = entry.code.to_string();
+            let link = format!("[{code}](#{})", code.to_lowercase());
+            let (exit, status) = ((entry.exit as u8).to_string(), entry.status.to_string());
+            all.row(&[&link, entry.title, &exit, &status]);
+        }
+        out.push_str(&all.into_text());
+        for entry in CATALOGUE {
+            // Writing to a String cannot fail.
+            let _ = write!(
+                out,
+                "\n## {}\n\n{}\n{}",
+                entry.code,
+                paragraph(&format!("**{}.** {}", entry.title, entry.cause), ""),
+                paragraph(&format!("**Next step.** {}", entry.next_step), "")
+            );
+        }
+        out
+    }
 
     #[test]
     fn the_document_of_error_codes_is_what_the_catalogue_says() {

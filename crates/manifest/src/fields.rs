@@ -4,7 +4,6 @@
 use crate::config::pool_fields;
 use crate::field::{Field, live, node};
 use crate::objects::{FIELDS, StorageField};
-use markdown::MarkdownTable;
 
 /// The keys of `node.toml` up to those that say what holds a pool's LUNs.
 const NODE_BEFORE: [Field; 8] = [
@@ -351,29 +350,6 @@ const OBJECTS: [Field; 23] = [
     ),
 ];
 
-/// The table of `node.toml`.
-#[must_use]
-pub fn node_table() -> String {
-    table(
-        &["Key", "Values", "Default", "Live", "Meaning"],
-        node_fields(),
-    )
-}
-
-fn table(heads: &[&str], fields: Vec<Field>) -> String {
-    let mut table = MarkdownTable::new(heads);
-    for field in fields {
-        let key = format!("`{}`", field.key);
-        let live = match field.class() {
-            "new-sessions" => "new sessions",
-            "live" => "yes",
-            _ => "no",
-        };
-        table.row(&[&key, field.values, field.default, live, field.meaning]);
-    }
-    table.into_text()
-}
-
 /// The fields of objects: those of a section stand together.
 #[must_use]
 pub fn object_fields() -> Vec<Field> {
@@ -384,22 +360,13 @@ pub fn object_fields() -> Vec<Field> {
     own.copied().chain(storage).chain(others.copied()).collect()
 }
 
-/// The fields of all objects as a table of Markdown, for the reference.
-#[must_use]
-pub fn object_table() -> String {
-    table(
-        &["Field", "Values", "Default", "Live", "Meaning"],
-        object_fields(),
-    )
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
     use crate::config::{self, SessionTimes};
     use crate::golden;
     use crate::objects;
-    use markdown::with_block;
+    use markdown::{MarkdownTable, with_block};
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -408,6 +375,36 @@ mod test {
                              [log]\nzzz = 1\n";
     const OBJECT_FILE: &str =
         "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
+
+    /// The table of `node.toml`.
+    fn node_table() -> String {
+        table(
+            &["Key", "Values", "Default", "Live", "Meaning"],
+            node_fields(),
+        )
+    }
+
+    fn table(heads: &[&str], fields: Vec<Field>) -> String {
+        let mut table = MarkdownTable::new(heads);
+        for field in fields {
+            let key = format!("`{}`", field.key);
+            let live = match field.class() {
+                "new-sessions" => "new sessions",
+                "live" => "yes",
+                _ => "no",
+            };
+            table.row(&[&key, field.values, field.default, live, field.meaning]);
+        }
+        table.into_text()
+    }
+
+    /// The fields of all objects as a table of Markdown, for the reference.
+    fn object_table() -> String {
+        table(
+            &["Field", "Values", "Default", "Live", "Meaning"],
+            object_fields(),
+        )
+    }
 
     /// What a reader says that it knows, of each section that has an unknown key.
     fn known(mistakes: impl Iterator<Item = (String, String)>) -> BTreeSet<String> {

@@ -1,5 +1,7 @@
 //! The member tables of `docs/interface.md` against the schemas.
 
+#![cfg(test)]
+
 use crate::{facts, journal, orphan, scrub, view};
 use markdown::rows;
 use schemars::JsonSchema;

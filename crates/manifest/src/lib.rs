@@ -21,7 +21,6 @@ pub mod forecast;
 pub mod fuzz;
 #[cfg(any(test, feature = "test_support"))]
 pub mod golden;
-#[cfg(test)]
 mod interface;
 pub mod job;
 pub mod journal;
