@@ -40,7 +40,10 @@ impl FullFeature {
             && !task.command.writes;
         let data_in = fit(response.data_in, task.command.expected_in());
         let with_status = collapsed.then_some(residuals.whole);
-        let sent = self.send_data_in(itt, task.command.lun, data_in, with_status, output);
+        let sent = match data_in.is_empty() {
+            true => 0,
+            false => self.send_data_in(itt, task.command.lun, data_in, with_status, output),
+        };
         if collapsed && sent > 0 {
             return;
         }
@@ -68,6 +71,7 @@ impl FullFeature {
 
     /// Sends data-in; its last PDU carries GOOD status where `with_status` is there. Answers the
     /// number of PDUs.
+    #[inline]
     fn send_data_in(
         &mut self,
         itt: Itt,

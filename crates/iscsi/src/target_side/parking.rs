@@ -16,6 +16,7 @@ use crate::violation::DataFault;
 use units::BufMut;
 
 impl FullFeature {
+    #[inline]
     pub(super) fn accept_data(
         &mut self,
         itt: Itt,

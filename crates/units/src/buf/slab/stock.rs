@@ -67,6 +67,7 @@ impl PoolInner {
         wake(waiting);
     }
 
+    #[inline]
     pub(super) fn take_back(&self, idle: IdleSlab) {
         let capacity = idle.capacity();
         let mut state = self.lock();
