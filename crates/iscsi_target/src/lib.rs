@@ -34,6 +34,7 @@ mod refusals;
 mod server;
 mod session;
 mod shared;
+mod stage_sample;
 
 pub use ended::{EndedSession, EndedSince};
 pub use export::{
@@ -45,4 +46,5 @@ pub use listening::{ListeningAt, PortalStatus};
 pub use load::{CoreLoad, Load};
 pub use refusals::{LoginCounts, Refusals, RefusedLogin};
 pub use server::Server;
-pub use session::{EndReason, Received, SessionInfo, SessionNumber};
+pub use session::{EndReason, Received, SessionInfo, SessionNumber, SessionStages};
+pub use stage_sample::{SampledStages, StageCounts};

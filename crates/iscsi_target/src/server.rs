@@ -6,7 +6,7 @@ use crate::hardware::Hardware;
 use crate::listening::PortalStatus;
 use crate::load::CoreLoad;
 use crate::refusals::Refusals;
-use crate::session::{self, SessionInfo, SessionNumber};
+use crate::session::{self, SessionInfo, SessionNumber, SessionStages};
 use crate::shared::Shared;
 use env::{CoreHandle, CoreId, call_all};
 use std::rc::Rc;
@@ -104,6 +104,14 @@ impl Server {
         let mut all: Vec<SessionInfo> = per_core.into_iter().flatten().collect();
         all.sort_by_key(|session| session.number);
         all
+    }
+
+    /// How long the stages of commands took since this was asked last, of each session that had
+    /// some. One asks, again and again.
+    pub async fn session_stages(&self, core: &CoreHandle) -> Vec<SessionStages> {
+        let _going = self.shared.keep_going().await;
+        let per_core = call_all(core, session::stages).await;
+        per_core.into_iter().flatten().collect()
     }
 
     /// What every core does, by number.

@@ -2,6 +2,7 @@
 
 use crate::export::{Export, Host};
 use crate::load::{Load, Part, work_of};
+use crate::stage_sample::{SampledStages, StageSample};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
 use iscsi::extension_keys::nic::NicRecord;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use units::{Histogram, WallClock};
+
+/// Samples of so many sessions that ended are kept on each core until somebody asks.
+const SAMPLED_MAX: usize = 64;
 
 /// Names a session for as long as the program runs; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -78,6 +82,20 @@ pub struct SessionInfo {
     pub pinned: bool,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
+}
+
+/// How long the stages of a session's commands took since this was asked last: of a sample of them.
+/// It may have ended meanwhile.
+#[derive(Clone, Debug)]
+pub struct SessionStages {
+    /// The host that the initiator is.
+    pub host: Option<String>,
+    /// The initiator's iSCSI name.
+    pub initiator: String,
+    /// The name of the target that it logged in to, where that is still there.
+    pub target: Option<String>,
+    /// Of reads and of writes.
+    pub stages: SampledStages,
 }
 
 impl SessionInfo {
@@ -154,6 +172,7 @@ pub(crate) struct Session {
     pub(crate) number: SessionNumber,
     pub(crate) info: RefCell<SessionInfo>,
     pub(crate) counters: Counters,
+    pub(crate) sample: StageSample,
     part: Part,
     orders: RefCell<VecDeque<Order>>,
     driver: RefCell<Option<Waker>>,
@@ -169,6 +188,7 @@ pub(crate) struct Session {
 /// A session on its way from one core to another.
 pub(crate) struct Moved {
     info: SessionInfo,
+    sampled: Option<SampledStages>,
     adopted: u64,
     proven: Option<Arc<Host>>,
     shut_out: bool,
@@ -241,6 +261,8 @@ impl Drop for EnteringGuard {
 pub(crate) struct Sessions {
     all: RefCell<BTreeMap<SessionNumber, Rc<Session>>>,
     entering: RefCell<BTreeMap<SessionNumber, Rc<Entering>>>,
+    /// Of sessions that ended, until somebody asks.
+    sampled: RefCell<VecDeque<SessionStages>>,
     last: Cell<u64>,
 }
 
@@ -275,6 +297,7 @@ impl Session {
     pub(crate) fn new(info: SessionInfo, adopted: u64) -> Rc<Self> {
         Rc::new(Self {
             number: info.number,
+            sample: StageSample::new(info.number.0),
             info: RefCell::new(info),
             counters: Counters::default(),
             part: Part::default(),
@@ -320,11 +343,15 @@ impl Session {
 
     /// The session is over: nothing of it runs any more.
     pub(crate) fn has_ended(&self, core: &CoreHandle) {
-        core.locals()
-            .get::<Sessions>()
-            .all
-            .borrow_mut()
-            .remove(&self.number);
+        let sessions = core.locals().get::<Sessions>();
+        sessions.all.borrow_mut().remove(&self.number);
+        if let Some(stages) = self.stages() {
+            let mut ended = sessions.sampled.borrow_mut();
+            ended.push_back(stages);
+            if ended.len() > SAMPLED_MAX {
+                ended.pop_front();
+            }
+        }
         self.ended.set(true);
         self.wake_waiting();
     }
@@ -335,6 +362,7 @@ impl Session {
         sessions.all.borrow_mut().remove(&self.number);
         Moved {
             info: self.snapshot(),
+            sampled: self.sample.take(),
             adopted: self.adopted.get(),
             proven: self.proven.borrow().clone(),
             shut_out: self.shut_out.get(),
@@ -348,6 +376,9 @@ impl Session {
         let session = Self::new(info, moved.adopted);
         session.has_proven(moved.proven);
         session.shut_out.set(moved.shut_out);
+        if let Some(sampled) = moved.sampled {
+            session.sample.put(sampled);
+        }
         let (counters, info) = (&session.counters, session.info.borrow());
         counters.commands.set(info.commands);
         counters.bytes_read.set(info.bytes_read);
@@ -404,6 +435,18 @@ impl Session {
         .await;
     }
 
+    /// What its sample has counted since this was asked last; nothing where nothing was.
+    fn stages(&self) -> Option<SessionStages> {
+        let stages = self.sample.take()?;
+        let info = self.info.borrow();
+        Some(SessionStages {
+            host: info.host.clone(),
+            initiator: info.initiator.clone(),
+            target: info.target.clone(),
+            stages,
+        })
+    }
+
     fn new_work(&self) -> u64 {
         let counters = &self.counters;
         let bytes = counters.bytes_read.get() + counters.bytes_written.get();
@@ -449,6 +492,15 @@ pub(crate) fn ask_to_move(core: &CoreHandle, number: SessionNumber, to: CoreId) 
 pub(crate) fn list(core: &CoreHandle) -> LocalFuture<Vec<SessionInfo>> {
     let infos = all(core).iter().map(|session| session.snapshot()).collect();
     Box::pin(async move { infos })
+}
+
+/// What the samples of this core's sessions have counted since this was asked last.
+pub(crate) fn stages(core: &CoreHandle) -> LocalFuture<Vec<SessionStages>> {
+    let sessions = core.locals().get::<Sessions>();
+    let mut stages: Vec<SessionStages> = sessions.sampled.borrow_mut().drain(..).collect();
+    let all = sessions.all.borrow();
+    stages.extend(all.values().filter_map(|session| session.stages()));
+    Box::pin(async move { stages })
 }
 
 /// Ends a session of this core and waits until it is over; `false` where there is none of this

@@ -16,7 +16,7 @@ use crate::names::UnitId;
 use crate::news::{Here, News, together};
 use crate::share::control::TaskControl;
 use crate::share::{CoreUnit, Registry};
-use crate::times::{Figures, StageBrief, Transfer, between};
+use crate::times::{Figures, StageBrief, Storage, Transfer, between};
 use env::{CoreHandle, LocalFuture, call_all};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -104,6 +104,48 @@ pub async fn stage_news(core: &CoreHandle, units: Vec<UnitId>) -> Vec<histogram:
 pub struct LatencyTrace {
     pub(crate) unit: Rc<CoreUnit>,
     pub(crate) control: Rc<TaskControl>,
+}
+
+/// Where the time of a command went that stands for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampled {
+    /// Reads or writes.
+    pub transfer: Transfer,
+    /// As [`crate::Request::stands_for`].
+    pub stands_for: u8,
+    /// As [`crate::Times::network`].
+    pub network: Bin,
+    /// As [`crate::Times::queue`].
+    pub queue: Bin,
+    /// From when it was handed down until it was answered, and by whom; `None`: it was not handed
+    /// down.
+    pub storage: Option<(Storage, Bin)>,
+}
+
+impl LatencyTrace {
+    /// Where its time went, of a command that stands for others and whose whole answer the socket
+    /// has at `now`.
+    #[inline]
+    #[must_use]
+    pub fn sampled(&self, now: Now) -> Option<Sampled> {
+        let stands_for = self.control.stopwatch().stands_for;
+        (stands_for > 0).then(|| self.stages(now)).flatten()
+    }
+
+    #[cold]
+    fn stages(&self, now: Now) -> Option<Sampled> {
+        let watch = self.control.stopwatch();
+        let (queue, mark) = (watch.queue.get(), watch.mark.get());
+        let before = between(watch.first_byte, mark);
+        let in_storage = before.saturating_sub(queue + watch.network.get());
+        Some(Sampled {
+            transfer: watch.transfer?,
+            stands_for: watch.stands_for,
+            network: Bin::of_nanos(watch.network.get() + between(mark, now)),
+            queue: Bin::of_nanos(queue),
+            storage: watch.storage().map(|it| (it, Bin::of_nanos(in_storage))),
+        })
+    }
 }
 
 impl fmt::Debug for LatencyTrace {

@@ -51,7 +51,9 @@ pub use closing::Closing;
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use going::StandStill;
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
-pub use latency_trace::{LatencyTrace, Tally, Took, briefs, figures, nanos, news, stage_news};
+pub use latency_trace::{
+    LatencyTrace, Sampled, Tally, Took, briefs, figures, nanos, news, stage_news,
+};
 pub use names::{PortFacts, UnitId, UnitPorts};
 pub use news::{Did, News};
 pub use outcome::{Outcome, Response};
@@ -63,6 +65,6 @@ pub use state::{Identity, UnitState};
 pub use status_count::Ending;
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
 pub use task::{Attribute, Task, TaskWatch};
-pub use times::{Figures, StageBrief, StageTimes, Times, TimesBrief, Transfer};
+pub use times::{Figures, StageBrief, StageTimes, Storage, Times, TimesBrief, Transfer};
 pub use travel::NexusState;
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

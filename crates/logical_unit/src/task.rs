@@ -131,7 +131,7 @@ impl Task {
         let unit = nexus.unit();
         let tag = (1 << 32) | unit.next_trace().0;
         let now = unit.core().recent();
-        let stopwatch = Stopwatch::new(None, now, now);
+        let stopwatch = Stopwatch::new(None, 0, (now, now));
         let head = Attribute::HeadOfQueue;
         let writes = matches!(command, Command::Write(_));
         let command = (command, writes);
@@ -304,7 +304,12 @@ impl Task {
         let answer = self.start(op)?.await;
         self.control.enter(Stage::Waiting);
         match answer {
-            Ok(done) => Ok(done),
+            Ok(done) => {
+                if matches!(done, Done::Logged) {
+                    self.control.stopwatch().is_logged();
+                }
+                Ok(done)
+            }
             Err(error) => Err(Refusal::of(error, writes)),
         }
     }

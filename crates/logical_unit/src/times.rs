@@ -15,6 +15,15 @@ pub enum Transfer {
     Write,
 }
 
+/// Who answers what is handed down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// A journal: at least an operation of the command.
+    Journal,
+    /// Where the data belongs.
+    Backend,
+}
+
 /// Times of one kind of command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Times {
@@ -144,8 +153,11 @@ impl StageBrief {
 /// A task's stopwatch. Times are nanoseconds.
 pub(crate) struct Stopwatch {
     pub(crate) transfer: Option<Transfer>,
+    /// As [`crate::Request::stands_for`].
+    pub(crate) stands_for: u8,
     asked: Cell<bool>,
     started: Cell<bool>,
+    logged: Cell<bool>,
     pub(crate) first_byte: Now,
     /// When the last stage ended.
     pub(crate) mark: Cell<Now>,
@@ -156,11 +168,17 @@ pub(crate) struct Stopwatch {
 impl Stopwatch {
     /// For a command that began to arrive at `first_byte`, and was there whole at `whole`. Without
     /// a `transfer` nothing of it is reported.
-    pub(crate) fn new(transfer: Option<Transfer>, first_byte: Now, whole: Now) -> Self {
+    pub(crate) fn new(
+        transfer: Option<Transfer>,
+        stands_for: u8,
+        (first_byte, whole): (Now, Now),
+    ) -> Self {
         Self {
             transfer,
+            stands_for,
             asked: Cell::new(false),
             started: Cell::new(false),
+            logged: Cell::new(false),
             first_byte,
             mark: Cell::new(whole),
             queue: Cell::new(0),
@@ -180,6 +198,16 @@ impl Stopwatch {
         stage.set(stage.get() + between(self.mark.replace(now), now));
     }
 
+    /// When it goes down, or is answered: of a command that stands for others the clock is read, as
+    /// the volume's meter does it.
+    fn exact(&self, core: &CoreHandle) -> Now {
+        if self.stands_for == 0 {
+            core.recent()
+        } else {
+            core.now()
+        }
+    }
+
     /// The host may send the data.
     pub(crate) fn asks_for_data(&self, core: &CoreHandle) {
         self.lap(core.recent(), &self.queue);
@@ -196,14 +224,29 @@ impl Stopwatch {
     /// The backend is given an operation of it.
     pub(crate) fn is_handed_down(&self, core: &CoreHandle) {
         if !self.started.replace(true) {
-            self.lap(core.recent(), &self.queue);
+            self.lap(self.exact(core), &self.queue);
         }
+    }
+
+    /// A journal has answered an operation of it.
+    pub(crate) fn is_logged(&self) {
+        self.logged.set(true);
+    }
+
+    /// Who had it from its last stage until its answer; `None`: it was handed to nobody.
+    pub(crate) fn storage(&self) -> Option<Storage> {
+        let storage = if self.logged.get() {
+            Storage::Journal
+        } else {
+            Storage::Backend
+        };
+        self.started.get().then_some(storage)
     }
 
     /// It is answered. `false`: nothing of it is reported.
     pub(crate) fn answered(&self, core: &CoreHandle) -> bool {
         if self.transfer.is_some() {
-            self.mark.set(core.recent());
+            self.mark.set(self.exact(core));
         }
         self.transfer.is_some()
     }

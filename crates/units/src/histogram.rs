@@ -39,6 +39,18 @@ pub struct Bin {
 }
 
 impl Bin {
+    /// Of which count of a histogram it is one, from 0.
+    #[must_use]
+    pub fn bucket(self) -> usize {
+        usize::from(self.bucket)
+    }
+
+    /// The time, in nanoseconds.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.nanos
+    }
+
     /// The bin of a time.
     #[must_use]
     pub fn of(took: Duration) -> Self {
@@ -219,6 +231,18 @@ impl Histogram {
         }
     }
 
+    /// Adds how many there were of each bucket. How long each of them took is not known, and the
+    /// sum stays.
+    pub fn add_each(&mut self, counts: &[u32; BUCKETS]) {
+        if counts.iter().all(|count| *count == 0) {
+            return;
+        }
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        for (bucket, count) in buckets.iter_mut().zip(counts) {
+            *bucket += u64::from(*count);
+        }
+    }
+
     /// Adds what another one has counted.
     pub fn add(&mut self, other: &Self) {
         let Some(theirs) = &other.buckets else { return };
@@ -386,6 +410,12 @@ mod test {
             let mut sum = Histogram::default();
             sum.add_counts(&news);
             assert_eq!(sum.buckets(), since.buckets());
+            let mut each = [0; BUCKETS];
+            for (bucket, count) in &news {
+                each[usize::from(*bucket)] = *count;
+            }
+            sum.add_each(&each);
+            assert_eq!(sum.total(), 2 * since.total());
         }
     }
 

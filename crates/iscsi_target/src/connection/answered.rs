@@ -37,13 +37,17 @@ impl Answered {
             };
             counted.borrow_mut().count_many(took.total, took.count);
         };
-        let mut tally = Tally::new(core.now());
+        let now = core.now();
+        let mut tally = Tally::new(now);
         while self
             .waiting
             .front()
             .is_some_and(|(end, _)| *end <= self.sent)
             && let Some((_, latency_trace)) = self.waiting.pop_front()
         {
+            if let (Some(session), Some(sampled)) = (session, latency_trace.sampled(now)) {
+                session.sample.count(&sampled);
+            }
             count(tally.sent(latency_trace));
         }
         count(tally.end());

@@ -30,6 +30,7 @@ impl Driver {
             counters.commands.set(counters.commands.get() + 1);
             counters.in_progress.set(counters.in_progress.get() + 1);
         });
+        let stands_for = full.session.sample.next();
         full.commands.taken_away.remove(&command.itt);
         let address = unmapped::address(command.lun);
         let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
@@ -65,6 +66,7 @@ impl Driver {
             data_out: u64::from(announced),
             first_byte: self.incoming.at.0,
             whole: self.incoming.at.1,
+            stands_for,
         };
         match nexus.arrive(request) {
             Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),

@@ -15,6 +15,9 @@ const PIECE_BLOCKS_MAX: u64 = 1 << 16;
 /// Blocks that VERIFY reads at once.
 const VERIFY_PIECE_BLOCKS: u64 = 1 << 13;
 
+/// What was handed down, or why it was not.
+type Begun = Result<Answer<IoResult>, Refusal>;
+
 impl Task {
     /// The blocks of a CDB; `None` for none. The arrival check has seen that they are on the
     /// medium, but the unit may have shrunk since.
@@ -49,46 +52,33 @@ impl Task {
     }
 
     /// A plain read that nothing stands in the way of; `None` where it must wait first.
-    pub(super) fn try_read(&self, range: BlockRange) -> Option<Answer<Result<Buf, Refusal>>> {
+    pub(super) fn try_read(&self, range: BlockRange) -> Option<Begun> {
         if self.is_ordered() {
             return None;
         }
         let blocks = match self.blocks(range) {
             Ok(Some(blocks)) if blocks.len().0 <= self.piece_blocks() => blocks,
-            Ok(None) => return Some(Answer::ready(Ok(Buf::empty()))),
+            Ok(None) => return Some(Ok(Answer::ready(Ok(Done::Nothing)))),
             Ok(Some(_)) | Err(_) => return None,
         };
         if !self.try_admit(Some(blocks)) {
             return None;
         }
-        Some(
-            match self.start(Op::Read {
-                range: blocks,
-                into: None,
-            }) {
-                Ok(answer) => map(answer, |result| match result {
-                    Ok(Done::Data(data)) => Ok(data),
-                    Ok(Done::Nothing | Done::Logged | Done::Extents(_)) => Ok(Buf::empty()),
-                    Err(error) => Err(Refusal::of(error, false)),
-                }),
-                Err(refusal) => Answer::ready(Err(refusal)),
-            },
-        )
+        Some(self.start(Op::Read {
+            range: blocks,
+            into: None,
+        }))
     }
 
     /// A plain write that nothing stands in the way of. It takes the data, so that nobody else
     /// refers to it and a volume may keep it; where it must wait first, the data stays.
-    pub(super) fn try_write(
-        &self,
-        range: BlockRange,
-        data: &mut Buf,
-    ) -> Option<Answer<Result<Buf, Refusal>>> {
+    pub(super) fn try_write(&self, range: BlockRange, data: &mut Buf) -> Option<Begun> {
         if self.is_ordered() {
             return None;
         }
         let blocks = match self.blocks(range) {
             Ok(Some(blocks)) if blocks.len().0 <= self.piece_blocks() => blocks,
-            Ok(None) => return Some(Answer::ready(Ok(Buf::empty()))),
+            Ok(None) => return Some(Ok(Answer::ready(Ok(Done::Nothing)))),
             Ok(Some(_)) | Err(_) => return None,
         };
         if self.bytes(blocks) != data.len() || !self.try_admit(Some(blocks)) {
@@ -99,13 +89,20 @@ impl Task {
             data: std::mem::take(data),
             durability: self.durability(range.fua),
         };
-        Some(match self.start(op) {
-            Ok(answer) => map(answer, |result| match result {
-                Ok(_) => Ok(Buf::empty()),
-                Err(error) => Err(Refusal::of(error, true)),
-            }),
-            Err(refusal) => Answer::ready(Err(refusal)),
-        })
+        Some(self.start(op))
+    }
+
+    /// What became of a plain read or write.
+    pub(super) fn ended(&self, result: IoResult) -> Result<Buf, Refusal> {
+        match result {
+            Ok(Done::Data(data)) => Ok(data),
+            Ok(Done::Logged) => {
+                self.control.stopwatch().is_logged();
+                Ok(Buf::empty())
+            }
+            Ok(Done::Nothing | Done::Extents(_)) => Ok(Buf::empty()),
+            Err(error) => Err(Refusal::of(error, self.control.writes())),
+        }
     }
 
     pub(super) fn bytes(&self, blocks: LbaRange) -> usize {
@@ -314,15 +311,5 @@ pub(super) fn compare(medium: &Buf, expected: &Buf) -> Result<Buf, Refusal> {
     match medium.first_difference(expected) {
         Some(offset) => Err(Sense::miscompare(offset as u64).into()),
         None => Ok(Buf::empty()),
-    }
-}
-
-fn map(
-    answer: Answer<IoResult>,
-    done: impl FnOnce(IoResult) -> Result<Buf, Refusal> + 'static,
-) -> Answer<Result<Buf, Refusal>> {
-    match answer.now() {
-        Ok(result) => Answer::ready(done(result)),
-        Err(rest) => Answer::wait(async move { done(rest.await) }),
     }
 }

@@ -45,6 +45,9 @@ pub struct Request<'a> {
     pub first_byte: Now,
     /// When all of it was there, but for its data.
     pub whole: Now,
+    /// Where its time goes is measured exactly, for a sample in which it stands for so many; 0: it
+    /// is not in the sample.
+    pub stands_for: u8,
 }
 
 /// What became of a command that arrived.
@@ -87,7 +90,8 @@ impl Nexus {
         };
         let task_id = unit.arrive();
         let reported = transfer(&command);
-        let stopwatch = Stopwatch::new(reported, request.first_byte, request.whole);
+        let came = (request.first_byte, request.whole);
+        let stopwatch = Stopwatch::new(reported, request.stands_for, came);
         let task = Task::new(
             self,
             (command, row.writes_medium),
@@ -160,32 +164,42 @@ pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
         clippy::wildcard_enum_match_arm,
         reason = "every other command is reported or waits"
     )]
-    let at_once = match &task.command {
+    let begun = match &task.command {
         Command::Read(range) => task.try_read(*range),
         Command::Write(range) => task.try_write(*range, &mut data),
-        command if task.may_report(command) => task.report(command).map(Answer::ready),
         _ => None,
     };
-    match at_once {
-        Some(answer) => match answer.now() {
-            Ok(result) => {
-                let outcome = task.outcome(result);
-                drop(task);
-                Answer::ready(outcome)
-            }
-            Err(rest) => Answer::wait(async move {
-                let result = rest.await;
+    let result = match begun.map(|begun| begun.map(Answer::now)) {
+        Some(Ok(Ok(result))) => task.ended(result),
+        Some(Ok(Err(rest))) => {
+            return Answer::wait(async move {
+                let result = task.ended(rest.await);
                 task.outcome(result)
-            }),
+            });
+        }
+        Some(Err(refusal)) => Err(refusal),
+        None => match task.reported() {
+            Some(result) => result,
+            None => {
+                return Answer::wait(async move {
+                    let result = task.execute(data).await;
+                    task.outcome(result)
+                });
+            }
         },
-        None => Answer::wait(async move {
-            let result = task.execute(data).await;
-            task.outcome(result)
-        }),
-    }
+    };
+    let outcome = task.outcome(result);
+    drop(task);
+    Answer::ready(outcome)
 }
 
 impl Task {
+    /// What a command reports that may report now.
+    fn reported(&self) -> Option<Result<Buf, Refusal>> {
+        let may = self.may_report(&self.command);
+        may.then(|| self.report(&self.command)).flatten()
+    }
+
     /// The command only reports something, and nothing stands in its way: no older ordered task, no
     /// change of the unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are answered whatever
     /// goes on (SAM-5 "Task set management").

@@ -22,6 +22,7 @@ fn arrive(nexus: &Rc<Nexus>, cdb: &[u8], data_out: u64) -> Task {
         data_out,
         first_byte: now,
         whole: now,
+        stands_for: 0,
     };
     match nexus.arrive(request) {
         Arrival::Task { task, .. } => task,

@@ -422,6 +422,7 @@ pub(super) fn begin(
         data_out: data.len() as u64,
         first_byte: nexus.unit().core().now(),
         whole: nexus.unit().core().now(),
+        stands_for: 0,
     }) {
         Arrival::Ended { response, .. } => Box::pin(async move { Outcome::Respond(response) }),
         Arrival::Task { task, data_out } => {

@@ -139,6 +139,7 @@ fn test_unit_ready(nexus: &Rc<Nexus>) -> Response {
         data_out: 0,
         first_byte: now,
         whole: now,
+        stands_for: 0,
     };
     match nexus.arrive(request) {
         Arrival::Ended { response, .. } => response,

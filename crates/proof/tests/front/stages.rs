@@ -1,13 +1,15 @@
 //! Each stage of a command is counted where its time went, and nowhere else.
 
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, read_10, run, write_10};
+use crate::host::Host;
 use crate::raw::{Moves, Raw};
 use env::sim::{Fault, FaultPlan};
 use logical_unit::{StageTimes, UnitId, figures};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use units::Histogram;
+use units::{BlockCount, Histogram, Lba, LbaRange};
 use volume::OpKind;
-use volume_test::Action;
+use volume_test::{Action, FaultRule};
 
 /// What is made slow takes at least so long.
 const SLOW: Duration = Duration::from_millis(60);
@@ -18,6 +20,34 @@ const QUICK: Duration = Duration::from_millis(20);
 async fn times(bench: &Bench) -> StageTimes {
     let mut all = figures(&bench.core, vec![UnitId(0)]).await;
     all.remove(&UnitId(0)).expect("the unit is up").times
+}
+
+/// Network, queue, journal and backend of what a host has read and of what it has written since
+/// this was asked last, of all hosts, as samples have it.
+async fn sampled(bench: &Bench) -> BTreeMap<String, [[Histogram; 4]; 2]> {
+    let mut all: BTreeMap<String, [[Histogram; 4]; 2]> = BTreeMap::new();
+    for session in bench.server.session_stages(&bench.core).await {
+        assert_eq!(session.target.as_deref(), Some(TARGET));
+        assert_eq!(session.host.as_deref(), Some("everyone"));
+        let sums = all.entry(session.initiator).or_default();
+        for (sums, counts) in sums.iter_mut().zip(session.stages) {
+            let stages = sums.iter_mut().zip(counts.iter().flat_map(|it| it.iter()));
+            stages.for_each(|(sum, counts)| sum.add_each(counts));
+        }
+    }
+    all
+}
+
+fn p50_p99(of: &Histogram) -> [u64; 2] {
+    of.quantiles([500, 990]).expect("something was counted")
+}
+
+/// Reads of LUN `number` one after the other, at these blocks.
+async fn reads(host: &Host, number: u8, blocks: impl IntoIterator<Item = u32>) {
+    for block in blocks {
+        let read = host.command(number, &read_10(block, 8), &[], 8 * BLOCK);
+        assert_eq!(read.await.status, 0);
+    }
 }
 
 /// There is one, and it took about so long.
@@ -136,5 +166,112 @@ fn waiting_for_memory_is_queue_and_a_host_that_does_not_read_is_network() {
             unread >= SLOW,
             "eight answers waited for the host: {unread:?}"
         );
+    });
+}
+
+#[test]
+fn a_backend_that_is_slow_for_one_host_is_in_the_stages_of_that_host_and_of_no_other() {
+    run(Setup::default(), |bench| async move {
+        let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
+        alice.settle(0).await;
+        bob.settle(1).await;
+        assert_eq!(sampled(&bench).await, BTreeMap::new(), "nothing was read");
+        slow(&bench, None);
+        reads(&alice, 0, [0; 5]).await;
+        reads(&bob, 1, [0; 50]).await;
+        let all = sampled(&bench).await;
+        let of = |who: &str| {
+            let [reads, writes] = &all[who];
+            assert_eq!(writes, &<[Histogram; 4]>::default());
+            let [network, queue, journal, backend] = reads;
+            assert_eq!((network.total(), journal.total()), (backend.total(), 0));
+            let longest = [network, queue, backend].map(|it| Duration::from_micros(p50_p99(it)[1]));
+            (backend.total(), longest)
+        };
+        let (count, [network, queue, backend]) = of(ALICE);
+        assert_eq!(count, 5);
+        assert!(network < QUICK && queue < QUICK, "{network:?} {queue:?}");
+        assert!((SLOW..SLOW * 5 / 4).contains(&backend), "{backend:?}");
+        let (count, longest) = of(BOB);
+        assert_eq!(count, 50);
+        assert!(longest.into_iter().all(|it| it < QUICK), "{longest:?}");
+        assert_eq!(
+            sampled(&bench).await,
+            BTreeMap::new(),
+            "it was said already"
+        );
+    });
+}
+
+/// Reads of LUN 0 that touch these blocks, or all, take [`SLOW`] and no longer.
+fn slow(bench: &Bench, range: Option<LbaRange>) {
+    bench.faults[0].add(FaultRule {
+        kinds: vec![OpKind::Read],
+        range,
+        skip: 0,
+        times: u64::MAX,
+        action: Action::Delay(SLOW),
+    });
+}
+
+#[test]
+fn of_a_host_of_whose_commands_few_are_slow_the_sample_has_how_many_and_how_slow() {
+    let setup = Setup {
+        limit: Duration::from_secs(3_600),
+        ..Setup::default()
+    };
+    run(setup, |bench| async move {
+        let alice = bench.login(ALICE).await;
+        alice.settle(0).await;
+        slow(&bench, LbaRange::new(Lba(0), BlockCount(8)));
+        // One of 32 is slow: of 2,500, some 600 are in the sample.
+        let at = |number: u32| if number % 32 == 5 { 0 } else { 64 };
+        let mut in_flight = std::collections::VecDeque::new();
+        for number in 0..2_500 {
+            in_flight.push_back(alice.send(0, &read_10(at(number), 8), &[], 8 * BLOCK));
+            if in_flight.len() == 8
+                && let Some(first) = in_flight.pop_front()
+            {
+                assert_eq!(first.end().await.expect("it ends").status, 0);
+            }
+        }
+        for one in in_flight {
+            assert_eq!(one.end().await.expect("it ends").status, 0);
+        }
+        let all = sampled(&bench).await;
+        let [network, queue, _, backend] = &all[ALICE][0];
+        // How long these are there is the machine's: only how many it stands for is known.
+        for stage in [network, queue, backend] {
+            let count = stage.total();
+            assert!(count.abs_diff(2_500) < 64, "{count} for 2,500");
+        }
+        let [p50, p99] = p50_p99(backend).map(Duration::from_micros);
+        assert!(p50 < QUICK && p99 >= SLOW, "{p50:?} {p99:?}");
+    });
+}
+
+#[test]
+fn what_a_sample_has_goes_along_with_its_session_and_outlives_it() {
+    let mut setup = Setup::default();
+    setup.world.cores = 2;
+    run(setup, |bench| async move {
+        let alice = bench.login(ALICE).await;
+        alice.settle(0).await;
+        reads(&alice, 0, [0; 30]).await;
+        let before = bench.sessions().await;
+        let to = env::CoreId(1 - before[0].core.0);
+        let (server, number) = (bench.server.clone(), before[0].number);
+        assert!(server.move_session(&bench.core, number, to).await);
+        bench.sleep(QUICK).await;
+        assert_eq!(bench.sessions().await[0].core, to);
+        reads(&alice, 0, [0; 20]).await;
+        assert!(server.drop_session(&bench.core, number).await);
+        assert_eq!(bench.sessions().await.len(), 0);
+        let all = sampled(&bench).await;
+        assert_eq!(
+            all[ALICE][0].each_ref().map(Histogram::total),
+            [50, 50, 0, 50]
+        );
+        assert_eq!(sampled(&bench).await, BTreeMap::new());
     });
 }

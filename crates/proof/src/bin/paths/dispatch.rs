@@ -72,10 +72,15 @@ async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
 /// Answers that leave together where one connection works alone on its core.
 const TOGETHER: u64 = 16;
 
+/// Of many commands of a session, one of so many is in its sample.
+const SAMPLE: u32 = 64;
+
 /// What counts the time of each stage, so that its cost is in here, too.
 struct Sends {
     tally: Tally,
     answers: u64,
+    /// Those of its session's sample.
+    sampled: u64,
 }
 
 impl Sends {
@@ -83,17 +88,22 @@ impl Sends {
         Self {
             tally: Tally::new(units::Now::ZERO),
             answers: 0,
+            sampled: 0,
         }
     }
 
     /// The socket takes it with the next ones.
     fn sent(&mut self, response: Response) -> u8 {
-        let counted = response.latency_trace.and_then(|it| self.tally.sent(it));
-        assert_eq!(counted, None, "they take the same time");
+        if let Some(trace) = response.latency_trace {
+            let sampled = trace.sampled(units::Now::ZERO);
+            self.sampled += sampled.map_or(0, |it| u64::from(it.stands_for));
+            let counted = self.tally.sent(trace);
+            assert_eq!(counted, None, "they take the same time");
+        }
         self.answers += 1;
         if self.answers.is_multiple_of(TOGETHER) {
-            let done = std::mem::replace(self, Self::new());
-            assert!(done.tally.end().is_some());
+            let tally = std::mem::replace(&mut self.tally, Tally::new(units::Now::ZERO));
+            assert!(tally.end().is_some());
         }
         response.status.code()
     }
@@ -101,6 +111,12 @@ impl Sends {
 
 /// Arrival, and what runs at once.
 fn one(nexus: &Rc<Nexus>, sends: &mut Sends, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
+    // Its session chooses it at random, which costs a little more.
+    let stands_for = if tag.is_multiple_of(8 * SAMPLE) {
+        64
+    } else {
+        0
+    };
     let arrival = nexus.arrive(Request {
         cdb,
         attribute: Attribute::Simple,
@@ -108,6 +124,7 @@ fn one(nexus: &Rc<Nexus>, sends: &mut Sends, cdb: &[u8], tag: u32, data: &Buf) -
         data_out: data.len() as u64,
         first_byte: units::Now::ZERO,
         whole: units::Now::ZERO,
+        stands_for,
     });
     match arrival {
         Arrival::Ended { response, .. } => Some(sends.sent(response)),
@@ -129,6 +146,8 @@ fn many(nexus: &Rc<Nexus>, opcode: u8, data: &Buf, count: u64) {
         let status = one(nexus, &mut sends, &cdb, at, data);
         assert_eq!(status, Some(0), "every command is good, and at once");
     }
+    let commands = count.next_multiple_of(u64::from(SAMPLE));
+    assert_eq!(sends.sampled, commands, "the sample stands for all");
 }
 
 fn commands(opcode: u8, data: Buf, count: u64) {

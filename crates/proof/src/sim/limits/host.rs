@@ -82,6 +82,7 @@ impl Host {
             data_out: data.len() as u64,
             first_byte: now,
             whole: now,
+            stands_for: 0,
         });
         let response = match arrival {
             Arrival::Ended { response, .. } => response,
