@@ -5,7 +5,7 @@ use ::jobs::Change as JobChange;
 use manifest::activity::{ActivityView, LunActivity, SessionActivity};
 use manifest::disks::DiskReport;
 use manifest::facts::{PoolFacts, PortalFacts, RefusalFacts};
-use manifest::pulse::{Asked, Ended, LunPulse, LunStages, Transfers, Watched};
+use manifest::pulse::{Asked, Ended, LunPulse, LunStages, SessionStages, Transfers, Watched};
 use manifest::time::rfc3339;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,6 +77,9 @@ pub struct Moment {
     pub stages_together: [[Histogram; 5]; 2],
     /// How long the commands of the sessions took, by the session's number.
     pub transfers: BTreeMap<u64, Transfers>,
+    /// How long the stages of sessions' commands took, of those that had some; empty unless asked
+    /// for.
+    pub session_stages: Vec<SessionStages>,
     /// The pools, with their journals.
     pub pools: Vec<PoolFacts>,
     /// Where it listens.
@@ -154,6 +157,7 @@ impl Controller {
             stages: pulse.stages,
             stages_together: pulse.stages_together,
             transfers: pulse.transfers,
+            session_stages: pulse.session_stages,
             pools: match pools {
                 Some(known) => self.with_journals(known).await,
                 None => self.pools().await,

@@ -12,7 +12,7 @@ use crate::scrub::ScrubFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::Histogram;
-use units::histogram::Counts;
+use units::histogram::{BUCKETS, Counts};
 
 /// Of which LUNs somebody watches what they do.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -105,6 +105,22 @@ pub struct StageFigures {
 /// How long the stages of a LUN's reads and writes took.
 pub type LunStages = [StageFigures; 2];
 
+/// How long the stages of a session's reads and writes took that came since this was asked for
+/// last: how many of each bucket, of network, queue, journal and backend. Of many commands a part
+/// was counted, each for several.
+pub type SampledStages = [Option<Box<[[u32; BUCKETS]; 4]>>; 2];
+
+/// A session that did something, which may be over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionStages {
+    /// The host that it belongs to; empty where there is none any more.
+    pub host: String,
+    /// The name of the one that it logged in to; empty where that is gone.
+    pub target: Option<String>,
+    /// How long its stages took.
+    pub stages: SampledStages,
+}
+
 /// How long the commands of a session took, since it began.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Transfers {
@@ -181,6 +197,9 @@ pub struct Pulse {
     pub sessions: Vec<SessionActivity>,
     /// How long their commands took, by the session's number.
     pub transfers: BTreeMap<u64, Transfers>,
+    /// How long the stages of sessions' commands took, of those that had some; empty unless asked
+    /// for.
+    pub session_stages: Vec<SessionStages>,
     /// Sessions that ended since the place that was named.
     pub ended: Ended,
 }

@@ -60,6 +60,7 @@ pub(crate) fn moment(luns: Vec<LunPulse>) -> Moment {
         together: Default::default(),
         stages_together: Default::default(),
         transfers: BTreeMap::new(),
+        session_stages: Vec::new(),
         stages: Vec::new(),
         luns,
         pools: Vec::new(),

@@ -71,8 +71,24 @@ impl Readings {
         let mut node = of_node(now, nics);
         slow_readings::of_node(&now.stages_together, &mut node.figures);
         push(&node);
+        let mut sampled = slow_readings::by_group(&now.session_stages);
         for ((kind, name), group) in &self.groups {
-            push(&of_group(*kind, name, group));
+            let mut reading = of_group(*kind, name, group);
+            if let Some(stages) = sampled.remove(&(*kind, name.as_str())) {
+                slow_readings::of_group(&stages, &mut reading.figures);
+            }
+            push(&reading);
+        }
+        // Their last sessions are over, and what they did is not recorded yet.
+        for ((kind, name), stages) in sampled {
+            let mut figures = Figures::new();
+            slow_readings::of_group(&stages, &mut figures);
+            push(&Reading {
+                kind,
+                name,
+                identity: None,
+                figures,
+            });
         }
         for pool in fresh(&now.pools) {
             push(&of_pool(pool));
@@ -319,6 +335,8 @@ mod test {
     use super::*;
     use crate::fixture::{self, took};
     use manifest::objects::ReadCacheFacts;
+    use manifest::pulse::SessionStages;
+    use units::histogram::{BUCKETS, Bin};
 
     /// One whose reads took that, and the last of them `since` the moment before.
     fn lun(name: &str, micros: &[u64], since: &[u64]) -> LunPulse {
@@ -459,6 +477,36 @@ mod test {
         assert_eq!(now(&second, &times), [Some(512), Some(512), None]);
         let third: [(u64, &[u64], &[u64]); 1] = [(3, &[8], &[])];
         assert_eq!(now(&third, &ops), [Some(14), Some(1)], "they never go back");
+    }
+
+    #[test]
+    fn a_session_that_is_over_is_in_the_stages_of_its_host_and_nothing_else_of_it_goes_back() {
+        let mut run = Run::default();
+        let wanted = [
+            (Kind::Host, "h", "read_backend_p99"),
+            (Kind::Target, "t", "read_backend_p99"),
+            (Kind::Host, "h", "bytes_in"),
+        ];
+        let mut now = |sessions, stages| {
+            let mut moment = view(vec![], sessions);
+            moment.session_stages = stages;
+            read(&mut run, moment, &wanted)
+        };
+        let mut counts = Box::new([[0; BUCKETS]; 4]);
+        counts[3][Bin::of_nanos(500_000).bucket()] = 1;
+        let sampled = || {
+            vec![SessionStages {
+                host: "h".to_owned(),
+                target: Some("t".to_owned()),
+                stages: [Some(counts.clone()), None],
+            }]
+        };
+        let both = [Some(512); 2];
+        let found = now(vec![session(1, 100)], sampled());
+        assert_eq!((&found[..2], found[2]), (&both[..], Some(100)));
+        assert_eq!(now(vec![], vec![]), [None, None, Some(100)]);
+        assert_eq!(now(vec![], sampled()), [Some(512), Some(512), None]);
+        assert_eq!(now(vec![], vec![]), [None; 3]);
     }
 
     #[test]

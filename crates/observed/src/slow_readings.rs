@@ -1,9 +1,10 @@
-//! What a history records once in ten seconds of the LUNs that did something: percentiles of each
-//! stage, and how many commands took how long. Pure.
+//! What a history records once in ten seconds of LUNs, hosts and targets that did something:
+//! percentiles of each stage, and of LUNs how many commands took how long. Pure.
 
 use crate::together::Figures;
-use history::{MAP_ROWS, Metric, map_row};
-use manifest::pulse::LunStages;
+use history::{Kind, MAP_ROWS, Metric, map_row};
+use manifest::pulse::{LunStages, SessionStages};
+use std::collections::BTreeMap;
 use units::Histogram;
 
 /// p50 and p99 of network, queue and backend.
@@ -53,6 +54,36 @@ pub(crate) fn of_node(together: &[[Histogram; 5]; 2], figures: &mut Figures) {
     }
 }
 
+/// What the samples of a host's sessions have, or of those with a target: of reads and of writes
+/// network, queue, journal and backend.
+pub(crate) type Sampled = [[Histogram; 4]; 2];
+
+/// The samples of sessions, put together for each host and each target.
+pub(crate) fn by_group(sessions: &[SessionStages]) -> BTreeMap<(Kind, &str), Sampled> {
+    let mut all: BTreeMap<(Kind, &str), Sampled> = BTreeMap::new();
+    for session in sessions {
+        let target = session.target.as_deref().map(|it| (Kind::Target, it));
+        let host = (Kind::Host, session.host.as_str());
+        for key in std::iter::once(host).chain(target) {
+            let ops = all.entry(key).or_default().iter_mut().zip(&session.stages);
+            for (sums, counts) in ops.filter_map(|(sums, it)| Some((sums, it.as_ref()?))) {
+                let stages = sums.iter_mut().zip(counts.iter());
+                stages.for_each(|(sum, counts)| sum.add_each(counts));
+            }
+        }
+    }
+    all
+}
+
+/// What is recorded of a host or a target.
+pub(crate) fn of_group(sampled: &Sampled, figures: &mut Figures) {
+    for (op, [network, queue, journal, backend]) in sampled.iter().enumerate() {
+        let stages = [network, queue, backend];
+        put(figures, op, stages.map(|it| it.quantiles([500, 990])));
+        put_stage(figures, JOURNAL, journal.quantiles([500, 990]));
+    }
+}
+
 /// Percentiles of one operation's stages: 0 for reads, 1 for writes.
 fn put(figures: &mut Figures, op: usize, stages: [Option<[u64; 2]>; 3]) {
     for (names, stage) in NAMES[op].into_iter().zip(stages) {
@@ -81,8 +112,7 @@ mod test {
     use super::*;
     use crate::fixture::took;
     use manifest::pulse::StageFigures;
-    use std::collections::BTreeMap;
-    use units::histogram::{Counts, Glance, quantiles_of};
+    use units::histogram::{BUCKETS, Bin, Counts, Glance, quantiles_of};
 
     fn counts(micros: &[u64]) -> Counts {
         let mut counts = Counts::new();
@@ -119,6 +149,49 @@ mod test {
             ("read_took_1024us", 1),
         ];
         assert_eq!(of(&figures), BTreeMap::from(wanted));
+    }
+
+    /// Reads of a session that took so long at the backend, each of them for several.
+    fn session(host: &str, target: &str, backend: &[(u64, u32)]) -> SessionStages {
+        let mut counts = Box::new([[0; BUCKETS]; 4]);
+        for (micros, several) in backend {
+            let bucket = Bin::of_nanos(micros * 1_000).bucket();
+            counts[0][0] += several;
+            counts[3][bucket] += several;
+        }
+        SessionStages {
+            host: host.to_owned(),
+            target: Some(target.to_owned()),
+            stages: [Some(counts), None],
+        }
+    }
+
+    #[test]
+    fn hosts_and_targets_have_what_the_samples_of_their_sessions_have_and_no_others() {
+        let sessions = [
+            session("a", "t", &[(64, 97)]),
+            session("a", "u", &[(1_000, 3)]),
+            session("b", "t", &[(8, 1)]),
+        ];
+        let all = by_group(&sessions);
+        let percentiles = |kind, name| {
+            let mut figures = Figures::new();
+            of_group(&all[&(kind, name)], &mut figures);
+            let known = of(&figures);
+            let names = ["read_network_p99", "read_backend_p50", "read_backend_p99"];
+            let found = names.map(|name| known.get(name).copied());
+            assert_eq!(
+                known.len(),
+                4,
+                "nothing of writes and of what waited: {known:?}"
+            );
+            found.map(|it| it.unwrap_or(0))
+        };
+        assert_eq!(all.len(), 4);
+        assert_eq!(percentiles(Kind::Host, "a"), [1, 64, 1_024]);
+        assert_eq!(percentiles(Kind::Host, "b"), [1, 8, 8]);
+        assert_eq!(percentiles(Kind::Target, "t"), [1, 64, 64]);
+        assert_eq!(percentiles(Kind::Target, "u"), [1, 1_024, 1_024]);
     }
 
     #[test]

@@ -8,11 +8,14 @@
 
 mod common;
 
-use common::client::{Client, ten};
+use common::client::{Client, config, ten};
 use common::daemon::{Daemon, IQN};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const OBJECTS: &str = r#"
 [[host]]
@@ -411,5 +414,128 @@ fn limits_of_bytes_in_flight_are_objects_properties_that_change_live() {
     assert_eq!(most("lun", "busy"), serde_json::Value::Null);
     let wrong = daemon.causeway(&["lun", "set", "busy", "bytes_in_flight_max=many"]);
     assert_eq!(wrong.code, Some(2), "{}", wrong.text);
+    daemon.stop();
+}
+
+/// Two hosts, each with a LUN of its own.
+const APART: &str = r#"
+[[host]]
+name = "a"
+iqn = ["iqn.2026-11.test:a"]
+[[host]]
+name = "b"
+iqn = ["iqn.2026-11.test:b"]
+[[lun]]
+name = "slow"
+size = "64MiB"
+backend = "memory"
+limit = { iops = 40, burst_seconds = 1 }
+[[lun]]
+name = "quick"
+size = "64MiB"
+backend = "memory"
+[[target]]
+name = "t"
+[[grant]]
+host = "a"
+lun = "slow"
+target = "t"
+lun_id = 0
+[[grant]]
+host = "b"
+lun = "quick"
+target = "t"
+lun_id = 0
+"#;
+
+/// Within that two whole tens of seconds are recorded, wherever they begin.
+const POINTS_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Figures of an object's reads at their storage, p50 and p99 of each point since a time, in
+/// microseconds.
+fn at_storage(daemon: &Daemon, object: &str, since: &str) -> Vec<Option<[f64; 2]>> {
+    let names = ["read_backend_p50", "read_backend_p99"];
+    let history = json(
+        daemon,
+        &["history", object, names[0], names[1], "--from", since],
+    );
+    assert_eq!(history["step"], 10, "{history}");
+    let line = |name: &str| {
+        let lines = history["lines"].as_array().unwrap().iter();
+        let means = lines.filter(|line| line["metric"] == name);
+        let means = means.flat_map(|line| line["mean"].as_array().unwrap().clone());
+        means.map(|it| it.as_f64()).collect::<Vec<_>>()
+    };
+    let points = line(names[0]).into_iter().zip(line(names[1]));
+    points.map(|(p50, p99)| Some([p50?, p99?])).collect()
+}
+
+/// Pairs of points of the same time, where both are known.
+fn both(one: &[Option<[f64; 2]>], other: &[Option<[f64; 2]>]) -> Vec<([f64; 2], [f64; 2])> {
+    let pairs = one.iter().zip(other);
+    pairs.filter_map(|(one, other)| one.zip(*other)).collect()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it measures the real world")]
+fn the_history_of_a_host_has_the_stages_of_its_own_commands_as_its_lun_has_them() {
+    let daemon = Daemon::start("host-stages");
+    daemon.apply(APART);
+    let clients = ["iqn.2026-11.test:a", "iqn.2026-11.test:b"].map(|name| {
+        let client = Client::login(&daemon.portals[0], &config(name, &format!("{IQN}:t")));
+        let mut client = client.unwrap();
+        client.settle();
+        client
+    });
+    let enough = Arc::new(AtomicBool::new(false));
+    let reads = clients.map(|mut client| {
+        let enough = Arc::clone(&enough);
+        let work = move || {
+            while !enough.load(Ordering::Relaxed) {
+                client.read(0, 8, 512);
+            }
+        };
+        std::thread::Builder::new().spawn(work).unwrap()
+    });
+    // All questions begin at one time, so what has the same place in two answers has the same time.
+    let first = json(
+        &daemon,
+        &["history", "lun:slow", "read_ops", "--from", "2m"],
+    );
+    let since = first["from"].as_str().unwrap();
+    let all =
+        || ["host:a", "lun:slow", "host:b", "target:t"].map(|it| at_storage(&daemon, it, since));
+    let begin = std::time::Instant::now();
+    let [host, lun, other, target] = loop {
+        let all = all();
+        let [host, lun, other, target] = &all;
+        let are_there = both(host, lun).len() >= 2 && both(other, target).len() >= 2;
+        if are_there || begin.elapsed() > POINTS_TIME_MAX {
+            break all;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    };
+    enough.store(true, Ordering::Relaxed);
+    for one in reads {
+        one.join().unwrap();
+    }
+    let pairs = both(&host, &lun);
+    assert!(pairs.len() >= 2, "{host:?} {lun:?}");
+    // A bucket ends at most a quarter behind the one before; the file rounds to 0.4 %.
+    let near = |one: f64, other: f64| one / other < 1.26 && other / one < 1.26;
+    for (host, lun) in pairs {
+        assert!(
+            near(host[0], lun[0]) && near(host[1], lun[1]),
+            "{host:?} for {lun:?}"
+        );
+        assert!(
+            host[1] >= 16_000.0,
+            "the limit lets 40 a second pass: {host:?}"
+        );
+    }
+    assert!(both(&other, &target).len() >= 2, "{other:?} {target:?}");
+    // Half of the reads of the slow LUN took 25 ms: none of those are in the other host's figures.
+    let medians = other.iter().flatten().map(|it| it[0]);
+    assert!(medians.clone().all(|it| it < 16_000.0), "{other:?}");
     daemon.stop();
 }

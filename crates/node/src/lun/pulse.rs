@@ -15,7 +15,8 @@ use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
 use manifest::objects::LayerFacts;
 use manifest::pulse::{
-    Asked, Ended, EndedSession, LunFigures, LunPulse, OpFigures, Pulse, StageFigures, Transfers,
+    Asked, Ended, EndedSession, LunFigures, LunPulse, OpFigures, Pulse, SessionStages,
+    StageFigures, Transfers,
 };
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ const AT_ONCE: usize = 32;
 
 /// The pulse of the node.
 pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
-    let ended_since = asked.ended_since;
+    let (ended_since, stages) = (asked.ended_since, asked.stages);
     let mut pulse = luns(node, asked).await;
     let Some(server) = node.server() else {
         return pulse;
@@ -34,6 +35,11 @@ pub(crate) async fn pulse(node: &Inner, asked: Asked) -> Pulse {
     let sessions = server.sessions(&node.core).await;
     pulse.sessions = sessions.iter().map(|info| session(node, info)).collect();
     pulse.transfers = sessions.iter().map(transfers).collect();
+    if stages {
+        let sampled = server.session_stages(&node.core).await;
+        let sampled = sampled.into_iter();
+        pulse.session_stages = sampled.map(|it| session_stages(node, it)).collect();
+    }
     // Asked after the list: it has whatever is missing there.
     pulse.ended = ended(node, ended_since);
     pulse
@@ -273,6 +279,20 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionActivity {
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,
         latency: Latency::of(&info.latency()),
+    }
+}
+
+fn session_stages(node: &Inner, sampled: iscsi_target::SessionStages) -> SessionStages {
+    let (host, target) = host_and_target(
+        node,
+        &sampled.initiator,
+        sampled.host.as_deref(),
+        sampled.target.as_deref(),
+    );
+    SessionStages {
+        host: host.unwrap_or_default(),
+        target,
+        stages: sampled.stages,
     }
 }
 
