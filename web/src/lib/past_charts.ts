@@ -48,6 +48,9 @@ export const SESSION_CHARTS: PastChart[] = [
   },
 ];
 
+/** Of the stages of a host, or of a target. */
+export const STAGES_NOTE = 'Of a session that is busy, a random part of its commands is measured and stands for all. Of each command the storage is counted as a whole.';
+
 export const SPACE_METRICS = ['size_bytes', 'used_bytes'];
 
 /** `reserved`: what the file system keeps for itself of the size that was recorded. */
