@@ -9,7 +9,7 @@ use std::net::TcpStream;
 const PASSWORD: &str = "correct horse battery";
 
 /// Where the API is over TCP: `http://...` or `https://...`.
-fn tcp(place: &Place) -> String {
+pub(crate) fn tcp(place: &Place) -> String {
     let status = place.json("status");
     status["api"][1].as_str().unwrap().to_owned()
 }
@@ -31,12 +31,12 @@ fn typed(place: &Place, code: i32, words: &str, input: &str) -> String {
 }
 
 /// Runs a command at another address.
-fn at(place: &Place, api: &str, code: i32, words: &str) -> String {
+pub(crate) fn at(place: &Place, api: &str, code: i32, words: &str) -> String {
     let all: Vec<&str> = words.split(' ').collect();
     text_of(&place.run_with(api, &all, ""), code, words)
 }
 
-fn login(address: &str, user: &str, password: &str) -> String {
+pub(crate) fn login(address: &str, user: &str, password: &str) -> String {
     let at = address.strip_prefix("http://").unwrap();
     let body = format!("{{\"user\": \"{user}\", \"password\": \"{password}\"}}");
     let mut stream = TcpStream::connect(at).unwrap();

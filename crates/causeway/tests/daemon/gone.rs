@@ -9,13 +9,18 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
-/// Runs commands of qemu-io on the LUN, and gives what it says.
+/// Runs commands of qemu-io on LUN 0, and gives what it says.
 pub(crate) fn qemu_io(portal: &str, commands: &[String]) -> String {
+    qemu_io_of(portal, 0, commands)
+}
+
+/// The same on a LUN with this number.
+pub(crate) fn qemu_io_of(portal: &str, lun: u32, commands: &[String]) -> String {
     let mut words = vec!["-f".to_owned(), "raw".to_owned()];
     for command in commands {
         words.extend(["-c".to_owned(), command.clone()]);
     }
-    words.push(format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0"));
+    words.push(format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/{lun}"));
     let output = Command::new("qemu-io").args(&words).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text + &String::from_utf8_lossy(&output.stderr)
@@ -27,7 +32,8 @@ pub(crate) fn write(pieces: impl Iterator<Item = u64>) -> Vec<String> {
     pieces.map(write).collect()
 }
 
-fn byte(piece: u64) -> u64 {
+/// What such a piece is full of.
+pub(crate) fn byte(piece: u64) -> u64 {
     1 + piece % 251
 }
 

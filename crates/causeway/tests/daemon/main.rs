@@ -37,6 +37,7 @@ mod support;
 mod task_aborted;
 mod top;
 mod trials;
+mod upgrade;
 mod usage;
 
 use place::{Daemon, Place, text_of};
