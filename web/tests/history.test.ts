@@ -20,12 +20,12 @@ let opened = 0;
 /** What the page asked of the history. */
 const asked: string[] = [];
 
-/** The rows of a table, cell by cell, once one of them satisfies. */
+/** The rows of a table with figures, cell by cell, once one of them satisfies. */
 async function rows(name: RegExp, satisfies: (cells: string[]) => boolean): Promise<string[][]> {
   const table = page().getByRole('region', { name });
   let all: string[][] = [];
   await until(`a row of ${name} satisfies`, async () => {
-    all = await table.locator('tbody tr').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
+    all = await table.locator('tbody tr:not(.event)').evaluateAll((found) => found.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent.trim())));
     return all.some(satisfies);
   }, LATE_MS);
   return all;

@@ -32,8 +32,9 @@ export async function walk(page: Page): Promise<Walked> {
     const within = document.querySelector('dialog[open]') ?? document;
     const all = [...within.querySelectorAll<HTMLElement>(usable)].filter((one) => {
       if (!one.checkVisibility({ visibilityProperty: true }) || one.matches(':disabled') || one.matches(byScript)) return false;
-      // Of buttons that are one choice, Tab comes to the chosen one.
-      return !(one instanceof HTMLInputElement && one.type === 'radio' && !one.checked);
+      // Of buttons that are one choice, Tab comes to the chosen one; of a toolbar to one of it, and arrow keys to the others.
+      const isAnother = one.tabIndex < 0 && one.closest('[role=toolbar]')?.querySelector('[tabindex="0"]') != null;
+      return !isAnother && !(one instanceof HTMLInputElement && one.type === 'radio' && !one.checked);
     });
     const seen: Seen = { usable: new Set(all), reached: new Set(), unseen: [], round: false };
     const look = ({ target }: Event) => {
