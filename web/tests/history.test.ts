@@ -87,6 +87,32 @@ describe('what was recorded', { skip }, () => {
     await text(/commands, up to .* the fastest/).waitFor();
   });
 
+  it('shows how long commands took in the part of the past that is chosen, and that nothing was recorded before there was anything', async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const card = page().locator('section', { hasText: 'Latency over time' });
+    const map = page().getByRole('application', { name: /^Latency over time/ });
+    // The daemon was not there yet.
+    await browser.go(`/luns/vm01?between=${now - 7_200}-${now - 6_600}`);
+    await card.getByText(/^the time from .* to /).waitFor();
+    await map.blur();
+    await card.getByText('Nothing was recorded of this time.').waitFor();
+    await map.focus();
+    await page().keyboard.press('ArrowLeft');
+    await text(/ · nothing recorded$/).waitFor();
+    assert.equal(await text(/ · no command$/).count(), 0);
+    assert.ok(asked.some((url) => url.includes('/history/latency') && url.includes(`from=${now - 7_200}&to=${now - 6_600}`)), asked.join('\n'));
+    // How many were in flight is of that time as well, and says so.
+    const often = page().locator('section', { hasText: 'How large, and how many at once' });
+    await often.getByText(/Commands in flight: the part of the time from .* to /).waitFor();
+    await often.getByText('nothing recorded', { exact: true }).waitFor();
+    // A part of it, which is over: what came since is not in it.
+    const [from, to] = [now - 300, Math.floor(opened)];
+    await browser.go(`/luns/vm01?between=${from}-${to}&table=Latency+over+time`);
+    const all = await rows(/^Latency over time, as a table/, (cells) => /≤ .*: [1-9]/.test(cells[1] ?? ''));
+    for (const [time] of all) assert.ok(at(time) >= from - 20 && at(time) <= to, `${time} is in the part that was chosen`);
+    await browser.go('/luns/vm01');
+  });
+
   it('shows a LUN and the node what they did before the page was opened, in charts that go on live', async () => {
     for (const path of ['/luns/vm01', '/']) {
       await browser.go(path);

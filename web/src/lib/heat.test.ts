@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, tableOf, together, type RecordedMap } from './heat.ts';
+import { columnsOf, countsOf, heat, joined, longestOf, ROWS, rowOf, tableOf, together, unknown, upToNow, type RecordedMap } from './heat.ts';
 import { counted, spread } from './spread.ts';
 
 describe('a heat map', () => {
@@ -36,6 +36,19 @@ describe('a heat map', () => {
     const rows = tableOf(heat(columns, 0, 100, 100));
     expect(rows.map((row) => row.at)).toEqual(Array.from({ length: 100 }, (_, i) => 99 - i));
     expect(rows[0]?.cells).toEqual([[64, 100], [128, 1]]);
+  });
+  it('tells apart where no command came and where nothing was recorded', () => {
+    const map = heat([{ at: 45, counts: countsOf([[64, 1]]) }], 0, 60, 6);
+    // Before the daemon was there, and while it was away; what was seen then was seen.
+    expect(unknown(map, 10, [[21, 30], [58, 60]])).toEqual([[0, 2], [3, 4]]);
+    expect(unknown(map, 10, [])).toEqual([[0, 4], [5, 6]]);
+    expect(unknown(map, 10, [[0, 60]])).toEqual([]);
+    expect(unknown(heat([], 0, 60, 6), 10, [])).toEqual([[0, 6]]);
+  });
+  it('waits for the newest of what is recorded, and no longer', () => {
+    expect(upToNow([[0, 20], [40, 90]], 100, 15)).toEqual([[0, 20], [40, 100]]);
+    expect(upToNow([[0, 20], [40, 90]], 120, 15)).toEqual([[0, 20], [40, 90]]);
+    expect(upToNow([], 120, 15)).toEqual([]);
   });
   it('of nothing has no cell', () => {
     expect(heat([], 0, 10, 5)).toMatchObject({ cells: [], most: 0 });

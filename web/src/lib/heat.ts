@@ -2,6 +2,7 @@
 // history, draws them.
 
 import type { Buckets } from '../api/types.ts';
+import type { Known } from '../live/ring.ts';
 
 /** How many commands took how long, in some span of time. */
 export interface Column {
@@ -113,6 +114,25 @@ export function heat(columns: Column[], from: number, to: number, wide: number):
     highest: rows.length ? Math.max(...rows) : 0,
     most,
   };
+}
+
+/** The drawn columns of which nothing is known, as spans of them: no command and nothing recorded are not the same. */
+export function unknown({ starts, cells }: Heat, each: number, known: Known): [first: number, behind: number][] {
+  const seen = new Set(cells.map((cell) => cell.column));
+  const spans: [number, number][] = [];
+  starts.forEach((start, column) => {
+    if (seen.has(column) || known.some(([from, to]) => from < start + each && to > start)) return;
+    const last = spans.at(-1);
+    if (last?.[1] === column) last[1]++;
+    else spans.push([column, column + 1]);
+  });
+  return spans;
+}
+
+/** What is known, up to now where the last of it is not older than `patience` seconds: more is on its way. */
+export function upToNow(known: Known, now: number, patience: number): Known {
+  const last = known.at(-1);
+  return last && last[1] < now && now - last[1] <= patience ? [...known.slice(0, -1), [last[0], now]] : known;
 }
 
 /** The map as a table: every drawn column in which something is, the newest first, its rows from the fastest on. */

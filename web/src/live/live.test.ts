@@ -118,6 +118,15 @@ describe('a ring', () => {
   });
 });
 
+describe('when anything was known', () => {
+  it('is each row for so long, with the holes between them', () => {
+    const ring = new Ring(['x', 'y'], 9);
+    for (const [time, x] of [[10, 1], [13, 0], [16, undefined], [19, undefined], [22, 5], [30, 5]] as const) ring.push(time, [x, undefined]);
+    expect(ring.known(3)).toEqual([[10, 16], [22, 25], [30, 33]]);
+    expect(new Ring(['x'], 3).known(3)).toEqual([]);
+  });
+});
+
 describe('a ring that is filled live', () => {
   const ring = (size: number, rows: [number, number | undefined][]) => {
     const made = new Ring(['x'], size);

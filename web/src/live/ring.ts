@@ -1,5 +1,8 @@
 // The last minutes of some figures: a column for each, the oldest forgotten first.
 
+/** Spans of time, in seconds, of which something is known: in their order, none in another one. */
+export type Known = readonly (readonly [from: number, to: number])[];
+
 export class Ring {
   readonly names: readonly string[];
   private readonly size: number;
@@ -69,6 +72,21 @@ export class Ring {
       if (figures.some((column) => !Number.isNaN(column[at]))) return time?.[at];
     }
     return undefined;
+  }
+
+  /** When anything was known, each row for so many seconds: spans with nothing known between them. */
+  known(lasts: number): Known {
+    const [time, ...figures] = this.columns;
+    const spans: [number, number][] = [];
+    for (let i = 0; i < this.used; i++) {
+      const at = (this.begin + i) % this.size;
+      if (figures.every((column) => Number.isNaN(column[at]))) continue;
+      const begin = time?.[at] ?? 0;
+      const last = spans.at(-1);
+      if (last && begin <= last[1]) last[1] = begin + lasts;
+      else spans.push([begin, begin + lasts]);
+    }
+    return spans;
   }
 
   /** Time and the named figures since `from`, oldest first; a gap is `null`. */
