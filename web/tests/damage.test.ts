@@ -144,6 +144,16 @@ describe('damage', { skip }, () => {
     assert.match(daemon.run('status'), /unsafe LUNs +1 LUN is in memory and gone with the daemon: scratch/);
   });
 
+  it('that the power may do is said once, although the node has a note of it as well', async () => {
+    daemon.run('lun', 'create', 'loose', '--size', '16M', '--cache', 'volatile', '--yes');
+    const { notes = [] } = JSON.parse(daemon.run('status', '-o', 'json')) as { notes?: string[] };
+    assert.ok(notes.some((note) => note.startsWith('cache = "volatile" as asked for in LUN loose: ')), notes.join('\n'));
+    const band = page().getByRole('region', { name: 'How the node is' });
+    await band.getByText(/1 LUN loses unflushed writes with the power: loose/).first().waitFor();
+    const said = await band.innerText();
+    assert.equal(said.split('loose').length, 2, said);
+  });
+
   it('of an undo that cannot be is said with its cause, and nothing is changed', async () => {
     daemon.run('lun', 'create', 'first', '--size', '16M');
     await browser.go('/luns/first?do=rename');

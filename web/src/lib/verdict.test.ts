@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, Grant, Host, NotSafe, Status } from '../api/types.ts';
 import { missing, pathsShown, singlePath } from './paths.ts';
-import { verdict } from './verdict.ts';
+import { nextOnce, notesBeside, verdict } from './verdict.ts';
 
 const status = {
   node: 'san', health: 'ok', problems: [], generation: 1, pools: [], counts: { luns: 2, luns_offline: 0, hosts: 3 },
@@ -71,6 +71,8 @@ describe('the verdict', () => {
       'Everything serves, but 1 of 2 hosts has a single path. 2 things to do.',
       'Everything serves, but 1 of 2 hosts has a single path. 2 things to do.',
     ]);
+    // What the sentence names is the first thing to do, whatever fired last.
+    expect(of({}, { ...path, fired: '2026-11-27T09:00:00Z' }, warning).todo.map((one) => one.href)).toEqual(['/alerts/4', '/alerts/3', '/hosts/c']);
     expect(of({}, path, warning, critical).todo.map((one) => one.href)).toEqual(['/alerts/1', '/alerts/4', '/alerts/3', '/hosts/c']);
     expect(verdict(status, two, [], grants.slice(1)).sentence).toMatch(/^The node serves, but 1 of 2 hosts/);
   });
@@ -102,6 +104,18 @@ describe('the verdict', () => {
     // The daemon may say nothing more of it.
     expect(verdict({ ...offline, problems: [] }, two, []).state).toBe('bad');
   });
+  it('says an offline portal and its alert once, also while somebody takes care of it', () => {
+    const cause = 'portal 10.0.1.1:3260 of group a does not listen: in use';
+    const offline: Status = { ...status, health: 'degraded', problems: ['portal 10.0.1.1:3260 does not listen: in use'], portals: [{ ...status.portals[0]!, address: '10.0.1.1:3260', problem: 'in use' }] };
+    const portal = alert({ rule: 'portal_offline', kind: 'portal', object: '10.0.1.1:3260', cause });
+    expect(verdict(offline, two, [portal])).toMatchObject({ sentence: '1 portal does not listen. 1 thing to do.', todo: [{ href: '/alerts/7' }] });
+    expect(verdict(offline, two, [{ ...portal, ...acknowledged }])).toMatchObject({ todo: [], cared: [{ text: 'Portal 10.0.1.1:3260 of group a does not listen: in use (acknowledged by ada).' }] });
+  });
+  it('leaves out no problem because it has the number of a bay in it', () => {
+    const full: Status = { ...status, health: 'degraded', problems: ['pool slow has only 2 % free space'] };
+    const bay = alert({ severity: 'warning', rule: 'device_health', kind: 'bay', object: '2', cause: 'bay 2 of enclosure 5 holds no disk' });
+    expect(verdict(full, two, [bay]).todo.map((one) => one.text)).toEqual(['pool slow has only 2 % free space', 'Bay 2 of enclosure 5 holds no disk.']);
+  });
   it('is not good with a critical alert in any open state, nor with a node that is not well', () => {
     expect(verdict(status, two, [alert({ ...acknowledged, object: 'x', cause: 'blocks of x are bad' })])).toMatchObject({ state: 'bad', sentence: 'Blocks of x are bad (acknowledged by ada). Nothing else to do.' });
     expect(verdict(status, two, [alert({ state: 'resolved' })]).state).toBe('good');
@@ -123,6 +137,22 @@ describe('the verdict', () => {
     expect(verdict({ ...status, not_safe: [asked], health: 'degraded', problems: ['x is gone'] }, two)).toMatchObject({ unsafe: [asked.text] });
     // Not once more where it is something to do.
     expect(verdict({ ...status, not_safe: [{ ...asked, by_default: true }], health: 'degraded', problems: ['x is gone'] }, two)).toMatchObject({ unsafe: [], todo: [{ text: 'x is gone' }, { text: `${asked.text}.` }] });
+  });
+  it('says what is next once for all that have it in common, behind the last of them', () => {
+    const todo = [['a', 'push'], ['b', 'push'], ['c', 'log in'], ['d'], ['e', 'push']].map(([text = '', next]) => ({ text, ...(next ? { next } : {}) }));
+    expect(nextOnce(todo)).toEqual([{ text: 'a' }, { text: 'b', next: 'push' }, { text: 'c', next: 'log in' }, { text: 'd' }, { text: 'e', next: 'push' }]);
+  });
+  it('is not followed by notes that say the same once more', () => {
+    const power = (by_default: boolean): NotSafe => ({ lost_with: 'power', by_default, luns: 1, names: ['db'], text: '1 LUN loses unflushed writes with the power: db' });
+    const memory: NotSafe = { ...power(false), lost_with: 'daemon', text: '1 LUN is in memory and gone with the daemon: scratch' };
+    const [byDefault, asked] = ['by default (there was no journal)', 'as asked for'].map((how) => `cache = "volatile" ${how} in LUN db: acknowledged writes may be lost`) as [string, string];
+    const other = 'pool slow: node.toml lets it be "volatile" by default (as asked for)';
+    const all = [byDefault, asked, memory.text, other];
+    expect(notesBeside({ notes: all, not_safe: [power(true), power(false), memory] })).toEqual([other]);
+    expect(notesBeside({ notes: all, not_safe: [power(true)] })).toEqual([asked, memory.text, other]);
+    expect(notesBeside({ notes: all, not_safe: [power(false)] })).toEqual([byDefault, memory.text, other]);
+    expect(notesBeside({ notes: all })).toEqual(all);
+    expect(notesBeside({})).toEqual([]);
   });
   it('says which host with grants has lost all its paths, with the way to it', () => {
     const said = verdict(status, two, [], grants.slice(1));

@@ -1,7 +1,9 @@
 // How the node is, in one sentence, and what to do first. Pure.
 
 import type { Alert, Grant, Host, NotSafe, Status } from '../api/types.ts';
+import { isAbout } from './about.ts';
 import { caredFor, sentence, toDo } from './alerts.ts';
+import { fromAlerts, fromSingle, named, type ToDo } from './alike.ts';
 import { plural } from './format.ts';
 import { connectedOf, missing, singlePath, type Missing } from './paths.ts';
 import { poolWord } from './pools.ts';
@@ -12,32 +14,29 @@ export interface Verdict {
   state: State;
   sentence: string;
   /** What to do, the most urgent first. */
-  todo: { text: string; next?: string; href?: string }[];
+  todo: ToDo[];
   /** What is wrong and somebody takes care of. */
   cared: { text: string; href: string }[];
   /** LUNs that lose something, where the sentence does not say it: as the node says it. */
   unsafe: string[];
 }
 
-/** What to do about an alert. */
-function fromAlert(alert: Alert): Verdict['todo'][number] {
-  return { text: sentence(alert.cause), next: sentence(alert.next_step), href: `/alerts/${alert.id}` };
+/** What is to be done next stands once, behind the last of those that have it in common. */
+export function nextOnce(todo: Verdict['todo']): Verdict['todo'] {
+  return todo.map(({ next, ...one }, at) => (next === undefined || next === todo[at + 1]?.next ? one : { ...one, next }));
 }
 
 /** What people are told of a host that has grants and no session: it may be off, or cut off. */
 function fromMissing({ hosts, of }: Missing): Verdict['todo'] {
   if (!hosts.length) return [];
   const [one] = hosts;
-  const text = `${hosts.length} of ${plural(of, 'host')} that ${of === 1 ? 'has' : 'have'} grants ${hosts.length === 1 ? 'is' : 'are'} not connected: ${hosts.slice(0, NAMED).join(', ')}${hosts.length > NAMED ? ' …' : ''}.`;
+  const text = `${hosts.length} of ${plural(of, 'host')} that ${of === 1 ? 'has' : 'have'} grants ${hosts.length === 1 ? 'is' : 'are'} not connected: ${named(hosts)}.`;
   const next = 'Where it is on, all its paths are cut: look at its networks. Each LUN shows what to type to connect.';
   return [{ text, next, href: hosts.length === 1 && one ? `/hosts/${encodeURIComponent(one)}` : '/hosts?sort=state' }];
 }
 
-/** Hosts named in one sentence. */
-const NAMED = 4;
-
-/** The text names the object of the alert. */
-const about = (text: string) => (alert: Alert) => text.split(/[^\w.-]+/).includes(alert.object);
+/** Of a host with a single path: the least of warnings, which the sentence names last. */
+const isOfPath = (alert: Alert) => alert.rule === 'host_single_path';
 
 /** A second portal that it could log in to. */
 const hasAnother = (status: Status) => status.portals.filter((portal) => !portal.problem).length > 1;
@@ -51,24 +50,36 @@ function fromDefaults(unsafe: NotSafe[]): Verdict['todo'] {
   });
 }
 
+/** How the node says what its LUNs risk: `cache = "volatile" as asked for in LUN db: ...`. */
+const RISK = /^\w+ = "[^"]*" (by default \(|as asked for )/;
+
+/** What the node is to say of itself besides: not once more which data is not safe, which the verdict says. */
+export function notesBeside({ notes = [], not_safe = [] }: Pick<Status, 'notes' | 'not_safe'>): string[] {
+  const isSaid = (note: string) => {
+    const [, how] = RISK.exec(note) ?? [];
+    return not_safe.some((some) => some.text === note || (how !== undefined && some.lost_with === 'power' && some.by_default === how.startsWith('by default')));
+  };
+  return notes.filter((note) => !isSaid(note));
+}
+
 /** Trouble that the node names and no open alert is about. */
 function unalerted(status: Status, alerts: Alert[]): string[] {
   const open = alerts.filter((alert) => alert.state !== 'resolved');
-  return status.problems.filter((text) => !open.some(about(text)));
+  return status.problems.filter((text) => !open.some((alert) => isAbout(text, alert)));
 }
 
 /** What is to be done, the most urgent first; an alert says it better than a problem of the same object. */
 function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo'] {
   const urgent = toDo(alerts);
-  const of = (bad: boolean) => urgent.filter((alert) => (alert.severity === 'critical') === bad).map(fromAlert);
+  const of = (bad: boolean, single = false) => fromAlerts(urgent.filter((alert) => (alert.severity === 'critical') === bad && (bad || isOfPath(alert) === single)));
   const open = alerts.filter((alert) => alert.state !== 'resolved');
-  const known = new Set(open.filter((alert) => alert.rule === 'host_single_path').map((alert) => alert.object));
-  const remedy = hasAnother(status) ? 'log it in to a second portal' : 'the node has one portal only, give it another in node.toml';
+  const known = new Set(open.filter(isOfPath).map((alert) => alert.object));
   return [
     ...of(true),
     ...unalerted(status, alerts).map((text) => ({ text })),
     ...of(false),
-    ...singlePath(hosts).filter((host) => !known.has(host)).map((host) => ({ text: `Host ${host} has a single path: ${remedy}.`, href: `/hosts/${encodeURIComponent(host)}` })),
+    ...of(false, true),
+    ...fromSingle(singlePath(hosts).filter((host) => !known.has(host)), hasAnother(status)),
   ];
 }
 
@@ -76,7 +87,7 @@ function whatToDo(status: Status, hosts: Host[], alerts: Alert[]): Verdict['todo
 function whatIsCaredFor(status: Status, alerts: Alert[]): Verdict['cared'] {
   const some = alerts.filter((alert) => alert.state === 'acknowledged' || alert.state === 'silenced');
   return some
-    .filter((alert) => alert.severity === 'critical' || status.problems.some((text) => about(text)(alert)))
+    .filter((alert) => alert.severity === 'critical' || status.problems.some((text) => isAbout(text, alert)))
     .map((alert) => ({ text: `${sentence(alert.cause).slice(0, -1)} (${caredFor(alert)}).`, href: `/alerts/${alert.id}` }));
 }
 
@@ -163,7 +174,7 @@ function lesser(status: Status, hosts: Host[], alerts: Alert[], warnings: Alert[
     // The others are sentences of their own.
     return `Everything serves${low ? `, but pool ${low.name} is nearly full` : ''}`;
   }
-  const others = warnings.filter((alert) => alert.rule !== 'host_single_path');
+  const others = warnings.filter((alert) => !isOfPath(alert));
   if (others.length) return `Everything serves, but ${titled(others, 'warning').replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase())}`;
   const single = Math.max(singlePath(hosts).length, warnings.length);
   if (single) return `Everything serves, but ${single} of ${plural(Math.max(single, connectedOf(hosts).length), 'host')} ${single === 1 ? 'has' : 'have'} a single path`;
