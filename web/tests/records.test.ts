@@ -93,7 +93,32 @@ describe('the audit log and the disks', { skip }, () => {
     await browser.go('/events');
     await page().getByRole('listitem').filter({ hasText: 'scrub' }).getByRole('link', { name: 'vm01' }).first().click();
     await page().waitForURL('**/luns/vm01');
-    await page().goBack();
+    await browser.go('/');
+    await page().getByRole('region', { name: 'Latest events' }).getByRole('link', { name: 'vm01' }).first().click();
+    await page().waitForURL('**/luns/vm01');
+    await browser.go('/audit');
+  });
+
+  it('has no hole in events where more happen after older ones were asked for', async () => {
+    const log = Array.from({ length: 650 }, (_, i) => ({ id: 100_001 + i, time: new Date().toISOString(), severity: 'info', code: 'CWY0', object: { kind: 'node', name: 'san-a' }, message: `Event ${i + 1} of a long log` }));
+    await page().route('**/api/v1/events/log?*', (route) => {
+      const asked = new URL(route.request().url()).searchParams;
+      const before = Number(asked.get('cursor') ?? Infinity);
+      const rows = log.filter((one) => one.id < before).toReversed().slice(0, Number(asked.get('limit')));
+      return route.fulfill({ json: rows });
+    });
+    const numbers = async () => (await page().locator('main li', { hasText: 'of a long log' }).locator('.text').allTextContents()).map((one) => Number(/Event (\d+)/.exec(one)?.[1]));
+    const from = (newest: number, oldest: number) => Array.from({ length: newest - oldest + 1 }, (_, i) => newest - i);
+    await browser.go('/events');
+    await text('Event 650 of a long log').waitFor();
+    assert.deepEqual(await numbers(), from(650, 451));
+    await button('Older events').click();
+    await text('Event 1 of a long log').waitFor();
+    await button('Older events').waitFor({ state: 'detached' });
+    for (const n of [651, 652, 653]) log.push({ ...log[0]!, id: 100_000 + n, message: `Event ${n} of a long log` });
+    await text('Event 653 of a long log').waitFor();
+    assert.deepEqual(await numbers(), from(653, 1));
+    await page().unrouteAll({ behavior: 'ignoreErrors' });
     await browser.go('/audit');
   });
 

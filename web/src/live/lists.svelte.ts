@@ -51,8 +51,10 @@ const MOVED_MAX = 64;
 const RUNNING_MS = 1_500;
 /** Lists that are for whoever has logged in. */
 const FOR_USERS: ListName[] = ['events', 'alerts', 'jobs', 'disks'];
+/** So many of the newest events are asked for. */
+export const EVENTS_NEWEST = 200;
 /** Counters of LUNs come with the stream; of a list of 10,000 they are two thirds. */
-const PATHS: Partial<Record<ListName, string>> = { events: 'events/log?limit=200', luns: 'luns?without=ops' };
+const PATHS: Partial<Record<ListName, string>> = { events: `events/log?limit=${EVENTS_NEWEST}`, luns: 'luns?without=ops' };
 const NONE_MOVED = new Map<string, number>();
 /** What a new generation of the objects changes. */
 const OBJECTS: ListName[] = ['luns', 'targets', 'hosts', 'grants'];
