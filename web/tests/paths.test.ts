@@ -69,6 +69,12 @@ describe('paths', { skip }, () => {
     await path.getByRole('link', { name: /→ 127\.0\.2\.1:/ }).first().click();
     await page().waitForURL(/\/hosts\/\w+\?session=\d+/);
     await text('MaxRecvDataSegmentLength').first().waitFor();
+    // A line without sessions leads to what it is of, and the hand of the pointer is where a click does something.
+    await browser.go('/topology');
+    const ofLun = page().locator('.hit').filter({ hasText: /^LUN archive → |^archive → / }).first();
+    assert.equal(await ofLun.evaluate((one) => getComputedStyle(one).cursor), 'pointer');
+    await ofLun.dispatchEvent('click');
+    await page().waitForURL('**/luns/archive');
   });
 
   it('that are cut keep their place on the map, as lost, and nothing else moves; mended, they are there again', async () => {

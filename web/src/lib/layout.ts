@@ -27,9 +27,9 @@ export interface Layout {
 }
 
 const TOP = 30;
-/** Four lines: a state may need two of them. */
-const BOX = 64;
-const PITCH = 72;
+/** Four lines, and some air above and below: a state may need two of them, and so may an address. */
+const BOX = 70;
+const PITCH = 78;
 /** The head of a frame, which says what it is, and its margin. */
 export const HEAD = 26;
 const INSET = 4;

@@ -314,7 +314,7 @@ function lunState(lun: Lun): { state: State; word: string } {
   return lun.grants.length ? { state: 'good', word: 'online' } : { state: 'off', word: 'granted to nobody' };
 }
 
-function lunPoint(lun: Lun): Point {
+export function lunPoint(lun: Lun): Point {
   return { id: idOf('lun', lun.name), kind: 'lun', name: lun.name, called: `LUN ${lun.name}`, ...lunState(lun), detail: lunTrouble(lun) };
 }
 
