@@ -18,6 +18,11 @@ export function beyond(): string[] {
     while (box && !scrolls(box)) box = box.parentElement;
     if (!box) found.push(`${one.outerHTML.slice(0, 120)} from ${Math.round(left)} to ${Math.round(right)}`);
   }
+  // What can be done with a row is not where nobody looks for it.
+  for (const one of within.querySelectorAll('.scroll.stack :is(button, a[href])')) {
+    const edge = one.closest('.scroll')?.getBoundingClientRect().right ?? innerWidth;
+    if (one.checkVisibility() && one.getBoundingClientRect().right > edge + 1) found.push(`${one.textContent.trim()} is beyond the edge of its table`);
+  }
   for (const one of within.querySelectorAll('[role=group] button')) {
     const text = document.createRange();
     text.selectNodeContents(one);

@@ -72,6 +72,8 @@ async function look(what: string, title: string): Promise<void> {
   titles.push(title);
   found.axe.push(...(await browser.axeInBoth(what, 'dialog')));
   await page().setViewportSize(PHONE);
+  // Charts learn their width from what is drawn around them.
+  await page().evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   found.phone.push(...(await page().evaluate(beyond)).map((one) => `${what}: ${one}`));
   await page().setViewportSize(DESK);
   const { missed, unseen } = await walk(page());

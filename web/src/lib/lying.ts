@@ -3,6 +3,7 @@
 import type { Disk, Lun, Member, Pool } from '../api/types.ts';
 import { diskName, diskState } from './disks.ts';
 import type { State } from './verdict.ts';
+import { byState } from './worst.ts';
 
 /** What is below a pool: a disk, or a member of which no disk is known. */
 export interface Below {
@@ -45,6 +46,9 @@ export function below(pool: Pool, disks: Disk[]): Below[] {
   const found = new Set(known.flatMap((one) => one.members));
   return [...known, ...(pool.members ?? []).filter((one) => !found.has(one.member ?? -1)).flatMap((one) => ofMember(pool, one))];
 }
+
+/** For those whom trouble concerns: the worst first, the others as they were. */
+export const troubleFirst = (all: Below[]): Below[] => [...all].sort((a, b) => byState(a.state, b.state));
 
 /** Of that, what a LUN lies on. */
 export function belowLun(lun: Lun, pool: Pool, disks: Disk[]): Below[] {

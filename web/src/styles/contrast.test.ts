@@ -36,6 +36,11 @@ for (const theme of ['dark', 'light']) {
     it('shows where fields are: 3 to 1 against what is in them and around them (WCAG 1.4.11)', () => {
       for (const ground of ['ground', 'surface', 'raised']) expect(contrast(plain('field-line'), plain(ground)), ground).toBeGreaterThanOrEqual(3);
     });
+    it('can be read at the very edge of a table that scrolls, where a shadow tells that there is more', () => {
+      const edge = on(of('edge'), of('surface'));
+      for (const text of ['text', 'soft']) expect(contrast(plain(text), edge), text).toBeGreaterThanOrEqual(4.5);
+      for (const text of ['faint', 'accent', 'good', 'warn', 'bad']) expect(contrast(plain(text), edge), text).toBeGreaterThanOrEqual(3);
+    });
     it('can be read on the band of the verdict, whose ground is no plain colour: axe does not measure it', () => {
       for (const wash of ['good-wash', 'warn-wash', 'bad-wash']) {
         const band = on(of(wash), of('surface'));
