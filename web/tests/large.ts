@@ -17,10 +17,10 @@ async function read(daemon: Daemon, what: string): Promise<Row> {
 
 const tell = (page: Page, what: string, rows: Row[]) => page.route(`**/api/v1/${what}${what === 'luns' ? '?without=ops' : ''}`, (route) => route.fulfill({ json: rows }));
 
-/** Rows like the first of this daemon's. */
-export async function withManyLuns(page: Page, daemon: Daemon): Promise<void> {
+/** Rows like the first of this daemon's; `named`: what they are called. */
+export async function withManyLuns(page: Page, daemon: Daemon, named = (i: number) => `lun-${i}`): Promise<void> {
   const lun = await read(daemon, 'luns');
-  await tell(page, 'luns', Array.from({ length: LUNS }, (_, i) => ({ ...lun, name: `lun-${i}`, serial: `serial-${i}` })));
+  await tell(page, 'luns', Array.from({ length: LUNS }, (_, i) => ({ ...lun, name: named(i), serial: `serial-${i}` })));
 }
 
 export async function withManyHosts(page: Page, daemon: Daemon): Promise<void> {
@@ -54,6 +54,26 @@ export async function scrolled(page: Page, ms: number): Promise<Frames> {
     const gaps = times.slice(1).map((time, i) => time - (times[i] ?? 0));
     return { rate: (gaps.length / ((times.at(-1) ?? 0) - (times[0] ?? 0))) * 1000, gaps };
   }, ms);
+}
+
+/** Widths of the columns while the table is scrolled far down, frame by frame, and when it has come to rest. */
+export async function columnWidths(page: Page): Promise<{ before: number[]; meanwhile: number[][]; after: number[] }> {
+  return page.evaluate(async () => {
+    const box = document.querySelector<HTMLElement>('.table');
+    if (!box) throw new Error('there is no table');
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    const widths = () => [...box.querySelectorAll('th')].map((it) => Math.round(it.getBoundingClientRect().width));
+    const before = widths();
+    const meanwhile: number[][] = [];
+    for (let step = 0; step < 60; step++) {
+      box.scrollBy(0, 120);
+      await frame();
+      await frame();
+      meanwhile.push(widths());
+    }
+    while (box.querySelector('table.fixed')) await frame();
+    return { before, meanwhile, after: widths() };
+  });
 }
 
 /** Milliseconds until what fits is painted, for each text. */
@@ -94,4 +114,26 @@ export async function topologyDrawn(page: Page, times: number): Promise<number[]
     }));
   }
   return all;
+}
+
+/** Milliseconds of a piece of work that never changes, scripts and layout as a page has them: how fast this browser is here and now. */
+export async function yardstick(page: Page): Promise<number> {
+  return page.evaluate(() => {
+    const begun = performance.now();
+    for (let round = 0; round < 5; round++) {
+      const box = document.createElement('div');
+      for (let i = 0; i < 2_000; i++) {
+        const line = document.createElement('p');
+        line.textContent = `line ${i} of round ${round}, ${(i * 7919) % 1_000}`;
+        box.append(line);
+      }
+      document.body.append(box);
+      if (box.offsetHeight === 0) throw new Error('nothing was laid out');
+      box.remove();
+      const all = Array.from({ length: 20_000 }, (_, i) => ({ name: `n${(i * 7919) % 20_011}`, value: i }));
+      all.sort((a, b) => (a.name < b.name ? -1 : 1));
+      JSON.parse(JSON.stringify(all));
+    }
+    return performance.now() - begun;
+  });
 }
