@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { withRuns } from './made_up.ts';
 import { LONG_MS } from './patience.ts';
 import { end, enter, steps } from './steps.ts';
 
@@ -112,6 +113,7 @@ describe('the bench and the lab', { skip }, () => {
     await field('Warm-up seconds').fill('0');
     await field('IOPS at most, each thread').fill('500');
     await dialog().getByText(/^lost: /).waitFor();
+    await dialog().locator('pre', { hasText: '/api/v1/bench/runs?force=true' }).waitFor({ state: 'attached' });
     assert.equal(await dialog().getByRole('button', { name: 'Start', exact: true }).isDisabled(), true);
     await field('Type vm01 to go on').fill('vm01');
     await started();
@@ -153,6 +155,18 @@ describe('the bench and the lab', { skip }, () => {
     await text('a lab makes network namespaces, which takes root').waitFor();
     await text('sudo causeway lab up').waitFor();
     assert.equal(await button(/^Start/).count(), 0);
+    await page().unrouteAll({ behavior: 'ignoreErrors' });
+  });
+
+  it('says beside a link of the lab what a click makes of it', async () => {
+    await withRuns(page());
+    await browser.go('/lab/1');
+    const of = (name: RegExp) => page().getByRole('region', { name: 'Drawing of the lab' }).getByRole('button', { name });
+    await of(/^eth0 up/).waitFor();
+    assert.equal(await of(/^eth0 up/).getAttribute('title'), 'Cut it');
+    assert.equal(await of(/^eth1 cut/).getAttribute('title'), 'Up again');
+    await button('black hole').click();
+    assert.equal(await of(/^eth0 up/).getAttribute('title'), 'Make it a black hole');
     await page().unrouteAll({ behavior: 'ignoreErrors' });
   });
 

@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Browser, here } from './browser.ts';
 import { Daemon } from './daemon.ts';
+import { withRuns } from './made_up.ts';
 import { end, enter as enterWith, steps, until } from './steps.ts';
 
 const skip = here ? false : 'chromium is not here';
@@ -210,6 +211,16 @@ describe('a new node and who uses it', { skip }, () => {
       await other.page.getByText('Users are for admins. You are eve, viewer').waitFor();
       await other.go('/luns/vm01?do=delete');
       await other.page.getByRole('alert').getByText(/"eve" is viewer, and this takes operator/).waitFor();
+      await other.page.keyboard.press('Escape');
+      await withRuns(other.page);
+      await other.go('/lab');
+      await other.page.getByText('Only admins start a lab, cut its links and tear it down: you are eve, viewer.').waitFor();
+      assert.equal(await other.page.getByRole('main').getByRole('button', { name: /^Start/ }).count(), 0);
+      await other.go('/lab/1');
+      await other.page.getByRole('button', { name: /^eth0/ }).first().waitFor({ state: 'attached' });
+      assert.deepEqual(await other.page.getByRole('button', { name: /^(eth|p)\d/ }).evaluateAll((all) => all.filter((one) => !(one as HTMLButtonElement).disabled).length), 0);
+      assert.equal(await other.page.getByRole('button', { name: 'Tear it down' }).count(), 0);
+      await other.page.unrouteAll({ behavior: 'ignoreErrors' });
     } finally {
       await other.close();
     }

@@ -57,7 +57,7 @@ export async function withDisks(page: Page): Promise<void> {
 const begun = '2026-11-26T04:10:00.000Z';
 const path = { path: 'eth0 > p0', from: '10.0.0.1', portal: '10.0.0.100:3260', iops: 900, bytes_per_second: 3_686_400, retransmits: 0 };
 const seconds = [1, 2, 3, 4].map((second): BenchSecond => ({
-  second, phase: 'measured', iops: 900 + second, read_iops: 600, write_iops: 300 + second, bytes_per_second: 3_686_400, errors: 0, p50_us: 210, p99_us: 900 + second, max_us: 4_000,
+  second, phase: 'measuring', iops: 900 + second, read_iops: 600, write_iops: 300 + second, bytes_per_second: 3_686_400, errors: 0, p50_us: 210, p99_us: 900 + second, max_us: 4_000,
   paths: [{ ...path, state: 'active' }, { ...path, path: 'eth1 > p1', state: 'standby', iops: 0 }],
 }));
 const run = (id: number): BenchRun => ({

@@ -1,6 +1,6 @@
 // Runs of the bench: the request that a form makes, words, and their seconds as lines. Pure.
 
-import type { BenchRun, BenchSecond } from '../api/types.ts';
+import type { BenchPlan, BenchRun, BenchSecond } from '../api/types.ts';
 import { Ring } from '../live/ring.ts';
 import { cli, type Change } from './changes.ts';
 import { count, moment, notWhole, parseSize, plural, WHOLE, wholeOf } from './format.ts';
@@ -73,17 +73,17 @@ function body(form: RunForm): Record<string, unknown> {
   };
 }
 
-/** `command`: as the daemon has it, which knows the portal. */
-export function startRun(form: RunForm, command: string): Change {
+/** `plan`: the daemon's, which knows the portal, and whether something is lost. Its line says by itself that this is meant. */
+export function startRun(form: RunForm, plan?: Pick<BenchPlan, 'command_line' | 'confirm'>): Change {
   const wanted = body(form);
   return {
     title: 'A run of the bench',
     verb: 'Start',
     method: 'POST',
-    path: 'bench/runs',
+    path: `bench/runs${plan?.confirm === undefined ? '' : '?force=true'}`,
     body: wanted,
     shown: wanted['chap_secret'] === undefined ? wanted : { ...wanted, chap_secret: '…' },
-    cli: command || 'causeway bench …',
+    cli: plan?.command_line || 'causeway bench …',
     plans: false,
   };
 }
@@ -111,15 +111,24 @@ export function forgetRun(run: BenchRun): Change {
 }
 
 export const FIGURES = ['read_iops', 'write_iops', 'bytes_per_second', 'p50_us', 'p99_us', 'max_us'] as const;
+/** Of seconds of which nothing counts, such as the warm-up: reads and writes are not known apart. */
+const EARLY = ['early_iops', 'early_bytes'] as const;
+
+/** The figures of a second that counts, or the others: charts of a run begin together, and show both. */
+function figures(one: BenchSecond): (number | undefined)[] {
+  const counts = one.read_iops !== undefined;
+  const known = FIGURES.map((figure) => (counts || figure !== 'bytes_per_second' ? one[figure] : undefined));
+  return [...known, ...(counts ? EARLY.map(() => undefined) : [one.iops, one.bytes_per_second])];
+}
 
 /** Seconds as lines of a chart; those of each path behind them. */
 export function lines(started: string, seconds: BenchSecond[]): Ring {
   const paths = [...new Set(seconds.flatMap((one) => (one.paths ?? []).map((path) => path.path)))];
-  const ring = new Ring([...FIGURES, ...paths.map((path) => `path ${path}`)], Math.max(1, seconds.length));
+  const ring = new Ring([...FIGURES, ...EARLY, ...paths.map((path) => `path ${path}`)], Math.max(1, seconds.length));
   const begin = Date.parse(started) / 1000;
   for (const one of seconds) {
     const of = new Map((one.paths ?? []).map((path) => [path.path, path.iops]));
-    ring.push(begin + one.second, [...FIGURES.map((figure) => one[figure]), ...paths.map((path) => of.get(path))]);
+    ring.push(begin + one.second, [...figures(one), ...paths.map((path) => of.get(path))]);
   }
   return ring;
 }

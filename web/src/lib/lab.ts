@@ -46,6 +46,12 @@ export const LINK_WORDS: Record<LinkState, { state: State; word: string }> = {
   slow: { state: 'warn', word: 'slow' },
 };
 
+/** What a click makes of a link: the fault that is chosen, or up again. */
+export function clickWord(state: LinkState, fault: LinkState): string {
+  const words: Record<LinkState, string> = { up: 'Up again', cut: 'Cut it', black_hole: 'Make it a black hole', slow: 'Make it slow' };
+  return words[state === 'up' ? fault : 'up'];
+}
+
 const PATHS: Record<string, State> = { active: 'good', standby: 'off', marginal: 'warn', proving: 'warn', connecting: 'warn', cold: 'off', down: 'bad', quarantined: 'bad', disabled: 'off' };
 
 export function pathState(path: LabPath): { state: State; word: string } {
