@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Status } from '../src/api/types.ts';
+import type { Session, Status } from '../src/api/types.ts';
 import { Browser, here } from './browser.ts';
 import { Daemon, PORTALS, type Relay } from './daemon.ts';
 import { logIn } from './furnish.ts';
@@ -18,6 +18,7 @@ const { page, button, link, text, dialog, closed } = steps(() => browser);
 const BOTH = 'iqn.2026-01.org.debian:both';
 const ONE = 'iqn.2026-01.org.debian:one';
 const SLOW = 'iqn.2026-01.org.debian:slow';
+const STRANGER = 'iqn.2026-01.org.debian:stranger';
 /** A command of 256 KiB takes a second over it: longer than any disk of a test machine does. */
 const SLOW_BYTES = 256 * 1024;
 const band = () => page().getByRole('region', { name: 'How the node is' });
@@ -133,6 +134,18 @@ describe('paths', { skip }, () => {
     assert.equal(logIn(daemon, 'vms', BOTH), 0);
   });
 
+  it('are allowed at the target where the button stands, also where the same initiator was refused at another one later', async () => {
+    assert.notEqual(logIn(daemon, 'left', STRANGER), 0);
+    assert.notEqual(logIn(daemon, 'right', STRANGER), 0);
+    await browser.go('/hosts?view=refused');
+    for (const target of ['left', 'right']) {
+      await page().getByRole('listitem').filter({ hasText: STRANGER }).filter({ hasText: `:${target} ` }).getByRole('button', { name: 'Allow' }).click();
+      await text(`causeway grant create ${STRANGER} ${target} --target ${target}`).waitFor({ state: 'attached' });
+      await page().keyboard.press('Escape');
+      await closed();
+    }
+  });
+
   it('are refused in a maintenance, which one click ends', async () => {
     daemon.run('target', 'set', 'right', 'maintenance=true', '--yes');
     assert.notEqual(logIn(daemon, 'right', BOTH), 0);
@@ -141,6 +154,24 @@ describe('paths', { skip }, () => {
     await dialog().getByRole('button', { name: 'End maintenance', exact: true }).click();
     await closed();
     assert.equal(logIn(daemon, 'right', BOTH), 0);
+  });
+
+  it('of a host with more than 100 sessions are all reached from its page', async () => {
+    const many = 230;
+    await page().route('**/api/v1/sessions', async (route) => {
+      const [first] = (await (await route.fetch()).json()) as Session[];
+      await route.fulfill({ json: Array.from({ length: many }, (_, i) => ({ ...first, id: 5_000 + i, host: 'both' })) });
+    });
+    await browser.go('/hosts/both');
+    const ids = async () => (await page().locator('main summary .id').allTextContents()).map(Number);
+    await text('130 sessions more').waitFor();
+    assert.equal((await ids()).length, 100);
+    await button('Show 100 more').click();
+    await text('30 sessions more').waitFor();
+    await button('Show 30 more').click();
+    await text(/sessions more/).waitFor({ state: 'detached' });
+    assert.deepEqual(await ids(), Array.from({ length: many }, (_, i) => 5_000 + i));
+    await page().unrouteAll({ behavior: 'ignoreErrors' });
   });
 
   it('and LUNs that somebody takes care of are said as what they are, and never as safe', async () => {

@@ -58,6 +58,11 @@ export function nodeNic(status: Status, portal: string): NodeNic | undefined {
   return status.nics?.find((nic) => nic.addresses.some((one) => one.address === ip));
 }
 
+/** The interface of a portal: the one that it follows, or the one that has its address. */
+export function portalNic(status: Status | undefined, portal: Portal): string | undefined {
+  return portal.interface ?? (status && nodeNic(status, portal.address)?.name);
+}
+
 /** Two portals of one NIC are one port. */
 export function portalKey(status: Status | undefined, portal: string): string {
   return (status && nodeNic(status, portal)?.name) ?? portal;

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Status } from '../api/types.ts';
+import { portalNic } from './nics.ts';
 import { groupsOf, isLoopback, nodeToml, poolToml, portalGroupToml } from './portals.ts';
 
 describe('node.toml', () => {
@@ -22,5 +24,13 @@ describe('portals', () => {
     ];
     expect(groupsOf(portals).map((group) => [group.name, group.portals.length])).toEqual([['a', 2], ['b', 1]]);
     expect(portals.map((portal) => isLoopback(portal.address))).toEqual([true, true, false]);
+  });
+  it('are on the interface that they follow, or on the one that has their address', () => {
+    const status = { nics: [{ name: 'ens1f0', addresses: [{ address: '192.0.2.1', network: '192.0.2.0/24' }] }] } as unknown as Status;
+    const portal = (address: string) => ({ group: 'a', tag: 1, address });
+    expect(portalNic(status, portal('192.0.2.1:3260'))).toBe('ens1f0');
+    expect(portalNic(status, { ...portal('192.0.2.1:3260'), interface: 'bond0' })).toBe('bond0');
+    expect(portalNic(status, portal('192.0.2.2:3260'))).toBeUndefined();
+    expect(portalNic(undefined, portal('192.0.2.1:3260'))).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Grant, Host, Lun, Refusal, Target } from '../api/types.ts';
 import { allow } from './changes.ts';
-import { choices, ownerOf, remedy } from './refusals.ts';
+import { choices, ownerOf, refusalOf, remedy } from './refusals.ts';
 
 const hosts = [{ name: 'web', iqn: ['iqn.x:web'] }, { name: 'new', iqn: ['iqn.x:new'] }] as unknown as Host[];
 const targets = [{ name: 'vms', iqn: 'iqn.t:vms', maintenance: true }, { name: 'db', iqn: 'iqn.t:db', maintenance: false }] as Target[];
@@ -28,6 +28,21 @@ describe('a refused login', () => {
     expect(of('CWY2003', 'IQN.X:WEB', 'iqn.t:db').does).toBe('allow');
     // A grant to every initiator is not what one of them is allowed by.
     expect(ownerOf('iqn.y', [...hosts, { name: 'any', iqn: ['*'] } as Host])).toBeUndefined();
+  });
+});
+
+describe('the refusal of an address', () => {
+  const refused = (initiator: string, target: string, code = 'CWY2003') => ({ initiator, target, code }) as Refusal;
+  const all = [refused('iqn.x:web', 'iqn.t:db'), refused('iqn.x:web', 'iqn.t:vms'), refused('iqn.x:new', 'iqn.t:vms'), refused('iqn.x:new', 'iqn.t:vms', 'CWY2002')];
+  it('is the one of its target, where the initiator was refused at several', () => {
+    expect(refusalOf(all, 'iqn.x:web', 'iqn.t:vms')).toBe(all[1]);
+    expect(refusalOf(all, 'iqn.x:web', 'iqn.t:db')).toBe(all[0]);
+    expect(refusalOf(all, 'iqn.x:web', 'iqn.t:gone')).toBeUndefined();
+  });
+  it('is none where the address leaves open which one of several is meant', () => {
+    expect(refusalOf(all, 'iqn.x:web', '')).toBeUndefined();
+    expect(refusalOf(all, 'iqn.x:new', '')).toBe(all[2]);
+    expect(refusalOf(all, 'iqn.x:nobody', '')).toBeUndefined();
   });
 });
 

@@ -55,6 +55,15 @@ export function remedy(refusal: Refusal, { hosts, targets, grants }: Known): Rem
   }
 }
 
+/** The refusal that an address names, by initiator and target: the same initiator may have been refused at several. */
+export function refusalOf(refusals: Refusal[], initiator: string, target: string): Refusal | undefined {
+  const own = refusals.filter((one) => one.initiator === initiator);
+  const exact = own.find((one) => one.target === target);
+  // An address that names no target, where there is one alone.
+  const only = target === '' && own.every((one) => one.target === own[0]?.target);
+  return exact ?? (only ? own[0] : undefined);
+}
+
 /** LUNs that an initiator may be given, those first that others get through the target; and which of them, where that is plain. */
 export function choices(owner: Host | undefined, target: string, luns: Lun[], grants: Grant[]): { luns: string[]; own: string[]; plain: string[] } {
   const served = new Set(luns.filter((one) => one.state !== 'removed').map((one) => one.name));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Session, Status } from '../api/types.ts';
+import type { Grant, Session, Status } from '../api/types.ts';
 import type { Moment } from '../live/rates.ts';
 import { standingBy } from './mistakes.ts';
-import { idsOf, routeOf, slowestFirst } from './sessions.ts';
+import { idsOf, routeOf, rowsOf, sessionsBy, slowestFirst } from './sessions.ts';
 import { topology, type Facts } from './topology.ts';
 
 const nic = (name: string) => ({ name, planned: true });
@@ -19,7 +19,14 @@ describe('sessions', () => {
     expect(slowestFirst(some, doing([1, busy], [2, busy], [4, busy]), new Map([[1, 200], [2, 9_000]])).map(({ session }) => session.id)).toEqual([2, 1, 4, 3]);
   });
   it('say which way they go', () => expect([two[0]!, session(3, '10.0.0.7', 'p')].map(routeOf)).toEqual(['eth0 (a) → p', '10.0.0.7 → p']));
+  it('are of a grant where host, target and LUN are: a LUN over two targets is counted at each by itself', () => {
+    const [one, two] = [1, 2].map((id) => ({ ...session(id, 'a', 'p'), luns: [{ lun: 'vm1', lun_id: 0, read_only: false }] }));
+    const all = [one!, { ...two!, target: 'u' }, { ...two!, id: 3, host: 'other' }, { ...one!, id: 4, luns: [] }];
+    const by = (target: string) => sessionsBy({ host: 'h', target, lun: 'vm1' } as Grant, all).map((found) => found.id);
+    expect([by('t'), by('u'), by('v')]).toEqual([[1], [2], []]);
+  });
   it('stand in the address', () => expect(idsOf('3,17,x,-1,')).toEqual([3, 17]));
+  it('are shown as many as the address says', () => expect(['', '50', '200', 'x', '1e400'].map((text) => rowsOf(text, 100))).toEqual([100, 100, 200, 100, 100]));
   it('stand by where the host plans its paths, and others to the same target work', () => {
     const ids = (some: Session[], moment: Moment) => [...standingBy(some, moment)];
     expect(ids(two, doing([1, busy], [2, 100]))).toEqual([2]);

@@ -1,6 +1,6 @@
 // Sessions as the slowest path is found among them. Pure.
 
-import type { Session } from '../api/types.ts';
+import type { Grant, Session } from '../api/types.ts';
 import type { Moment, SessionRates } from '../live/rates.ts';
 import { address } from './nics.ts';
 
@@ -23,7 +23,18 @@ export function slowestFirst(sessions: Session[], moment: Moment | undefined, p9
   return all.sort((a, b) => (b.p99 ?? -1) - (a.p99 ?? -1) || (b.rates?.commands ?? 0) - (a.rates?.commands ?? 0) || a.session.id - b.session.id);
 }
 
+/** Sessions that have the LUN of a grant by this grant: another target's have it by another one. */
+export function sessionsBy(grant: Grant, sessions: Session[]): Session[] {
+  return sessions.filter((one) => one.host === grant.host && one.target === grant.target && one.luns.some(({ lun }) => lun === grant.lun));
+}
+
 /** Sessions that are named in an address: `3,17`. */
 export function idsOf(text: string): number[] {
   return text.split(',').map(Number).filter((id) => Number.isSafeInteger(id) && id > 0);
+}
+
+/** How many rows of a list are shown: as many as the address says, a part at least. */
+export function rowsOf(text: string, least: number): number {
+  const wanted = Number(text);
+  return Number.isSafeInteger(wanted) ? Math.max(least, wanted) : least;
 }
