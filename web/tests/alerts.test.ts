@@ -96,7 +96,7 @@ describe('alerts', { skip }, () => {
     await choose('Least severity', 'info');
     await button('Change').last().click();
     await closed();
-    await page().getByRole('row', { name: /ops .* info and worse/ }).waitFor();
+    await page().getByRole('row', { name: /ops .* all / }).waitFor();
     await button('Try ops').click();
     await button('Send a test').click();
     await closed();

@@ -88,6 +88,7 @@ describe('a new node and who uses it', { skip }, () => {
   it('adds a pool, and refuses one where something else is', async () => {
     await link('Next: Where LUNs lie').click();
     await text(/^default: has room, .* free/).waitFor();
+    await text(/what an acknowledged write has behind it: the journal of its pool$/).waitFor();
     await text('Another pool, on another disk').click();
     await field('Name').fill('fast');
     await field('Directory or device').fill(join(daemon.dir, 'state'));

@@ -164,6 +164,10 @@ describe('the audit log and the disks', { skip }, () => {
     await bays.getByText('was in it: ZC10005').waitFor();
     assert.equal(await bays.getByText('dark', { exact: true }).count(), 3);
     assert.equal(await bays.getByText('does not start').count(), 1);
+    // What is to be done about them says the same word.
+    const todo = page().getByRole('region', { name: 'What to do' });
+    assert.equal(await todo.getByText('dark', { exact: true }).count(), 3);
+    assert.equal(await todo.getByText('does not start', { exact: true }).count(), 1);
     await page().getByRole('region', { name: 'What to do' }).getByText(/replace before 2027-02-10/).waitFor();
     await field('Filter disks').fill('journal');
     await link('nvme0n1').last().waitFor();

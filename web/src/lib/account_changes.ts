@@ -6,9 +6,9 @@ import { plural } from './format.ts';
 
 export const ROLES: Role[] = ['viewer', 'operator', 'admin'];
 export const MAY: Record<Role, string> = {
-  viewer: 'reads everything but users and tokens',
-  operator: 'changes LUNs, targets, hosts, grants and pools, and ends sessions of hosts',
-  admin: 'changes users, tokens and settings as well',
+  viewer: 'reads everything but users, tokens, receivers of alerts, the audit log and support bundles',
+  operator: 'changes LUNs, targets, hosts, grants and journals of pools, ends sessions of hosts, scrubs, and sees to alerts and their rules',
+  admin: 'changes users, tokens, receivers of alerts and settings, such as pools and portals, as well, and reads all of these and the audit log',
 };
 export const LEAST_PASSWORD = 12;
 const HIDDEN = '…';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, AlertRule, Status } from '../api/types.ts';
 import { createReceiver, receiverForm, ruleForm, setReceiver, setRule, type ReceiverForm } from './alert_changes.ts';
-import { ordered } from './alerts.ts';
+import { atLeast, ordered } from './alerts.ts';
 import { curl } from './changes.ts';
 import { verdict } from './verdict.ts';
 
@@ -15,6 +15,10 @@ describe('alerts', () => {
   it('have those first that nobody takes care of, and of them the worst', () => {
     const all = [alert(1), alert(2, { state: 'silenced', severity: 'critical' }), alert(3, { severity: 'critical' }), alert(4, { state: 'acknowledged' })];
     expect(ordered(all).map((one) => one.id)).toEqual([3, 1, 4, 2]);
+  });
+
+  it('are sent from a severity on, of which none is worse than the worst', () => {
+    expect((['info', 'warning', 'critical'] as const).map(atLeast)).toEqual(['all', 'warnings and worse', 'critical ones']);
   });
 
   it('say what to do first, with their next step; a problem of the same object is not said twice', () => {

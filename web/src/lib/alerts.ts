@@ -11,6 +11,12 @@ export function severityState(severity: Severity): State {
   return severity === 'critical' ? 'bad' : severity === 'warning' ? 'warn' : 'off';
 }
 
+/** From which severity on: nothing is worse than critical, and nothing less than info. */
+export function atLeast(severity: Severity): string {
+  const words: Record<Severity, string> = { critical: 'critical ones', warning: 'warnings and worse', info: 'all' };
+  return words[severity];
+}
+
 /** Its state with its severity, where it still says something. */
 export function alertState(alert: Alert): { state: State; word: string } {
   if (alert.state === 'resolved') return { state: 'good', word: 'over' };

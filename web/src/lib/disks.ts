@@ -5,10 +5,11 @@ import { cli, seg, type Change } from './changes.ts';
 import { plural } from './format.ts';
 import type { State } from './verdict.ts';
 
+/** As bad as its alert: failing is critical, to be replaced soon a warning. */
 const STATES: Record<DiskVerdict, { state: State; word: string }> = {
   well: { state: 'good', word: 'well' },
   watch: { state: 'warn', word: 'watch' },
-  replace_soon: { state: 'bad', word: 'replace soon' },
+  replace_soon: { state: 'warn', word: 'replace soon' },
   failing: { state: 'bad', word: 'failing' },
   unknown: { state: 'off', word: 'unknown' },
 };
@@ -42,14 +43,16 @@ export function diskName(disk: Disk): string {
   return disk.names[0] ?? disk.serial ?? disk.id;
 }
 
+/** As its finding is, where it has one: the same word and state wherever it is named. */
 export function bayState(bay: Bay): { state: State; word: string } {
   const states: Record<Bay['state'], { state: State; word: string }> = {
-    disk: { state: 'good', word: 'holds a disk' },
+    disk: { state: 'good', word: bay.finding ? 'faulty' : 'holds a disk' },
     empty: { state: 'off', word: 'empty' },
     dark: { state: 'bad', word: 'dark' },
     no_start: { state: 'bad', word: 'does not start' },
   };
-  return states[bay.state];
+  const said = states[bay.state];
+  return bay.finding ? { ...said, state: STATES[bay.finding.verdict].state } : said;
 }
 
 /** Where the figures of a disk stand: a bar where there is an end to reach. */

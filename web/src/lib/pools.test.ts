@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Member, Pool } from '../api/types.ts';
 import {
+  acknowledged,
   fill,
   forecast,
   isForetold,
@@ -33,6 +34,15 @@ describe('the room of a pool', () => {
     expect(roomSaid({ ...some, total: 240 * GiB })).toBe('200 GiB of 240 GiB free');
     // A file system that grew between two readings keeps nothing back.
     expect(reserved({ ...some, total: 100 * GiB })).toBe(0);
+  });
+});
+
+describe('an acknowledged write', () => {
+  it('has what its pool gives it: a journal, a cluster, or nothing but memory', () => {
+    const journal = { state: 'open' } as Pool['journal'];
+    const said = [{ layout: 'directory', journal }, { layout: 'directory' }, { layout: 'stripe' }, { layout: 'span' }, { layout: 'rbd' }].map((one) => acknowledged(one as Pool));
+    const memory = 'memory until the host flushes';
+    expect(said).toEqual(['the journal of its pool', memory, memory, memory, 'stable media: the cluster keeps it']);
   });
 });
 

@@ -86,6 +86,12 @@ export function memberNext({ state, event, last_event: last }: Pick<Member, 'sta
   return `${next} ${event === undefined || event === last ? `Last event ${last}.` : `Event ${event} of ${last}.`}`;
 }
 
+/** What an acknowledged write of a LUN has behind it where nobody says how its writes are kept: as the daemon chooses `cache`. */
+export function acknowledged(pool: Pick<Pool, 'journal' | 'layout'>): string {
+  if (pool.journal) return 'the journal of its pool';
+  return pool.layout === 'rbd' ? 'stable media: the cluster keeps it' : 'memory until the host flushes';
+}
+
 const DAY = 86_400;
 
 type Coming = Pick<Pool, 'forecast' | 'full_in_seconds'>;
