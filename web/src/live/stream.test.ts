@@ -3,6 +3,43 @@ import { useToken } from '../api/client.ts';
 import type { Activity, NodeEvent } from '../api/types.ts';
 import { Stream } from './stream.ts';
 
+describe('the stream of who has not logged in', () => {
+  afterEach(() => vi.unstubAllGlobals());
+
+  it('is refused, tried again a minute later and not before, and begins with a login', () => {
+    const opened: string[] = [];
+    vi.stubGlobal('EventSource', class {
+      static CLOSED = 2;
+      readyState = 0;
+      onerror: (() => void) | undefined;
+      constructor(url: string) {
+        opened.push(url);
+        sources.push(this);
+      }
+      addEventListener() {}
+      close() {}
+    });
+    const sources: { readyState: number; onerror: (() => void) | undefined }[] = [];
+    const refuse = () => {
+      const last = sources.at(-1)!;
+      last.readyState = 2;
+      last.onerror?.();
+    };
+    const stream = new Stream({ activity: () => undefined, event: () => undefined, missed: () => undefined, overview: () => undefined });
+    stream.run(true);
+    refuse();
+    const served = [1_000, 59_000].map((later) => stream.serves(Date.now() + later));
+    // Whoever reads asks once a second meanwhile.
+    expect([served, opened.length]).toEqual([[false, false], 1]);
+    stream.serves(Date.now() + 61_000);
+    expect(opened.length).toBe(2);
+    refuse();
+    stream.restart();
+    expect(opened).toEqual(Array.from({ length: 3 }, () => '/api/v1/events?topics=activity%2Cevents'));
+    stream.run(false);
+  });
+});
+
 describe('the stream of who came with a token', () => {
   afterEach(() => {
     useToken('');
