@@ -100,7 +100,7 @@ export class Browser {
       // The certificate of a test's daemon is its own.
       ignoreHTTPSErrors: true,
     });
-    if (FROM) await serveFrom(context, at ? `http://${at}` : origin, FROM);
+    if (FROM) await serveFrom(context, at ? `${new URL(origin).protocol}//${at}` : origin, FROM);
     const page = context.pages()[0] ?? (await context.newPage());
     page.setDefaultTimeout(PATIENCE_MS);
     return new Browser(context, page, profile, origin);

@@ -3,6 +3,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { Browser } from './browser.ts';
 import type { Daemon } from './daemon.ts';
 import { firing, furnish, LAB } from './furnish.ts';
@@ -81,6 +82,8 @@ export interface How {
   /** For the charts to fill. */
   waitMs: number;
   benchSeconds: number;
+  /** Told of each screen what is there and what is read on it. */
+  look?: (name: string, page: Page, text: string) => Promise<void>;
   /** Charts are drawn anew by the next figures at the latest. */
   drawnMs: number;
 }
@@ -134,6 +137,7 @@ export async function take(daemon: Daemon, dir: string, pictures: readonly Pictu
       await browser.settled();
       if (name === 'palette') await openPalette(browser);
       if (name === 'lun-set') await fillForm(browser);
+      await how.look?.(name, browser.page, await read(browser.page));
       for (const one of wanted) {
         await browser.page.setViewportSize({ width: one.width, height: SIZES[one.width] ?? 800 });
         await browser.page.emulateMedia({ colorScheme: one.theme });
@@ -149,6 +153,16 @@ export async function take(daemon: Daemon, dir: string, pictures: readonly Pictu
   }
   browser.well();
   return made;
+}
+
+/** All that a screen says: texts, also those that are folded, what stands in fields, and what a pointer is told. */
+async function read(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const all = [...document.querySelectorAll('body *')];
+    const texts = all.filter((one) => one.children.length === 0 || one.matches('pre, p, td, dd, li')).map((one) => one.textContent);
+    const fields = all.flatMap((one) => (one instanceof HTMLInputElement || one instanceof HTMLTextAreaElement ? [one.value] : []));
+    return [...texts, ...fields, ...all.map((one) => one.getAttribute('title') ?? '')].join('\n');
+  });
 }
 
 /** A form that says what it will do, with the same as a command line. */

@@ -11,7 +11,7 @@ const A_MINUTE = 60_000;
 const [dir] = process.argv.slice(2);
 if (!dir) throw new Error('usage: screenshots.ts DIRECTORY');
 const all: Picture[] = EVERY.filter((one) => wanted(listed('ONLY'), one.name) && wanted(listed('WIDTHS'), one.width));
-const daemon = new Daemon();
+const daemon = new Daemon(true);
 await daemon.start();
 try {
   await furnished(daemon);

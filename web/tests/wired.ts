@@ -2,9 +2,13 @@
 // switches instead of this machine's loopback, of paths and ports as they are in a rack, and of disks with their alerts.
 // Figures, sessions and events are the daemon's own.
 
-import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
+import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Alert, Session, Status } from '../src/api/types.ts';
+import { join } from 'node:path';
+import type { Alert, Certificate, DiskVerdict, Refusal, Session, Severity, Status } from '../src/api/types.ts';
+import type { History } from '../src/live/past.svelte.ts';
 import type { Daemon } from './daemon.ts';
 import { report } from './made_up.ts';
 
@@ -38,9 +42,12 @@ function status(one: Status, alerts: Alert[]): Status {
     name: `ens${at + 1}f0`, card: ['0000:3b:00', '0000:af:00'][at] ?? '', bits_per_second: SPEED, links: 1, mtu: MTU, carrier: true,
     addresses: [{ address: `127.0.${at + 1}.1`, network: `127.0.${at + 1}.0/24` }],
   }));
-  const firing = alerts.filter((alert) => alert.state === 'firing').length;
-  return { ...one, nics, alerts: { ...one.alerts, warning: one.alerts.warning + firing } };
+  const firing = (severity: Severity) => alerts.filter((alert) => alert.state === 'firing' && alert.severity === severity).length;
+  return { ...one, nics, alerts: { ...one.alerts, critical: one.alerts.critical + firing('critical'), warning: one.alerts.warning + firing('warning') } };
 }
+
+/** As the daemon has it (`manifest::disks`). */
+const SEVERITIES: Record<DiskVerdict, Severity> = { failing: 'critical', replace_soon: 'warning', watch: 'info', well: 'info', unknown: 'info' };
 
 /** One for each finding of a disk or a bay, as the rule `device_health` makes them. */
 function alertsOfDisks(): Alert[] {
@@ -48,18 +55,25 @@ function alertsOfDisks(): Alert[] {
   // A disk that is gone is named by its bay.
   const found = [
     ...disks.filter((disk) => disk.smart !== 'missing').flatMap((disk) =>
-      (disk.findings ?? []).map(({ cause, next_step }) => ({ kind: 'disk', object: disk.id, cause: `disk ${disk.id} is ${disk.health === 'replace_soon' ? 'to be replaced soon' : disk.health}: ${cause}`, next_step }))),
-    ...bays.flatMap(({ name, finding }) => (finding ? [{ kind: 'bay', object: name, cause: finding.cause, next_step: finding.next_step }] : [])),
+      (disk.findings ?? []).map(({ verdict, cause, next_step }) => ({ kind: 'disk', object: disk.id, severity: SEVERITIES[verdict], cause: `disk ${disk.id} is ${disk.health === 'replace_soon' ? 'to be replaced soon' : disk.health}: ${cause}`, next_step }))),
+    ...bays.flatMap(({ name, finding }) => (finding ? [{ kind: 'bay', object: name, severity: SEVERITIES[finding.verdict], cause: finding.cause, next_step: finding.next_step }] : [])),
   ];
   const fired = new Date(Date.parse(at ?? '') - 3_600_000).toISOString();
   return found.map((one, i): Alert => ({
-    id: 101 + i, state: 'firing', severity: 'warning', rule: 'device_health', title: 'A disk is failing, worn or gone from its bay', ...one, doc: '', fired, steps: [{ at: fired, what: 'fired' }],
+    id: 101 + i, state: 'firing', rule: 'device_health', title: 'A disk is failing, worn or gone from its bay', ...one, doc: '', fired, steps: [{ at: fired, what: 'fired' }],
   }) as Alert);
 }
+
+/** QEMU's initiator comes from wherever this machine likes. */
+const refusals = (all: Refusal[]): Refusal[] => all.map((one) => ({ ...one, from: one.from.replace('127.0.0.1:', '127.0.1.77:') }));
+
+const certificate = (one: Certificate): Certificate => ({ ...one, names: ['san-a.example', '10.0.0.1'], issuer: 'CN=san-a.example' });
 
 /** The answers that are told otherwise, by the path below /api/v1/. */
 const TOLD: Record<string, (body: never) => unknown> = {
   sessions,
+  refusals,
+  certificate,
   status: (one: Status) => status(one, alertsOfDisks()),
   alerts: (all: Alert[]) => [...alertsOfDisks(), ...all],
   disks: () => report().disks,
@@ -70,27 +84,59 @@ export interface Wired {
   /** As the page shows it, and where it is. */
   url: string;
   at: string;
-  /** The port of its portals, as the page shows it. */
-  port: number;
   close: () => void;
+}
+
+/** What goes over a NIC of the node is what all sessions have, by the part of this network. */
+const OF_NIC = /object=nic(?::|%3A)ens([12])f0/;
+const PARTS = [0.57, 0.43];
+
+const ofNic = (at: number) => (one: History) => ({
+  ...one, lines: one.lines.map((line) => ({ ...line, mean: line.mean.map((value) => value && value * (PARTS[at] ?? 1)) })),
+});
+
+/** Where an administrator reaches the API, and from where. */
+const API = 'https://10.0.0.1:8480';
+const ADMIN = '10.0.0.9';
+const PORT = 3260;
+
+/** Documents of this daemon as those of a node in a rack, and requests the other way. */
+function translation(daemon: Daemon): { seemly: (text: string) => string; back: (text: string) => string } {
+  const { host } = new URL(daemon.url);
+  // Over plain http it is for programs of the node alone: it is told without.
+  const plain = new RegExp(`\\\\?"(?:http://)?${host.replaceAll('.', '\\.')}\\\\?",\\s*`, 'g');
+  const port = new RegExp(`(:|port\\\\?"?\\s*[=:]\\s*)${daemon.port}\\b`, 'g');
+  return {
+    seemly: (text) => text
+      .replaceAll(daemon.dir, '/var/lib/causeway')
+      .replace(plain, '')
+      .replaceAll(daemon.secureUrl, API)
+      .replaceAll(daemon.url, API)
+      .replace(port, `$1${PORT}`)
+      .replace(/\b127\.0\.([12])\.(\d+)/g, '10.0.$1.$2')
+      // But what node.toml is said to take.
+      .replace(/\b127\.0\.0\.1\b(?!:8480)/g, ADMIN),
+    back: (text) => text
+      .replaceAll(`:${PORT}`, `:${daemon.port}`)
+      .replace(/\b10\.0\.([12])\.(\d+)/g, '127.0.$1.$2')
+      .replace(OF_NIC, 'object=target%3Avms'),
+  };
 }
 
 /** Portals are where portals are, and the API where an administrator reaches it. */
 export async function wired(daemon: Daemon): Promise<Wired> {
-  const port = 3260;
-  const seemly = (text: string) => text
-    .replaceAll(daemon.dir, '/var/lib/causeway')
-    .replaceAll(`:${daemon.port}`, `:${port}`)
-    .replaceAll(daemon.url, 'https://10.0.0.1:8480')
-    .replace(/\b127\.0\.([12])\.(\d+)/g, '10.0.$1.$2');
-  const back = (text: string) => text.replaceAll(`:${port}`, `:${daemon.port}`).replace(/\b10\.0\.([12])\.(\d+)/g, '127.0.$1.$2');
+  const { seemly, back } = translation(daemon);
+  const state = join(daemon.dir, 'state');
+  const served = { cert: readFileSync(join(state, 'api-cert.pem')), key: readFileSync(join(state, 'api-key.pem')) };
 
-  const server: Server = createServer((asked, answer) => {
+  const server: Server = createServer(served, (asked, answer) => {
     const to = new URL(daemon.url);
     const headers = { ...asked.headers, host: to.host, 'accept-encoding': 'identity' };
     if (asked.headers.origin) headers.origin = daemon.url;
+    delete headers['content-length'];
     const { pathname } = new URL(asked.url ?? '/', daemon.url);
-    const told = asked.method === 'GET' ? TOLD[pathname.replace('/api/v1/', '')] : undefined;
+    const nic = OF_NIC.exec(asked.url ?? '');
+    const told = nic ? ofNic(Number(nic[1]) - 1) : asked.method === 'GET' ? TOLD[pathname.replace('/api/v1/', '')] : undefined;
     const onward = request({ host: to.hostname, port: to.port, path: back(asked.url ?? '/'), method: asked.method, headers }, (come: IncomingMessage) => {
       const stays = Object.fromEntries(Object.entries(come.headers).filter(([name]) => KEEPS.includes(name) || name === 'content-security-policy'));
       answer.writeHead(come.statusCode ?? 502, stays);
@@ -105,13 +151,13 @@ export async function wired(daemon: Daemon): Promise<Wired> {
     });
     onward.on('error', () => answer.destroy());
     answer.on('close', () => onward.destroy());
-    asked.pipe(onward);
+    let sent = '';
+    asked.setEncoding('utf8').on('data', (part: string) => (sent += part)).on('end', () => onward.end(back(sent)));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
-    url: 'http://san-a.example',
+    url: 'https://san-a.example',
     at: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    port,
     close: () => {
       server.closeAllConnections();
       server.close();
