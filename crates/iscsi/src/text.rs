@@ -7,6 +7,7 @@
 //! Spec: RFC 7143 6.1 "Text Format", 6.2 "Text Mode Negotiation".
 
 use crate::violation::{Violation, ViolationKind};
+use units::base64;
 
 /// Longest key name, in bytes.
 pub const KEY_BYTES_MAX: usize = 63;
@@ -99,7 +100,7 @@ pub fn binary(value: &str, limit: usize) -> Option<Vec<u8>> {
     let (encoding, digits) = value.split_at_checked(2)?;
     let bytes = match encoding {
         "0x" | "0X" => from_hexadecimal(digits)?,
-        "0b" | "0B" => from_base64(digits)?,
+        "0b" | "0B" => base64::decode(digits).filter(|it| !it.is_empty())?,
         _ => return None,
     };
     (bytes.len() <= limit).then_some(bytes)
@@ -124,32 +125,6 @@ fn from_hexadecimal(digits: &str) -> Option<Vec<u8>> {
             .chain(rest.chunks(2).map(pair))
             .collect(),
     )
-}
-
-fn from_base64(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.trim_end_matches('=');
-    if digits.is_empty() || digits.len() % 4 == 1 {
-        return None;
-    }
-    let mut out = Vec::new();
-    let (mut held, mut bits) = (0u32, 0u32);
-    for digit in digits.bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit.wrapping_sub(b'A'),
-            b'a'..=b'z' => digit.wrapping_sub(b'a').wrapping_add(26),
-            b'0'..=b'9' => digit.wrapping_sub(b'0').wrapping_add(52),
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        held = held << 6 | u32::from(value);
-        bits = bits.saturating_add(6);
-        if bits >= 8 {
-            bits = bits.saturating_sub(8);
-            out.push((held >> bits).to_le_bytes()[0]);
-        }
-    }
-    Some(out)
 }
 
 /// `bytes` as a binary value in hexadecimal.

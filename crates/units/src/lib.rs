@@ -3,6 +3,7 @@
 //! A bare `u64` never says whether it counts blocks, bytes or nanoseconds, so none crosses a public
 //! function boundary where one of these types fits.
 
+pub mod base64;
 pub mod buf;
 mod hex;
 pub mod histogram;
