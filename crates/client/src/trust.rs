@@ -3,7 +3,9 @@
 use manifest::code::Code;
 use manifest::problem::Problem;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -19,14 +21,15 @@ pub(crate) fn connector(
     ca: Option<&Path>,
     fingerprint: Option<&str>,
 ) -> Result<TlsConnector, Problem> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let provider = ring::default_provider();
+    let algorithms = provider.signature_verification_algorithms;
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider));
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let config = if let Some(fingerprint) = fingerprint {
         let pinned = Pinned {
             fingerprint: read_fingerprint(fingerprint)?,
-            provider,
+            algorithms,
         };
         let builder = builder
             .dangerous()
@@ -86,7 +89,8 @@ fn read_fingerprint(text: &str) -> Result<[u8; 32], Problem> {
 #[derive(Debug)]
 struct Pinned {
     fingerprint: [u8; 32],
-    provider: Arc<CryptoProvider>,
+    /// How whoever has the certificate proves that the key is theirs too.
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Pinned {
@@ -113,8 +117,7 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -123,20 +126,92 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::server::{ClientHello, ResolvesServerCert};
+    use rustls::sign::CertifiedKey;
+    use rustls::version::{TLS12, TLS13};
+    use rustls::{ClientConnection, ServerConfig, ServerConnection, SupportedProtocolVersion};
+
+    /// Shows one certificate, with a key that may be another one's.
+    #[derive(Debug)]
+    struct Shown(Arc<CertifiedKey>);
+
+    impl ResolvesServerCert for Shown {
+        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            Some(Arc::clone(&self.0))
+        }
+    }
+
+    fn made() -> rcgen::CertifiedKey<rcgen::KeyPair> {
+        rcgen::generate_simple_self_signed(vec!["san-a".to_owned()]).unwrap()
+    }
+
+    /// How a client that knows the certificate `known` meets a server that shows another one.
+    fn met(
+        version: &'static SupportedProtocolVersion,
+        known: &[u8],
+        shown: &[u8],
+        key: &rcgen::KeyPair,
+    ) -> Result<(), Error> {
+        let digest = Sha256::digest(known);
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let client = connector(None, Some(&digits)).unwrap();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let key = ring::sign::any_supported_type(&key).unwrap();
+        let shown = CertifiedKey::new(vec![shown.to_vec().into()], key);
+        let provider = Arc::new(ring::default_provider());
+        let server = ServerConfig::builder_with_provider(provider);
+        let server = server.with_protocol_versions(&[version]).unwrap();
+        let server = server
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(Shown(Arc::new(shown))));
+        let name = ServerName::try_from("any").unwrap();
+        let mut client = ClientConnection::new(Arc::clone(client.config()), name)?;
+        let mut server = ServerConnection::new(Arc::new(server))?;
+        while client.is_handshaking() || server.is_handshaking() {
+            let mut wire = Vec::new();
+            client.write_tls(&mut wire).unwrap();
+            server.read_tls(&mut wire.as_slice()).unwrap();
+            server.process_new_packets()?;
+            wire.clear();
+            server.write_tls(&mut wire).unwrap();
+            client.read_tls(&mut wire.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn only_who_has_the_known_certificate_and_its_key_is_believed_by_each_version_of_tls() {
+        let (known, other) = (made(), made());
+        let [ours, theirs] = [&known, &other].map(|it| it.cert.der());
+        for version in [&TLS12, &TLS13] {
+            let met = |shown, key| met(version, ours, shown, key);
+            assert_eq!(met(ours, &known.signing_key), Ok(()), "{version:?}");
+            let failed = |why| Err(Error::InvalidCertificate(why));
+            assert_eq!(
+                met(theirs, &other.signing_key),
+                failed(CertificateError::ApplicationVerificationFailure),
+                "another certificate, {version:?}"
+            );
+            assert_eq!(
+                met(ours, &other.signing_key),
+                failed(CertificateError::BadSignature),
+                "the known one, shown by somebody without its key, {version:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_fingerprint_is_read_in_each_of_its_forms_and_nothing_else_is() {
