@@ -33,5 +33,5 @@ mod state;
 pub use copy::{Act, Arbitration, Durable, LunCopy};
 pub use message::{Message, RingSummary};
 pub use moment::{Moment, Spans};
-pub use record::{CopyId, Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
+pub use record::{CopyId, Epoch, NODES_MAX, NodeSet, NodeSlot, Revision, RoleRecord};
 pub use state::State;

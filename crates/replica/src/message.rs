@@ -7,7 +7,8 @@ use crate::record::{Epoch, Revision, RoleRecord};
 /// sent, or the connection ends.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Message {
-    /// The first one of a connection, of both sides.
+    /// The first one of a connection, of both sides; and again from an owner when it has changed
+    /// who is in sync.
     Hello {
         /// Nothing of an older epoch is accepted.
         promised: Epoch,

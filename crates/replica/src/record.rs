@@ -1,6 +1,9 @@
 //! Who owns a LUN, and which nodes have all of it: the role record, which the arbiter holds.
 
-/// A node, by its slot in the cluster: 0 to 63.
+/// Nodes that a cluster may have.
+pub const NODES_MAX: u8 = 64;
+
+/// A node, by its slot in the cluster, below [`NODES_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeSlot(pub u8);
 
@@ -41,7 +44,9 @@ impl NodeSet {
 
     /// Each of them, the lowest slot first.
     pub fn iter(self) -> impl Iterator<Item = NodeSlot> {
-        (0..64).map(NodeSlot).filter(move |&node| self.has(node))
+        (0..NODES_MAX)
+            .map(NodeSlot)
+            .filter(move |&node| self.has(node))
     }
 }
 

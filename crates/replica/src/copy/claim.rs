@@ -86,10 +86,23 @@ impl LunCopy {
             Role::Candidate => self.open(now),
             Role::Leading(leading) => {
                 leading.changed();
+                self.announce();
                 self.commit_more();
             }
             Role::Joining | Role::Member { .. } | Role::NoMember => {}
         }
+    }
+
+    /// Who is in sync has changed: all hear it, above all who is so since then, and takes over one
+    /// day.
+    fn announce(&mut self) {
+        let greeted = self.pairs.iter().filter(|(_, it)| it.is_greeted);
+        let hello = Message::Hello {
+            promised: self.kept.promised,
+            known: self.kept.known.clone(),
+        };
+        let said = greeted.map(|(node, _)| Act::Send(*node, hello.clone()));
+        self.acts.extend(said);
     }
 
     /// The record as the arbiter has it, which this node did not write just now.
@@ -212,5 +225,137 @@ impl LunCopy {
             rings,
         };
         self.acts.push(Act::Send(node, lead));
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use crate::message::{Message, RingSummary};
+    use crate::moment::{Moment, Spans};
+    use crate::record::{CopyId, Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
+    use crate::state::State;
+    use crate::{Act, Arbitration, Durable, LunCopy};
+
+    const NOW: Moment = Moment(10);
+    const OWNER: NodeSlot = NodeSlot(0);
+    const OTHER: NodeSlot = NodeSlot(1);
+
+    fn copy(me: NodeSlot, ring: RingSummary) -> LunCopy {
+        let record = RoleRecord {
+            epoch: Epoch(4),
+            step: 0,
+            owner: OWNER,
+            in_sync: NodeSet::of([OWNER]),
+            copies: vec![(OWNER, CopyId(1)), (OTHER, CopyId(2))],
+        };
+        let kept = Durable {
+            known: (Revision(1), record),
+            promised: Epoch(4),
+        };
+        LunCopy::start(me, Spans::default(), kept, vec![ring], NOW)
+    }
+
+    /// Does what a copy says, but for what goes to the log: that is answered.
+    fn pass(from: &mut LunCopy, me: NodeSlot, to: &mut LunCopy) -> Vec<Act> {
+        let (messages, others): (Vec<Act>, Vec<Act>) = from
+            .acts()
+            .into_iter()
+            .partition(|act| matches!(act, Act::Send(..)));
+        for act in messages {
+            if let Act::Send(_, message) = act {
+                to.heard(me, message, NOW);
+            }
+        }
+        others
+    }
+
+    /// An owner alone whose epoch is committed, and another node that has nothing.
+    fn pair() -> (LunCopy, LunCopy) {
+        let ring = RingSummary::default();
+        let (mut owner, mut other) = (copy(OWNER, ring.clone()), copy(OTHER, ring));
+        let known = owner.kept.known.clone();
+        owner.arbitrated(Arbitration::Is(known.0, known.1), NOW);
+        owner.arbitrated(Arbitration::Swapped(Revision(2)), NOW);
+        owner.appended(0, Epoch(5));
+        owner.stable(0, 1, NOW);
+        let known = owner.kept.known.clone();
+        other.arbitrated(Arbitration::Is(known.0, known.1), NOW);
+        let _began = (owner.acts(), other.acts());
+        owner.connected(OTHER);
+        other.connected(OWNER);
+        (owner, other)
+    }
+
+    #[test]
+    fn who_is_added_hears_that_it_is_in_sync_and_so_takes_over_later() {
+        let (mut owner, mut other) = pair();
+        assert_eq!(owner.state(NOW), State::Solo);
+        for _ in 0..3 {
+            pass(&mut owner, OWNER, &mut other);
+            pass(&mut other, OTHER, &mut owner);
+        }
+        assert!(other.accepts(OWNER, (Epoch(5), 0, 0)));
+        other.appended(0, Epoch(5));
+        other.stable(0, 1, NOW);
+        pass(&mut other, OTHER, &mut owner);
+        let acts = pass(&mut owner, OWNER, &mut other);
+        assert!(
+            acts.iter().any(|it| matches!(it, Act::Swap(..))),
+            "{acts:?}"
+        );
+        assert_eq!(other.state(NOW), State::CatchingUp);
+        owner.arbitrated(Arbitration::Swapped(Revision(3)), NOW);
+        pass(&mut owner, OWNER, &mut other);
+        assert_eq!(other.state(NOW), State::Replica);
+        let later = Moment(NOW.0 + Spans::default().patience);
+        other.tick(later);
+        assert_eq!(other.state(later), State::Candidate);
+    }
+
+    #[test]
+    fn what_the_log_says_is_committed_is_never_given_up_though_its_epochs_are_forgotten() {
+        let ring = |epoch: u64, first: u64, next: u64| RingSummary {
+            epochs: vec![(Epoch(epoch), first)],
+            next,
+        };
+        let mut other = copy(OTHER, ring(2, 3, 9));
+        other.is_committed(0, 7);
+        other.arbitrated(Arbitration::Is(Revision(1), other.record().clone()), NOW);
+        other.connected(OWNER);
+        let _began = other.acts();
+        let lead = Message::Lead {
+            known: other.kept.known.clone(),
+            rings: vec![ring(4, 8, 12)],
+        };
+        other.heard(OWNER, lead, NOW);
+        let acts = other.acts();
+        assert!(acts.contains(&Act::GiveUp { ring: 0, from: 7 }), "{acts:?}");
+        let (epoch, next) = (Epoch(4), vec![7]);
+        let follow = Act::Send(OWNER, Message::Follow { epoch, next });
+        assert!(acts.contains(&follow), "{acts:?}");
+    }
+
+    #[test]
+    fn an_owner_reads_until_the_first_promise_of_the_others_ends() {
+        let (mut owner, mut other) = pair();
+        assert_eq!(owner.reads_until(NOW), Some(Moment(u64::MAX)), "alone");
+        assert_eq!(other.reads_until(NOW), None, "it is no owner");
+        for _ in 0..3 {
+            pass(&mut owner, OWNER, &mut other);
+            pass(&mut other, OTHER, &mut owner);
+        }
+        other.appended(0, Epoch(5));
+        other.stable(0, 1, NOW);
+        pass(&mut other, OTHER, &mut owner);
+        owner.arbitrated(Arbitration::Swapped(Revision(3)), NOW);
+        assert_eq!(owner.reads_until(NOW), None, "nobody has promised anything");
+        owner.tick(NOW);
+        pass(&mut owner, OWNER, &mut other);
+        pass(&mut other, OTHER, &mut owner);
+        let until = Moment(NOW.0 + Spans::default().lead);
+        assert_eq!(owner.reads_until(NOW), Some(until));
+        let last = Moment(until.0 - 1);
+        assert!(owner.may_read(last) && !owner.may_read(until));
+        assert_eq!(owner.reads_until(until), None);
     }
 }

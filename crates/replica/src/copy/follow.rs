@@ -59,7 +59,8 @@ impl LunCopy {
     /// Gives up what a ring has and the owner's has not: nobody was answered for it.
     fn cut(&mut self, at: usize, theirs: &RingSummary) {
         let ring = &mut self.rings[at];
-        let common = ring.has.common_with(theirs);
+        // What is committed is everywhere, also where an epoch of it is known no more.
+        let common = ring.has.common_with(theirs).max(ring.commit);
         if common < ring.has.next {
             let ring = u8::try_from(at).expect("rings are few");
             self.acts.push(Act::GiveUp { ring, from: common });
@@ -67,7 +68,6 @@ impl LunCopy {
         let ring = &mut self.rings[at];
         ring.has.cut_at(common);
         ring.stable = ring.stable.min(common);
-        debug_assert!(ring.commit <= common, "what is committed is everywhere");
     }
 
     /// Whether a change that the owner sent is the next one of its ring, in the epoch that this

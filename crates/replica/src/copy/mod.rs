@@ -175,6 +175,13 @@ impl LunCopy {
         copy
     }
 
+    /// The log says of itself that all below this number is committed: then it is so everywhere,
+    /// whatever epochs the logs have forgotten since. To be said before anything is heard.
+    pub fn is_committed(&mut self, ring: u8, below: u64) {
+        let of = &mut self.rings[usize::from(ring)];
+        of.commit = of.commit.max(below.min(of.has.next));
+    }
+
     /// Breaks a rule.
     #[cfg(any(test, feature = "model"))]
     pub fn breaks(&mut self, rule: Option<crate::model::Rule>) {

@@ -27,6 +27,19 @@ impl LunCopy {
         }
     }
 
+    /// The moment from which on an owner may not read, unless it hears more from the others;
+    /// `None`: it may not now. For those who hold this up against the time when a read completes.
+    #[must_use]
+    pub fn reads_until(&self, now: Moment) -> Option<Moment> {
+        if !matches!(self.role, Role::Leading(_)) || !self.may_read(now) {
+            return None;
+        }
+        let others = self.others_in_sync();
+        let answered = others.iter().map(|node| self.pairs.get(&node)?.answered);
+        let ends = answered.map(|sent| Some(sent?.after(self.spans.lead)));
+        ends.min().unwrap_or(Some(Moment(u64::MAX)))
+    }
+
     /// The log has nothing beyond what is known to be committed.
     fn is_clean(&self) -> bool {
         let mut rings = self.rings.iter();
