@@ -21,6 +21,8 @@ const ROUGH: Bounds = Bounds {
     lost: 4,
     asks: 6,
     unwell: 2,
+    handovers: 3,
+    set_backs: 2,
     epochs: 14,
     ..QUIET
 };
@@ -79,6 +81,23 @@ fn main() {
             "reads of a replica",
             Bounds {
                 asks: 2,
+                unwell: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "a handover, a crash",
+            Bounds {
+                handovers: 1,
+                crashes: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "a store that is set back",
+            Bounds {
+                set_backs: 1,
+                crashes: 1,
                 unwell: 1,
                 ..QUIET
             },

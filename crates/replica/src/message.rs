@@ -32,6 +32,11 @@ pub enum Message {
         /// The epochs that each ring of the log knows.
         rings: Vec<RingSummary>,
     },
+    /// Take the LUN over: all that I have is committed, and I read and write no more.
+    Yield {
+        /// The owner's epoch.
+        epoch: Epoch,
+    },
     /// Not you: a later epoch was promised.
     Refuse {
         /// That one.

@@ -85,6 +85,15 @@ impl RoleRecord {
         copy.map(|(_, id)| *id)
     }
 
+    /// The store that has this as the record of `revision` has forgotten a record that is `known`:
+    /// it was emptied or restored from an old backup. Versions rise, and epochs with them.
+    #[must_use]
+    pub fn was_forgotten(known: &(Revision, Self), (revision, is): (Revision, &Self)) -> bool {
+        let (known, record) = known;
+        let fell = (is.epoch, is.step) < (record.epoch, record.step);
+        revision < *known || fell || (revision == *known && is != record)
+    }
+
     /// The record in which `owner` begins an epoch, with these nodes in sync.
     #[must_use]
     pub fn claimed_by(&self, owner: NodeSlot, epoch: Epoch, in_sync: NodeSet) -> Self {

@@ -21,6 +21,12 @@ pub enum State {
     Removing,
     /// It owns the LUN, and not all promises of the others hold: reads and answers wait.
     Holding,
+    /// It owns the LUN, and gives it to another node that is well: no writes are taken, and no
+    /// reads once the other one was notified.
+    Yielding,
+    /// It serves nobody, and cannot: that needs the arbiter, whose store is another one, or forgot
+    /// what it held.
+    Stopped,
     /// It is no copy of the LUN.
     NoMember,
 }

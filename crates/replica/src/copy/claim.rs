@@ -15,6 +15,8 @@ pub(super) struct Question {
     pub asked: Moment,
     /// No answer is awaited.
     pub is_over: bool,
+    /// Since it was asked a newer record was heard of: the answer may be an older one.
+    pub is_overtaken: bool,
 }
 
 impl LunCopy {
@@ -24,6 +26,7 @@ impl LunCopy {
             to: None,
             asked: now,
             is_over: false,
+            is_overtaken: false,
         });
         self.acts.push(Act::Read);
     }
@@ -34,6 +37,7 @@ impl LunCopy {
             to: Some(to),
             asked: now,
             is_over: false,
+            is_overtaken: false,
         });
     }
 
@@ -45,8 +49,11 @@ impl LunCopy {
         };
         if question.is_over && now >= question.asked.after(self.spans.retry) {
             match question.to.clone() {
-                Some(to) => self.swap(to, now),
-                None => self.ask(now),
+                Some(to) if !self.distrusts => self.swap(to, now),
+                to => {
+                    self.ask(now);
+                    self.question.as_mut().expect("it was just asked").to = to;
+                }
             }
         }
     }
@@ -56,23 +63,52 @@ impl LunCopy {
         let Some(question) = self.question.take() else {
             return;
         };
+        if self.is_forgetful(&answer, question.is_overtaken) {
+            self.distrusts = true;
+            return self.ask_later(question.to, now);
+        }
+        let is_known = answer != Arbitration::Unknown;
+        let was_distrusted = is_known && std::mem::take(&mut self.distrusts);
         match (answer, question.to) {
-            (Arbitration::Unknown, to) => {
-                self.question = Some(Question {
-                    to,
-                    asked: now,
-                    is_over: true,
-                });
-            }
+            (Arbitration::Unknown | Arbitration::Distrusted, to) => self.ask_later(to, now),
             (Arbitration::Swapped(revision), Some(to)) => self.written((revision, to), now),
             // The answer to the swap was lost, and it had been done.
             (Arbitration::Is(revision, is), Some(to)) if is == to => {
                 self.written((revision, to), now);
             }
+            // It was only read meanwhile: the swap may come true, unless it is seen to be done.
+            (Arbitration::Is(revision, _), Some(to))
+                if was_distrusted && revision == self.kept.known.0 =>
+            {
+                self.swap(to, now);
+            }
             (Arbitration::Is(revision, is), _) => self.read((revision, is), now),
             (Arbitration::Swapped(_), None) => {}
         }
         self.proceed(now);
+    }
+
+    /// The store has forgotten what is known here, or is another one.
+    fn is_forgetful(&self, answer: &Arbitration, is_overtaken: bool) -> bool {
+        match answer {
+            Arbitration::Distrusted => true,
+            Arbitration::Is(revision, is) => {
+                !is_overtaken
+                    && RoleRecord::was_forgotten(&self.kept.known, (*revision, is))
+                    && holds!(self, WhatWasForgottenStands)
+            }
+            Arbitration::Swapped(_) | Arbitration::Unknown => false,
+        }
+    }
+
+    /// Asks again after a while.
+    pub(super) fn ask_later(&mut self, to: Option<RoleRecord>, now: Moment) {
+        self.question = Some(Question {
+            to,
+            asked: now,
+            is_over: true,
+            is_overtaken: false,
+        });
     }
 
     /// This node's own swap was done.
@@ -107,6 +143,11 @@ impl LunCopy {
 
     /// The record as the arbiter has it, which this node did not write just now.
     fn read(&mut self, known: (Revision, RoleRecord), now: Moment) {
+        if RoleRecord::was_forgotten(&self.kept.known, (known.0, &known.1))
+            && !holds!(self, WhatWasForgottenStands)
+        {
+            self.kept.known.0 = Revision(0);
+        }
         let is_news = known.0 > self.kept.known.0;
         let was_claiming = matches!(self.role, Role::Candidate | Role::Joining);
         if is_news {
@@ -129,6 +170,7 @@ impl LunCopy {
             }
             // It was to be put in the place of a record that is none any more.
             question.to = None;
+            question.is_overtaken = true;
         }
         let is_led = matches!(self.role, Role::Leading(_));
         let is_mine = known.1.owner == self.me && known.1.epoch == self.record().epoch;

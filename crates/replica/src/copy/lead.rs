@@ -21,6 +21,19 @@ pub(super) struct Leading {
     removing: Option<NodeSlot>,
     /// Nobody shall wait for them.
     unwell: NodeSet,
+    /// Another node shall own the LUN.
+    pub yields: Option<Yielding>,
+}
+
+/// A handover while both are well.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Yielding {
+    /// In sync and a follower when it began.
+    pub to: NodeSlot,
+    /// When it began, and from then on when the other one was notified.
+    pub since: Moment,
+    /// The other one was notified: it may have claimed the LUN.
+    pub is_said: bool,
 }
 
 impl Leading {
@@ -32,6 +45,7 @@ impl Leading {
             adding: None,
             removing: None,
             unwell: NodeSet::default(),
+            yields: None,
         }
     }
 
@@ -48,11 +62,26 @@ impl Leading {
 
     #[cfg(any(test, feature = "model"))]
     pub(super) fn age(&mut self, by: u64) {
-        self.since.0 = self.since.0.saturating_sub(by);
+        let moments = [&mut self.since].into_iter();
+        let moments = moments.chain(self.yields.as_mut().map(|it| &mut it.since));
+        moments.for_each(|it| it.0 = it.0.saturating_sub(by));
     }
 
     pub(super) const fn is_removing(&self) -> bool {
         self.removing.is_some()
+    }
+
+    /// A node could take over right now: it has all that this one has, and nothing else goes on.
+    pub(super) fn may_yield_to(&self, node: NodeSlot) -> bool {
+        self.opens_at.is_none()
+            && self.adding.is_none()
+            && self.removing.is_none()
+            && self.follows(node)
+            && !self.unwell.has(node)
+    }
+
+    pub(super) fn follows(&self, node: NodeSlot) -> bool {
+        self.followers.contains_key(&node)
     }
 
     fn has(&self, node: NodeSlot, numbers: &[u64]) -> bool {
@@ -64,6 +93,9 @@ impl Leading {
 impl LunCopy {
     /// What the owner does when time passes, or something was heard.
     pub(super) fn tend(&mut self, now: Moment) {
+        if self.goes_on_yielding(now) {
+            return;
+        }
         let in_sync = self.record().in_sync;
         if self.kept.promised > self.record().epoch {
             return self.claim(in_sync, now);
@@ -84,7 +116,7 @@ impl LunCopy {
     }
 
     /// One that is in sync, and answered nothing for so long that this node may not read any more.
-    fn silent_member(&self, now: Moment) -> Option<NodeSlot> {
+    pub(super) fn silent_member(&self, now: Moment) -> Option<NodeSlot> {
         let Role::Leading(leading) = &self.role else {
             return None;
         };
@@ -257,6 +289,7 @@ impl LunCopy {
             return;
         };
         let is_well = leading.opens_at.is_none()
+            && leading.yields.is_none()
             && leading.removing != Some(node)
             && leading.followers.contains_key(&node);
         if in_sync && is_well && self.question.is_none() && self.holds_within(self.spans.ask, now) {

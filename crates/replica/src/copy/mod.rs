@@ -16,6 +16,7 @@ mod follow;
 mod lead;
 mod pair;
 mod read;
+mod yields;
 
 use crate::message::{Message, RingSummary};
 use crate::moment::{Moment, Spans};
@@ -86,6 +87,8 @@ pub enum Arbitration {
     Swapped(Revision),
     /// No answer came: whether a swap was done, now or later, nobody knows.
     Unknown,
+    /// The store is another one, or has forgotten what it held: nothing that it says counts.
+    Distrusted,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -129,6 +132,9 @@ pub struct LunCopy {
     pairs: BTreeMap<NodeSlot, Pair>,
     rings: Vec<Ring>,
     question: Option<Question>,
+    /// The arbiter's store has forgotten what is known here, or is another one: it is asked for the
+    /// record alone.
+    distrusts: bool,
     /// When this node asked last whether it may read, and was allowed to.
     may_read_from: Option<Moment>,
     acts: Vec<Act>,
@@ -168,6 +174,7 @@ impl LunCopy {
             started: now,
             rings: rings.collect(),
             question: None,
+            distrusts: false,
             may_read_from: None,
             acts: Vec::new(),
         };
@@ -245,6 +252,7 @@ impl LunCopy {
                 pair.answered = pair.answered.max(Some(sent));
             }
             Message::Lead { known, rings } => self.follow(node, known, &rings, now),
+            Message::Yield { epoch } => self.is_given(node, epoch, now),
             Message::Refuse { promised } => self.refused(promised),
             Message::Follow { epoch, next } => self.followed_by(node, epoch, next),
             // It is in the log already, where [`LunCopy::accepts`] said so.
@@ -337,6 +345,9 @@ impl LunCopy {
     fn proceed(&mut self, now: Moment) {
         if self.question.is_some() {
             return;
+        }
+        if self.distrusts {
+            return self.ask_later(None, now);
         }
         match &self.role {
             Role::Leading(_) => self.tend(now),

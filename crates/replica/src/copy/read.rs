@@ -12,6 +12,10 @@ impl LunCopy {
         match &self.role {
             Role::Leading(leading) => {
                 let is_open = leading.opens_at.is_none() || !holds!(self, NoReadsWhileOpening);
+                let was_given = leading.yields.is_some_and(|it| it.is_said);
+                if was_given && holds!(self, WhoYieldsStopsReading) {
+                    return false;
+                }
                 let holds = self.holds_within(self.spans.lead, now);
                 is_open && (holds || !holds!(self, OwnerReadsByPromise))
             }
@@ -50,7 +54,7 @@ impl LunCopy {
     /// committed.
     #[must_use]
     pub const fn may_write(&self) -> bool {
-        matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none())
+        matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none() && leading.yields.is_none())
     }
 
     /// A replica wants to read: asks the owner.
@@ -68,19 +72,29 @@ impl LunCopy {
         }
     }
 
+    /// The arbiter's store is another one, or has forgotten what it held. This copy goes on as far
+    /// as it can without it: no role changes until somebody has mended that.
+    #[must_use]
+    pub const fn distrusts_arbiter(&self) -> bool {
+        self.distrusts
+    }
+
     /// What this copy does now.
     #[must_use]
     pub fn state(&self, now: Moment) -> State {
         match &self.role {
+            Role::Joining | Role::Candidate if self.distrusts => State::Stopped,
             Role::Joining => State::Joining,
             Role::NoMember => State::NoMember,
             Role::Candidate => State::Candidate,
             Role::Member { .. } if self.record().in_sync.has(self.me) => State::Replica,
             Role::Member { .. } => State::CatchingUp,
-            Role::Leading(leading) if leading.is_removing() => State::Removing,
+            Role::Leading(leading) if leading.yields.is_some() => State::Yielding,
+            Role::Leading(leading) if leading.is_removing() && !self.distrusts => State::Removing,
             Role::Leading(leading) if leading.opens_at.is_some() => State::Opening,
             Role::Leading(_) if self.others_in_sync().count() == 0 => State::Solo,
             Role::Leading(_) if self.holds_within(self.spans.lead, now) => State::Owner,
+            Role::Leading(_) if self.distrusts => State::Stopped,
             Role::Leading(_) => State::Holding,
         }
     }

@@ -5,12 +5,14 @@
 //! more, or loses answers. Time passes whenever it likes: a node that does not notice is a paused
 //! one.
 
+mod arbiter;
 mod explore;
 mod linear;
 #[cfg(test)]
 mod test;
 mod world;
 
+pub use arbiter::{ArbiterModel, Ask, Held, Request, Said};
 pub use explore::{Explored, explore, walk};
 pub use world::{Bounds, World};
 
@@ -43,11 +45,16 @@ pub enum Rule {
     WhoIsAddedIsWaitedFor,
     /// A member's patience is longer than the owner's right to read.
     PatienceIsLonger,
+    /// Who has notified another one to take over reads no more.
+    WhoYieldsStopsReading,
+    /// A store that has forgotten what is known is not believed.
+    WhatWasForgottenStands,
 }
 
 impl Rule {
-    /// Each is needed but [`Rule::PromiseBeforeSwap`], and why not says its test.
-    pub const ALL: [Self; 13] = [
+    /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
+    /// not say their tests.
+    pub const ALL: [Self; 15] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -61,5 +68,7 @@ impl Rule {
         Self::PromisesAreHeardAnew,
         Self::WhoIsAddedIsWaitedFor,
         Self::PatienceIsLonger,
+        Self::WhoYieldsStopsReading,
+        Self::WhatWasForgottenStands,
     ];
 }

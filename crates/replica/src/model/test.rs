@@ -17,6 +17,8 @@ const ROUGH: Bounds = Bounds {
     lost: 3,
     asks: 3,
     unwell: 1,
+    handovers: 2,
+    set_backs: 1,
     epochs: 9,
     ..QUIET
 };
@@ -46,6 +48,16 @@ fn nothing_is_lost_torn_or_stale_in_any_order_of_events() {
             unwell: 1,
             ..QUIET
         },
+        Bounds {
+            handovers: 1,
+            ..QUIET
+        },
+        Bounds {
+            set_backs: 1,
+            crashes: 1,
+            unwell: 1,
+            ..QUIET
+        },
         Bounds { nodes: 3, ..QUIET },
     ] {
         well(explore(bounds, None, 20_000));
@@ -61,6 +73,8 @@ fn nothing_is_lost_torn_or_stale_in_any_order_of_events() {
         State::Solo,
         State::Removing,
         State::Holding,
+        State::Yielding,
+        State::Stopped,
     ]);
     assert_eq!(seen, all, "each state comes about");
     well(walk(Bounds { nodes: 3, ..ROUGH }, None, (100, 900)));
@@ -112,6 +126,39 @@ fn then_written_there(events: &[Event]) -> Vec<Event> {
     [events, &rest].concat()
 }
 
+/// An owner believes a store that was set back to before a member was removed.
+fn forgotten() -> (Rule, Bounds, Vec<Event>) {
+    use Event::{Answer, Arbitrate, Crash, Deliver, Stable, Start, Write};
+    // The other one was removed, knows it, and lacks what was acknowledged since.
+    let alone = [
+        Event::Unwell(A, B),
+        Arbitrate(0),
+        Answer(0),
+        Event::Cut(A, B),
+        Event::Mend(A, B),
+        Deliver(A, B),
+        Write(A),
+        Stable(A),
+    ];
+    let believed = [
+        Event::SetBack,
+        Crash(A, false),
+        Start(A),
+        Arbitrate(0),
+        Answer(0),
+        Arbitrate(0),
+    ];
+    let set_back = Bounds {
+        crashes: 1,
+        cuts: 1,
+        unwell: 1,
+        set_backs: 1,
+        ..QUIET
+    };
+    let events = [&alone[..], &believed].concat();
+    (Rule::WhatWasForgottenStands, set_back, events)
+}
+
 /// One case in which each of the rest of the rules is needed: a search takes long to find it.
 fn scripts() -> Vec<(Rule, Bounds, Vec<Event>)> {
     use Event::{Answer, Arbitrate, Crash, Deliver, Read, Stable, Start, Tick, TimePasses, Write};
@@ -141,6 +188,7 @@ fn scripts() -> Vec<(Rule, Bounds, Vec<Event>)> {
     };
     let reads = Bounds { reads: 2, ..QUIET };
     vec![
+        forgotten(),
         (Rule::Patience, QUIET, then_written_there(&early)),
         (
             Rule::PatienceAfterStart,
@@ -179,4 +227,104 @@ fn stopping_before_the_swap_makes_no_difference_to_a_claim_of_one() {
     // Who claims keeps only itself in sync, so what it accepts of the old epoch meanwhile it has.
     let broken = Some(Rule::PromiseBeforeSwap);
     well(explore(QUIET, broken, 20_000));
+}
+
+#[test]
+fn to_read_on_after_a_handover_makes_no_difference_where_clocks_run_alike() {
+    // The new owner commits nothing before the old one follows it, or was removed after as long as
+    // its right to read lasts. That leaves nothing for clocks that run at different rates.
+    let broken = Some(Rule::WhoYieldsStopsReading);
+    let bounds = Bounds {
+        handovers: 1,
+        unwell: 1,
+        ..QUIET
+    };
+    well(explore(bounds, broken, 20_000));
+    well(walk(ROUGH, broken, (50, 600)));
+}
+
+#[test]
+fn an_owner_gives_a_lun_away_and_back_while_all_are_well() {
+    let bounds = Bounds {
+        handovers: 2,
+        epochs: 5,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, None);
+    for (from, to) in [(A, B), (B, A)] {
+        world.happens(&Event::HandOver(from, to));
+        let is_there =
+            |world: &World| world.record().owner == to && world.record().in_sync.count() == 2;
+        for _ in 0..20 {
+            world.calms();
+            if is_there(&world) && world.states().any(|it| it == State::Owner) {
+                break;
+            }
+            world.ticks();
+        }
+        assert!(is_there(&world), "{:?}", world.record());
+        let states: Vec<State> = world.states().collect();
+        assert!(states.contains(&State::Owner) && states.contains(&State::Replica));
+    }
+    assert_eq!(world.wrong(), None);
+}
+
+/// Lets time pass, and everything happen that nothing is waited for.
+fn goes_on(world: &mut World, times: usize) {
+    for _ in 0..times {
+        world.calms();
+        world.ticks();
+    }
+    world.calms();
+}
+
+fn states(world: &World) -> Vec<State> {
+    world.states().collect()
+}
+
+#[test]
+fn with_a_store_that_forgot_those_in_touch_go_on_and_nobody_changes_a_role() {
+    let bounds = Bounds {
+        writes: 3,
+        crashes: 2,
+        set_backs: 1,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, None);
+    let before = world.record().clone();
+    world.happens(&Event::SetBack);
+    for write in 1..=2 {
+        world.happens(&Event::Write(A));
+        goes_on(&mut world, 2);
+        assert_eq!(world.answered(), write);
+    }
+    assert_eq!(states(&world), [State::Owner, State::Replica]);
+    // Who needs a swap cannot go on, and asks for no other one.
+    world.happens(&Event::Crash(B, false));
+    goes_on(&mut world, 9);
+    world.happens(&Event::Write(A));
+    goes_on(&mut world, 3);
+    assert_eq!(
+        (states(&world), world.answered()),
+        (vec![State::Stopped], 2)
+    );
+    // The other one is back, and in touch.
+    world.happens(&Event::Start(B));
+    goes_on(&mut world, 4);
+    assert_eq!(states(&world), [State::Owner, State::Replica]);
+    assert_eq!(world.answered(), 3);
+    assert_eq!(*world.record(), before, "nothing was changed");
+    // An owner that begins anew needs a swap, and has it when the store is what it was.
+    world.happens(&Event::Crash(A, false));
+    world.happens(&Event::Start(A));
+    goes_on(&mut world, 1);
+    assert_eq!(states(&world)[0], State::Stopped);
+    world.happens(&Event::Restore);
+    goes_on(&mut world, 9);
+    assert!(
+        states(&world).contains(&State::Owner),
+        "{:?}",
+        states(&world)
+    );
+    assert_eq!(world.wrong(), None);
 }

@@ -1,6 +1,7 @@
 //! Nodes with logs, connections, the arbiter, hosts; and whatever may happen to them next.
 
 use super::Rule;
+use super::arbiter::{ArbiterModel, Ask, Held, Said};
 use super::linear::Register;
 use crate::copy::{Act, Arbitration, Durable, LunCopy};
 use crate::message::{Message, RingSummary};
@@ -41,6 +42,10 @@ pub struct Bounds {
     pub asks: u8,
     /// Members that the owner wants to be rid of.
     pub unwell: u8,
+    /// Handovers by an owner while all are well.
+    pub handovers: u8,
+    /// How often the arbiter's store is set back to what it was at first.
+    pub set_backs: u8,
     /// Claims end at this epoch.
     pub epochs: u64,
 }
@@ -56,6 +61,8 @@ impl Bounds {
         lost: 0,
         asks: 0,
         unwell: 0,
+        handovers: 0,
+        set_backs: 0,
         epochs: 3,
     };
 }
@@ -88,15 +95,6 @@ struct Link {
     unaware: [bool; 2],
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Request {
-    from: NodeSlot,
-    /// Nobody waits for it any more.
-    is_forgotten: bool,
-    swap: Option<(Revision, RoleRecord)>,
-    answer: Option<Arbitration>,
-}
-
 /// What may happen next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
@@ -114,6 +112,9 @@ pub(super) enum Event {
     Read(NodeSlot),
     Ask(NodeSlot),
     Unwell(NodeSlot, NodeSlot),
+    HandOver(NodeSlot, NodeSlot),
+    SetBack,
+    Restore,
     Crash(NodeSlot, bool),
     Start(NodeSlot),
 }
@@ -123,7 +124,12 @@ impl Event {
     pub(super) const fn is_fault(&self) -> bool {
         matches!(
             self,
-            Self::Cut(..) | Self::Crash(..) | Self::LoseAnswer(_) | Self::Unwell(..)
+            Self::Cut(..)
+                | Self::Crash(..)
+                | Self::LoseAnswer(_)
+                | Self::Unwell(..)
+                | Self::HandOver(..)
+                | Self::SetBack
         )
     }
 }
@@ -135,14 +141,23 @@ pub struct World {
     broken: Option<Rule>,
     nodes: Vec<Node>,
     links: BTreeMap<(NodeSlot, NodeSlot), Link>,
-    revision: Revision,
-    record: RoleRecord,
-    requests: Vec<Request>,
+    arbiter: ArbiterModel<NodeSlot, (), RoleRecord>,
+    /// What its store held when it was set back.
+    forgotten: Option<Held<(), RoleRecord>>,
+    first: RoleRecord,
     register: Register,
     /// Numbers that were acknowledged, with what they are.
     acknowledged: BTreeMap<usize, Entry>,
     next_value: u8,
     wrong: Option<&'static str>,
+}
+
+/// A store that has this record, and had no other one.
+fn first_held(record: RoleRecord) -> Held<(), RoleRecord> {
+    Held {
+        revision: Revision(1),
+        records: BTreeMap::from([((), (Revision(1), record))]),
+    }
 }
 
 impl World {
@@ -179,9 +194,9 @@ impl World {
                 .filter(|(a, b)| a < b)
                 .map(|pair| (pair, Link::default()))
                 .collect(),
-            revision: Revision(1),
-            record,
-            requests: Vec::new(),
+            arbiter: ArbiterModel::new(first_held(record.clone())),
+            forgotten: None,
+            first: record,
             register: Register::new(),
             acknowledged: BTreeMap::new(),
             next_value: 1,
@@ -217,27 +232,49 @@ impl World {
                 }
                 return world;
             }
-            let events = world.events();
-            let is_first = |event: &&Event| {
-                matches!(
-                    event,
-                    Event::Deliver(..)
-                        | Event::Mend(..)
-                        | Event::Arbitrate(_)
-                        | Event::Answer(_)
-                        | Event::Stable(_)
-                )
-            };
-            if let Some(event) = events.iter().find(is_first) {
-                world.happens(event);
-            } else {
-                world.happens(&Event::TimePasses);
-                for slot in world.slots() {
-                    world.happens(&Event::Tick(slot));
-                }
+            if !world.goes_on() {
+                world.ticks();
             }
         }
         panic!("it does not settle: {world:#?}");
+    }
+
+    /// Something happens that nothing is waited for; `false`: there is nothing.
+    fn goes_on(&mut self) -> bool {
+        let is_next = |event: &&Event| {
+            matches!(
+                event,
+                Event::Deliver(..)
+                    | Event::Mend(..)
+                    | Event::Aware(..)
+                    | Event::Arbitrate(_)
+                    | Event::Answer(_)
+                    | Event::Stable(_)
+            )
+        };
+        let events = self.events();
+        let next = events.iter().find(is_next);
+        next.inspect(|event| self.happens(event)).is_some()
+    }
+
+    /// Writes that were answered.
+    #[cfg(test)]
+    pub(super) fn answered(&self) -> usize {
+        self.acknowledged.len()
+    }
+
+    /// Everything happens that nothing is waited for.
+    #[cfg(test)]
+    pub(super) fn calms(&mut self) {
+        while self.goes_on() {}
+    }
+
+    /// Time passes, and everybody notices.
+    pub(super) fn ticks(&mut self) {
+        self.happens(&Event::TimePasses);
+        for slot in self.slots() {
+            self.happens(&Event::Tick(slot));
+        }
     }
 
     /// What is wrong, if anything.
@@ -253,9 +290,13 @@ impl World {
     }
 
     /// How far the record has come.
+    ///
+    /// # Panics
+    /// Never: nothing takes it away.
     #[must_use]
-    pub const fn record(&self) -> &RoleRecord {
-        &self.record
+    pub fn record(&self) -> &RoleRecord {
+        let held = self.forgotten.as_ref().unwrap_or(self.arbiter.held());
+        &held.records[&()].1
     }
 
     fn slots(&self) -> impl Iterator<Item = NodeSlot> + use<> {
@@ -278,7 +319,7 @@ impl World {
             return events;
         }
         self.events_of_links(&mut events);
-        for (at, request) in self.requests.iter().enumerate() {
+        for (at, request) in self.arbiter.requests().iter().enumerate() {
             if request.answer.is_none() {
                 events.push(Event::Arbitrate(at));
             } else if !request.is_forgotten {
@@ -290,6 +331,11 @@ impl World {
         }
         for slot in self.slots() {
             self.events_of_node(slot, &mut events);
+        }
+        if self.forgotten.is_some() {
+            events.push(Event::Restore);
+        } else if self.left.set_backs > 0 && self.knows_more_than(Revision(1)) {
+            events.push(Event::SetBack);
         }
         events.push(Event::TimePasses);
         events
@@ -335,8 +381,12 @@ impl World {
             events.push(Event::Ask(slot));
         }
         if self.left.unwell > 0 && copy.may_write() {
-            let others = self.record.in_sync.iter().filter(|it| *it != slot);
+            let others = self.record().in_sync.iter().filter(|it| *it != slot);
             events.extend(others.map(|it| Event::Unwell(slot, it)));
+        }
+        if self.left.handovers > 0 && copy.may_write() {
+            let others = self.record().in_sync.iter().filter(|it| *it != slot);
+            events.extend(others.map(|it| Event::HandOver(slot, it)));
         }
         if self.left.crashes > 0 {
             events.push(Event::Crash(slot, false));
@@ -363,15 +413,17 @@ impl World {
             Event::Mend(a, b) => self.mend(a, b),
             Event::Arbitrate(at) => self.arbitrate(at),
             Event::Answer(at) => {
-                let request = self.requests.remove(at);
-                let answer = request.answer.expect("it has one");
-                self.hands(request.from, |copy| copy.arbitrated(answer, NOW));
+                let (from, said) = self.arbiter.answers(at);
+                let answer = match said {
+                    Said::Swapped(revision) => Arbitration::Swapped(revision),
+                    Said::Is(Some((revision, is))) => Arbitration::Is(revision, is),
+                    Said::Is(None) | Said::AreAll(_) => Arbitration::Distrusted,
+                };
+                self.hands(from, |copy| copy.arbitrated(answer, NOW));
             }
             Event::LoseAnswer(at) => {
                 self.left.lost -= 1;
-                self.requests[at].is_forgotten = true;
-                let from = self.requests[at].from;
-                self.forget();
+                let from = self.arbiter.loses(at);
                 self.hands(from, |copy| copy.arbitrated(Arbitration::Unknown, NOW));
             }
             Event::TimePasses => self.time_passes(),
@@ -391,6 +443,22 @@ impl World {
             Event::Unwell(slot, other) => {
                 self.left.unwell -= 1;
                 self.hands(slot, |copy| copy.remove_unwell(other, NOW));
+            }
+            Event::HandOver(slot, to) => {
+                self.left.handovers -= 1;
+                self.hands(slot, |copy| {
+                    let _begun = copy.hand_over(to, NOW);
+                });
+            }
+            Event::SetBack => {
+                self.left.set_backs -= 1;
+                self.forgotten = Some(self.arbiter.held().clone());
+                self.arbiter.set_back(first_held(self.first.clone()));
+            }
+            Event::Restore => {
+                if let Some(held) = self.forgotten.take() {
+                    self.arbiter.set_back(held);
+                }
             }
             Event::Crash(slot, keeps) => self.crash(slot, keeps),
             Event::Start(slot) => self.start(slot),
@@ -461,36 +529,34 @@ impl World {
         self.hands(to, |copy| copy.heard(from, message, NOW));
     }
 
-    fn arbitrate(&mut self, at: usize) {
-        let (revision, record) = (self.revision, self.record.clone());
-        let answer = match &self.requests[at].swap {
-            Some((expected, to)) if *expected == revision => {
-                let is_epoch_of_its_own = to.epoch > record.epoch
-                    || (to.epoch == record.epoch && to.owner == record.owner);
-                if !is_epoch_of_its_own {
-                    self.wrong = Some("I1: an epoch has two owners, or is an old one");
-                }
-                self.record = to.clone();
-                self.revision = Revision(revision.0 + 1);
-                Arbitration::Swapped(self.revision)
-            }
-            Some(_) | None => Arbitration::Is(revision, record),
-        };
-        self.requests[at].answer = Some(answer);
-        self.forget();
+    /// Every node knows a newer record than that.
+    fn knows_more_than(&self, revision: Revision) -> bool {
+        self.nodes.iter().all(|it| it.disk.known.0 > revision)
     }
 
-    /// Who asked is gone, and it was answered or will never be: it makes no difference.
-    fn forget(&mut self) {
-        let revision = self.revision;
-        self.requests.retain(|it| {
-            let may_come = it.answer.is_none()
-                && it
-                    .swap
-                    .as_ref()
-                    .is_some_and(|(expected, _)| *expected == revision);
-            !it.is_forgotten || may_come
-        });
+    /// A store that was set back does no swap of who knows more than it holds.
+    fn is_refused(&self, at: usize) -> bool {
+        let believes = self.broken == Some(Rule::WhatWasForgottenStands);
+        self.forgotten.is_some() && self.arbiter.is_swap(at) && !believes
+    }
+
+    fn arbitrate(&mut self, at: usize) {
+        if self.is_refused(at) {
+            return self.arbiter.answers_nothing(at);
+        }
+        if let Some(Some(before)) = self.arbiter.does(at) {
+            // Whoever writes to a store that was set back believes it.
+            let before = match self.forgotten.take() {
+                Some(held) => held.records[&()].1.clone(),
+                None => before,
+            };
+            let is = self.record();
+            let is_epoch_of_its_own =
+                is.epoch > before.epoch || (is.epoch == before.epoch && is.owner == before.owner);
+            if !is_epoch_of_its_own {
+                self.wrong = Some("I1: an epoch has two owners, or is an old one");
+            }
+        }
     }
 
     fn time_passes(&mut self) {
@@ -513,6 +579,7 @@ impl World {
                 | Message::Grant { sent } => age(sent),
                 Message::Hello { .. }
                 | Message::Lead { .. }
+                | Message::Yield { .. }
                 | Message::Refuse { .. }
                 | Message::Follow { .. }
                 | Message::Append { .. }
@@ -590,10 +657,7 @@ impl World {
         for other in self.slots().filter(|it| *it != slot) {
             self.ends(slot, other);
         }
-        for request in &mut self.requests {
-            request.is_forgotten |= request.from == slot;
-        }
-        self.forget();
+        self.arbiter.waits_no_more(slot);
     }
 
     fn start(&mut self, slot: NodeSlot) {
@@ -633,8 +697,8 @@ impl World {
                 self.links.get_mut(&key).expect("a pair").unaware[direction] = false;
                 self.node(slot).streams.remove(&other);
             }
-            Act::Read => self.asks(slot, None),
-            Act::Swap(expected, to) => self.asks(slot, Some((expected, to))),
+            Act::Read => self.asks(slot, Ask::Read(())),
+            Act::Swap(expected, to) => self.asks(slot, Ask::Swap((), expected, to)),
             Act::GiveUp { from, .. } => {
                 let from = usize::try_from(from).expect("few");
                 let node = self.node(slot);
@@ -678,17 +742,9 @@ impl World {
         }
     }
 
-    fn asks(&mut self, from: NodeSlot, swap: Option<(Revision, RoleRecord)>) {
-        for request in self.requests.iter_mut().filter(|it| it.from == from) {
-            request.is_forgotten = true;
-        }
-        self.forget();
-        self.requests.push(Request {
-            from,
-            is_forgotten: false,
-            swap,
-            answer: None,
-        });
+    fn asks(&mut self, from: NodeSlot, ask: Ask<(), RoleRecord>) {
+        self.arbiter.waits_no_more(from);
+        self.arbiter.asks(from, ask);
     }
 
     fn send(&mut self, from: NodeSlot, to: NodeSlot, message: Message, entry: Option<Entry>) {
@@ -712,7 +768,7 @@ impl World {
 
     /// What has to hold at any time.
     fn check(&mut self) {
-        for slot in self.record.in_sync.iter() {
+        for slot in self.record().in_sync.iter() {
             let node = self.at(slot);
             let has = |(number, entry): (&usize, &Entry)| {
                 *number < node.stable && node.log.get(*number) == Some(entry)
