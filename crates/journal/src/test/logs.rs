@@ -1,7 +1,7 @@
 //! Group commit: who waits is answered in order, and what is found after a crash is what was
 //! submitted first.
 
-use super::world::{Pending, Target, World};
+use super::world::{Target, World};
 use crate::*;
 use std::collections::{BTreeMap, VecDeque};
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
@@ -55,44 +55,22 @@ impl Office {
     }
 
     fn push(&mut self) {
-        while let Some(next) = self.log.next_step() {
-            match next {
-                Next::Write(write) => {
-                    self.together = self.together.max(write.data_at.len() as u64);
-                    self.world.pending.push(Pending {
-                        target: Target::Log(write.at),
-                        bytes: write.bytes.to_vec(),
-                        number: Some(write.number),
-                    });
-                }
-                Next::Checkpoint(write) => self.world.pending.push(Pending {
-                    target: Target::Slot(write.slot.into()),
-                    bytes: write.bytes,
-                    number: None,
-                }),
-                Next::Full => {
-                    let stable = self.log.ring().stable();
-                    self.log.release(stable);
-                    return;
-                }
-            }
+        let has_room = self.world.takes(&mut self.log, |write| {
+            self.together = self.together.max(write.data_at.len() as u64);
+        });
+        if !has_room {
+            let stable = self.log.ring().stable();
+            self.log.release(stable);
         }
     }
 
     /// The disk answers one write, whichever; those that waited are answered in the order in which
     /// they came.
     fn complete(&mut self) {
-        let count = self.world.pending.len() as u64;
-        if count == 0 {
+        let Some(ended) = self.world.ends_one(&mut self.log) else {
             return;
-        }
-        let which = usize::try_from(self.world.random.below(count)).unwrap();
-        let write = self.world.pending.swap_remove(which);
-        self.world.put(&write.target, &write.bytes, |_| true);
-        let Some(number) = write.number else {
-            return self.log.checkpoint_written(true);
         };
-        for stable in self.log.written(number, true).committed {
+        for stable in ended.committed {
             let (token, volume, data) = self.open.pop_front().unwrap();
             assert_eq!(
                 (stable.token, stable.change.volume),

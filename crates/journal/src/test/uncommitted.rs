@@ -1,7 +1,7 @@
 //! Volumes of several copies: what is given out is committed, in order and once, over crashes; what
 //! a later epoch made void is not, and what is not committed is never forgotten.
 
-use super::world::{OF, Pending, Target, World};
+use super::world::{OF, Target, World};
 use crate::*;
 use std::collections::BTreeMap;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
@@ -147,39 +147,16 @@ impl Office {
     }
 
     fn push(&mut self) {
-        while let Some(next) = self.log.next_step() {
-            let pending = match next {
-                Next::Write(write) => {
-                    self.batches.push((write.number, write.data_at.len()));
-                    Pending {
-                        target: Target::Log(write.at),
-                        bytes: write.bytes.to_vec(),
-                        number: Some(write.number),
-                    }
-                }
-                Next::Checkpoint(write) => Pending {
-                    target: Target::Slot(write.slot.into()),
-                    bytes: write.bytes,
-                    number: None,
-                },
-                Next::Full => return,
-            };
-            self.world.pending.push(pending);
-        }
+        self.world.takes(&mut self.log, |write| {
+            let batch = (write.number, write.data_at.len());
+            self.batches.push(batch);
+        });
     }
 
     fn complete(&mut self) {
-        let count = self.world.pending.len() as u64;
-        if count == 0 {
+        let Some(ended) = self.world.ends_one(&mut self.log) else {
             return;
-        }
-        let which = usize::try_from(self.world.random.below(count)).unwrap();
-        let write = self.world.pending.swap_remove(which);
-        self.world.put(&write.target, &write.bytes, |_| true);
-        let Some(number) = write.number else {
-            return self.log.checkpoint_written(true);
         };
-        let ended = self.log.written(number, true);
         for it in ended
             .committed
             .iter()

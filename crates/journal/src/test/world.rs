@@ -55,6 +55,45 @@ pub(super) struct World {
 }
 
 impl World {
+    /// What the log has to write is on its way, each batch shown first; `false` where it is full.
+    pub(super) fn takes(&mut self, log: &mut Log, mut see: impl FnMut(&BatchWrite)) -> bool {
+        while let Some(next) = log.next_step() {
+            self.pending.push(match next {
+                Next::Write(write) => {
+                    see(&write);
+                    Pending {
+                        target: Target::Log(write.at),
+                        bytes: write.bytes.to_vec(),
+                        number: Some(write.number),
+                    }
+                }
+                Next::Checkpoint(write) => Pending {
+                    target: Target::Slot(write.slot.into()),
+                    bytes: write.bytes,
+                    number: None,
+                },
+                Next::Full => return false,
+            });
+        }
+        true
+    }
+
+    /// The disk answers one write, whichever; what is known then where it was a batch.
+    pub(super) fn ends_one(&mut self, log: &mut Log) -> Option<Ended> {
+        let count = self.pending.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        let which = usize::try_from(self.random.below(count)).unwrap();
+        let write = self.pending.swap_remove(which);
+        self.put(&write.target, &write.bytes, |_| true);
+        let Some(number) = write.number else {
+            log.checkpoint_written(true);
+            return None;
+        };
+        Some(log.written(number, true))
+    }
+
     pub(super) fn new(seed: u64, blocks: u64) -> Self {
         let first = Checkpoint::FIRST.write(OF.0, OF.1);
         let size = usize::try_from(blocks).unwrap() * BLOCK;
