@@ -1,9 +1,10 @@
-//! The header of a history: numbers and cuts.
+//! The header of a history: numbers, cuts, and the newest epoch of the volume's owner.
 
 use super::{HEADER_BLOCKS, HistoryId, HistoryWrite};
 use crate::batch::{Sequence, VolumeId};
-use crate::layout::{BLOCK, JournalId, VERSION};
-use formats::{CopiesState, Damage, Reader, Writer, open, seal};
+use crate::layout::{BLOCK, JournalId, VERSION, VERSION_OF_COPIES, VERSIONS};
+use crate::uncommitted::Epoch;
+use formats::{CopiesState, Damage, Reader, Writer, open_one_of, seal};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -32,6 +33,9 @@ pub(super) struct Header {
     /// The first cut of this history: what was before it is not known.
     pub(super) made: u64,
     pub(super) next: Sequence,
+    /// The newest one that is committed, of a volume of several copies. It stands beside the cuts
+    /// and is in none of their numbers: those go on one by one whoever the owner is.
+    pub(super) epoch: Option<Epoch>,
     /// The oldest first.
     pub(super) cuts: VecDeque<CutPoint>,
 }
@@ -45,8 +49,18 @@ impl Header {
             id: None,
             made,
             next: Sequence(0),
+            epoch: None,
             cuts: VecDeque::new(),
         }
+    }
+
+    /// A committed epoch; `true`: it is newer than what is known.
+    pub(super) fn begin_epoch(&mut self, epoch: Epoch) -> bool {
+        let is_newer = self.epoch.is_none_or(|it| it.epoch < epoch.epoch);
+        if is_newer {
+            self.epoch = Some(epoch);
+        }
+        is_newer
     }
 
     pub(super) fn cut(&self) -> u64 {
@@ -73,17 +87,21 @@ impl Header {
         let mut newest: Option<Self> = None;
         let is_here = |found: HistoryId| found.volume == id.volume && found.ring == id.ring;
         for block in bytes.chunks_exact(BLOCK) {
-            let found = match open(block, MAGIC, VERSION) {
-                Ok(fields) => Self::read(fields),
+            let found = match open_one_of(block, MAGIC, VERSIONS) {
+                Ok((version, fields)) => Self::read(fields, version),
                 Err(version @ Damage::Version { .. }) => return Err(version),
                 Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => None,
             };
             let ours = found.filter(|it| it.id.is_some_and(is_here));
             // A write that failed is done again with the same number, and says more then.
-            newest = newest
-                .into_iter()
-                .chain(ours)
-                .max_by_key(|it| (it.generation, it.next, it.cut()));
+            newest = newest.into_iter().chain(ours).max_by_key(|it| {
+                (
+                    it.generation,
+                    it.next,
+                    it.cut(),
+                    it.epoch.map(|it| it.epoch),
+                )
+            });
         }
         Ok(newest)
     }
@@ -91,7 +109,8 @@ impl Header {
     /// How both places are, and whose history they say it is.
     pub(super) fn copies_state(bytes: &[u8]) -> (CopiesState, Option<HistoryId>) {
         let read = |block| {
-            let found = Self::read(open(block, MAGIC, VERSION)?);
+            let (version, fields) = open_one_of(block, MAGIC, VERSIONS)?;
+            let found = Self::read(fields, version);
             found.ok_or(Damage::Contradiction("its numbers or cuts cannot be"))
         };
         let blocks = || bytes.chunks_exact(BLOCK);
@@ -104,7 +123,7 @@ impl Header {
         self.generation
     }
 
-    fn read(mut fields: Reader<'_>) -> Option<Self> {
+    fn read(mut fields: Reader<'_>, version: u16) -> Option<Self> {
         let cuts = fields.u16()?;
         let id = HistoryId {
             journal: JournalId(fields.bytes()?),
@@ -114,6 +133,12 @@ impl Header {
         };
         let (generation, made) = (fields.u64()?, fields.u64()?);
         let next = Sequence(fields.u64()?);
+        let epoch = if version == VERSION {
+            None
+        } else {
+            let (epoch, first) = (fields.u64()?, Sequence(fields.u64()?));
+            Some(Epoch { epoch, first })
+        };
         let points = (0..cuts).map(|_| {
             Some(CutPoint {
                 cut: fields.u64()?,
@@ -126,6 +151,7 @@ impl Header {
             id: Some(id),
             made,
             next,
+            epoch,
             cuts: points?,
         };
         header.can_be().then_some(header)
@@ -135,7 +161,8 @@ impl Header {
     fn can_be(&self) -> bool {
         let cuts = std::iter::once(self.made).chain(self.cuts.iter().map(|it| it.cut));
         let rise = cuts.clone().zip(cuts.skip(1)).all(|(one, next)| one < next);
-        let all = [self.generation, self.next.0, self.cut()];
+        let epoch = self.epoch.map_or(0, |it| it.first.0);
+        let all = [self.generation, self.next.0, self.cut(), epoch];
         rise && all.iter().all(|number| *number < COUNTED_MAX)
     }
 
@@ -143,11 +170,13 @@ impl Header {
     pub(super) fn write(&mut self, id: HistoryId) -> HistoryWrite {
         self.generation += 1;
         self.id = Some(id);
+        // A volume without copies has a history that the program before reads.
+        let version = self.epoch.map_or(VERSION, |_| VERSION_OF_COPIES);
         let mut fields = Writer::with_capacity(BLOCK);
         fields
             .bytes(MAGIC)
             .u32(0)
-            .u16(VERSION)
+            .u16(version)
             .u16(u16::try_from(self.cuts.len()).expect("few are kept"))
             .bytes(&id.journal.0)
             .u64(id.volume.0)
@@ -156,6 +185,9 @@ impl Header {
             .u64(self.generation)
             .u64(self.made)
             .u64(self.next.0);
+        if let Some(it) = self.epoch {
+            fields.u64(it.epoch).u64(it.first.0);
+        }
         for point in &self.cuts {
             fields.u64(point.cut).u64(point.sequence.0);
         }

@@ -23,6 +23,7 @@ mod test;
 
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId};
+use crate::uncommitted::Epoch;
 use formats::{CopiesState, Damage};
 use header::Header;
 pub use header::{CUTS_KEPT, CutPoint};
@@ -166,6 +167,17 @@ impl History {
             self.header.begin(CutPoint { cut, sequence });
             self.header_differs = true;
         }
+    }
+
+    /// The newest epoch of the volume's owner that is committed here.
+    #[must_use]
+    pub const fn epoch(&self) -> Option<Epoch> {
+        self.header.epoch
+    }
+
+    /// An epoch of the volume's owner is committed.
+    pub fn begin_epoch(&mut self, epoch: Epoch) {
+        self.header_differs |= self.header.begin_epoch(epoch);
     }
 
     /// These bytes of the volume have changed, after this cut.

@@ -349,6 +349,7 @@ fn later(block: &mut [u8]) {
 
 #[test]
 fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it() {
+    const OF_HEADER: Damage = Damage::Version { found: 9, read: 2 };
     const VERSION: Damage = Damage::Version { found: 9, read: 1 };
     let mut world = World::new(9);
     // Both places of header and page have something.
@@ -364,7 +365,8 @@ fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it(
     for place in header.chunks(BLOCK).enumerate().map(|it| it.0 * BLOCK) {
         let mut header = header.clone();
         later(&mut header[place..place + BLOCK]);
-        assert_eq!(History::open(id(1), &header, 1000), Err(VERSION), "{place}");
+        let later = History::open(id(1), &header, 1000);
+        assert_eq!(later, Err(OF_HEADER), "{place}");
         header[place + 500] ^= 1;
         let torn = History::open(id(1), &header, 1000);
         assert_eq!(torn.map(|it| it.cut()), Ok(1000), "its checksum is wrong");
@@ -520,4 +522,64 @@ fn what_a_history_takes_in_memory_is_bounded_by_the_size_of_its_volume() {
     // As `docs/performance.md` has it.
     let mib = history.bytes() as f64 / f64::from(1 << 20);
     assert!((16.0..16.25).contains(&mib), "{mib} MiB for each TiB");
+}
+
+/// A header that was written before there were epochs is read, and one without an epoch is written
+/// as those were.
+#[test]
+fn the_newest_epoch_survives_every_crash_with_the_cuts_and_volumes_without_one_write_version_1() {
+    let (mut kept, mut torn) = (0, 0);
+    for seed in 1..=60 {
+        let mut world = World::new(seed);
+        let version = |world: &World| {
+            let header = world.bytes(History::header_at(1));
+            let newest = header.chunks(BLOCK).map(|it| it[12]).max();
+            newest.unwrap()
+        };
+        world.cut();
+        while !world.save() {}
+        assert_eq!((version(&world), world.history.epoch()), (1, None));
+        // What is stable, and what was asked for since.
+        let (mut stable, mut asked, mut cuts) = (None, Vec::new(), 0);
+        for epoch in 1..60 {
+            match world.random.below(5) {
+                0 => world.cut(),
+                1 if world.save() => {
+                    (stable, cuts) = (world.history.epoch(), world.history.cut());
+                    asked.clear();
+                }
+                1 => torn += 1,
+                2 => {
+                    world.crash();
+                    let found = world.history.epoch();
+                    assert!(found == stable || asked.contains(&found), "{found:?}");
+                    assert!(world.history.cut() >= cuts);
+                    kept += u64::from(found.is_some());
+                    stable = found;
+                    // What is found may be written before a crash, and read again after it.
+                    asked.clear();
+                }
+                _ => {
+                    let first = Sequence(world.next);
+                    let newest = Epoch { epoch, first };
+                    world.history.begin_epoch(newest);
+                    asked.push(Some(newest));
+                    let older = Epoch {
+                        epoch: epoch - 1,
+                        first,
+                    };
+                    world.history.begin_epoch(older);
+                    assert_eq!(world.history.epoch(), Some(newest), "an older one is none");
+                }
+            }
+        }
+        while !world.save() {}
+        let wanted = if world.history.epoch().is_some() {
+            2
+        } else {
+            1
+        };
+        assert_eq!(version(&world), wanted);
+    }
+    assert!(kept > 200 && torn > 100, "{kept}, {torn}");
 }
