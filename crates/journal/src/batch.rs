@@ -65,8 +65,11 @@ pub enum Kind {
     Touched,
     /// No change: what comes after it was ordered by the owner of this epoch, whose number the
     /// range begins with. What the log has of the volume from before with this number or a higher
-    /// one, and was never committed, is void.
+    /// one, and was never committed, is void. One that is committed at once is of this node alone
+    /// and takes no number: the log goes on with this one, in an epoch that it knows.
     Epoch,
+    /// The same at another place: it makes nothing void that is not void where it began.
+    RelocatedEpoch,
 }
 
 /// When a change that is stable is committed: hosts read it from then on, and it may be destaged.
@@ -81,7 +84,7 @@ pub enum Commit {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Write,
         Self::Zeroes,
         Self::Deallocate,
@@ -92,6 +95,7 @@ impl Kind {
         Self::Cut,
         Self::Touched,
         Self::Epoch,
+        Self::RelocatedEpoch,
     ];
 
     const fn code(self) -> u8 {
@@ -106,6 +110,7 @@ impl Kind {
             Self::Cut => 8,
             Self::Touched => 9,
             Self::Epoch => 10,
+            Self::RelocatedEpoch => 11,
         }
     }
 
@@ -150,6 +155,32 @@ impl Change {
         self.range.start().0 * by..self.range.end().0 * by
     }
 
+    /// It takes no number: the log goes on with the one that it has, see [`Kind::Epoch`].
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.kind == Kind::Epoch && self.commit == Commit::AtOnce
+    }
+
+    /// As its record is when it is relocated before it is committed.
+    #[must_use]
+    pub fn relocated(self) -> Self {
+        if self.kind == Kind::Epoch {
+            let kind = Kind::RelocatedEpoch;
+            return Self { kind, ..self };
+        }
+        self
+    }
+
+    /// As it was made, where this is one that was relocated.
+    #[must_use]
+    pub fn where_it_began(self) -> Self {
+        if self.kind == Kind::RelocatedEpoch {
+            let kind = Kind::Epoch;
+            return Self { kind, ..self };
+        }
+        self
+    }
+
     fn write(&self, fields: &mut Writer) {
         let blocks = u32::try_from(self.range.len().0).expect("ranges of changes are checked");
         fields
@@ -169,7 +200,7 @@ impl Change {
 
     /// A batch of version 1 can hold it.
     fn is_of_one_copy(&self) -> bool {
-        self.commit == Commit::AtOnce && self.kind != Kind::Epoch
+        self.commit == Commit::AtOnce && !matches!(self.kind, Kind::Epoch | Kind::RelocatedEpoch)
     }
 
     fn read(fields: &mut Reader<'_>, version: u16) -> Option<Self> {

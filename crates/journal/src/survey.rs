@@ -158,7 +158,7 @@ impl Survey {
                     self.lost = left.collect();
                 }
             }
-            Kind::Cut | Kind::Touched | Kind::Epoch => {}
+            Kind::Cut | Kind::Touched | Kind::Epoch | Kind::RelocatedEpoch => {}
         }
     }
 
@@ -218,7 +218,7 @@ mod test {
             match kind {
                 Kind::Lost => model.extend(all),
                 Kind::Gone => model.retain(|it: &(VolumeId, u64)| it.0 != volume),
-                Kind::Cut | Kind::Touched | Kind::Epoch => {}
+                Kind::Cut | Kind::Touched | Kind::Epoch | Kind::RelocatedEpoch => {}
                 Kind::Write
                 | Kind::Zeroes
                 | Kind::Deallocate

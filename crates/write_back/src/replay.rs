@@ -230,13 +230,10 @@ impl Found {
     /// A change that is committed.
     fn adopt(&mut self, it: &Stable) {
         let (slot, sectors) = (self.slots[&it.change.volume], it.change.sectors());
-        // Its range is no range of blocks.
-        if it.change.kind != Kind::Epoch {
-            self.history
-                .entry(it.change.volume)
-                .or_default()
-                .push(FoundChange::of(&it.change));
-        }
+        self.history
+            .entry(it.change.volume)
+            .or_default()
+            .push(FoundChange::of(&it.change));
         match it.change.kind {
             Kind::Write if !it.is_damaged => {
                 let at = u32::try_from(it.data_at / journal::SECTOR);
@@ -248,7 +245,7 @@ impl Found {
                     .zero(slot, sectors, it.change.sequence, it.change.kind);
             }
             Kind::WriteAround => self.index.remove(slot, sectors),
-            Kind::Cut | Kind::Touched | Kind::Epoch => {}
+            Kind::Cut | Kind::Touched | Kind::Epoch | Kind::RelocatedEpoch => {}
             Kind::Gone => {
                 self.index.forget(slot);
                 self.history.remove(&it.change.volume);

@@ -14,7 +14,7 @@ pub(crate) fn add(to: &mut UnverifiedBlocks, change: &Change) {
     let start = change.range.start().0 * bytes;
     let end = change.range.end().0 * bytes;
     match change.kind {
-        Kind::Cut | Kind::Epoch => {}
+        Kind::Cut | Kind::Epoch | Kind::RelocatedEpoch => {}
         Kind::WriteAround | Kind::Touched => to.insert(start / BLOCK..end.div_ceil(BLOCK)),
         Kind::Gone => to.clear(),
         Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {

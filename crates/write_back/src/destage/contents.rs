@@ -114,7 +114,7 @@ impl Contents {
             Kind::Lost => self.lost.push(bare(Kind::Lost)),
             Kind::Cut => self.notes.push(bare(Kind::Cut)),
             Kind::WriteAround | Kind::Touched => self.notes.push(bare(Kind::Touched)),
-            Kind::Gone | Kind::Epoch => {}
+            Kind::Gone | Kind::Epoch | Kind::RelocatedEpoch => {}
         }
     }
 

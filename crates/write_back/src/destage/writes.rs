@@ -345,7 +345,8 @@ fn bare_ops(backing: &OpenBacking, it: &BareChange) -> Vec<Op> {
         | Kind::Gone
         | Kind::Cut
         | Kind::Touched
-        | Kind::Epoch => Provision::Deallocated,
+        | Kind::Epoch
+        | Kind::RelocatedEpoch => Provision::Deallocated,
     };
     if start >= end || start < range.start().0 || end > range.end().0 {
         return vec![zeroes(range, Zeroing::MayUnmap)];

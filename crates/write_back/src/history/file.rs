@@ -6,7 +6,7 @@
 
 use env::file::{length, read};
 use env::{Access, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
-use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence};
+use journal::{Change, Epoch, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence};
 use sidecar::Sidecar;
 use std::cell::RefCell;
 use std::io;
@@ -47,6 +47,14 @@ impl FoundChange {
             sequence: change.sequence,
             kind: change.kind,
             sectors: change.sectors(),
+        }
+    }
+
+    /// Its range begins with the number.
+    const fn epoch(&self) -> Epoch {
+        Epoch {
+            epoch: self.sectors.start,
+            first: self.sequence,
         }
     }
 }
@@ -105,7 +113,12 @@ impl HistoryFile {
         for it in found.iter().filter(|it| it.kind == Kind::Cut) {
             history.begin_cut(it.sectors.start, it.sequence);
         }
-        for it in found.iter().filter(|it| it.kind != Kind::Cut) {
+        let is_epoch = |it: &&FoundChange| matches!(it.kind, Kind::Epoch | Kind::RelocatedEpoch);
+        for it in found.iter().filter(is_epoch) {
+            history.begin_epoch(it.epoch());
+        }
+        let of_blocks = |it: &&FoundChange| it.kind != Kind::Cut && !is_epoch(it);
+        for it in found.iter().filter(of_blocks) {
             let cut = history.cut_of(it.sequence);
             history.mark(&bytes_of(&it.sectors), cut);
         }
@@ -125,7 +138,8 @@ impl HistoryFile {
                 let cut = history.cut();
                 history.mark(&bytes_of(&change.sectors()), cut);
             }
-            Kind::Lost | Kind::Gone | Kind::Epoch => {}
+            Kind::Epoch => history.begin_epoch(FoundChange::of(change).epoch()),
+            Kind::Lost | Kind::Gone | Kind::RelocatedEpoch => {}
         }
     }
 

@@ -66,7 +66,8 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
         | Kind::Gone
         | Kind::Cut
         | Kind::Touched
-        | Kind::Epoch => ExtentKind::Mapped,
+        | Kind::Epoch
+        | Kind::RelocatedEpoch => ExtentKind::Mapped,
     }
 }
 

@@ -375,7 +375,7 @@ impl Machine {
             Kind::WriteAround => {}
             Kind::Gone => self.forget(slot, effects),
             Kind::Cut | Kind::Epoch => {}
-            Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
+            Kind::Lost | Kind::Touched | Kind::RelocatedEpoch => unreachable!("nobody asks for it"),
         }
         let volume = self.volumes.of(slot);
         if volume.has_history || volume.open.is_none() {
