@@ -164,7 +164,7 @@ impl Change {
     /// As its record is when it is relocated before it is committed.
     #[must_use]
     pub fn relocated(self) -> Self {
-        if self.kind == Kind::Epoch {
+        if self.kind == Kind::Epoch && holds!(RelocatedEpochHasItsOwnKind) {
             let kind = Kind::RelocatedEpoch;
             return Self { kind, ..self };
         }

@@ -19,6 +19,17 @@
 //! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come
 //! out. The bytes are described in `docs/formats/journal.md`.
 
+/// Whether a rule holds: tests break one at a time.
+macro_rules! holds {
+    ($rule:ident) => {{
+        #[cfg(test)]
+        let holds = !crate::test::rules::is_broken(crate::test::rules::Rule::$rule);
+        #[cfg(not(test))]
+        let holds = true;
+        holds
+    }};
+}
+
 mod batch;
 mod blocks;
 mod changes;

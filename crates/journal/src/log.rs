@@ -19,10 +19,10 @@ use crate::batch::{
 };
 use crate::replay::Found;
 use crate::ring::{BatchWrite, CheckpointWrite, Refused, Ring};
+use crate::segment::Segment;
 use crate::stable::{Ended, Stable, Token};
 use crate::uncommitted::{Epoch, Uncommitted};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use units::{BlockSize, Buf, Lba, LbaRange};
 
 /// Batches on their way at once. With one, the device rests while the next is put together; with
@@ -59,6 +59,8 @@ pub enum Next {
 struct OnItsWay {
     number: u64,
     holds: Vec<Stable>,
+    /// What is held, and is relocated.
+    moves: Vec<Stable>,
 }
 
 /// Why an epoch does not begin.
@@ -77,6 +79,11 @@ pub enum EpochRefused {
     Committed {
         /// The first number that it may have.
         below: Sequence,
+    },
+    /// Numbers before it would be those of no change.
+    Beyond {
+        /// The number that comes next.
+        next: Sequence,
     },
 }
 
@@ -130,6 +137,10 @@ impl Log {
         let commit = self.served.get(&volume).map(|it| it.commit);
         let commit = commit.unwrap_or_default();
         self.served.insert(volume, Served { next, commit });
+        if commit == Commit::Later {
+            // What the log has no longer was committed.
+            self.uncommitted.serve(volume, next);
+        }
     }
 
     /// The number of a volume's next change; `None` where it is not served.
@@ -185,8 +196,9 @@ impl Log {
         committed
     }
 
-    /// Of a volume of several copies: all changes below the first number are stable here, and all
-    /// below the second one are known to be committed.
+    /// Of a volume of several copies: all changes below the first number are stable here, and no
+    /// epoch that is on its way makes them void; all below the second one are known to be
+    /// committed.
     #[must_use]
     pub fn known(&self, volume: VolumeId) -> (Sequence, Sequence) {
         self.uncommitted.known(volume)
@@ -201,6 +213,12 @@ impl Log {
     #[must_use]
     pub fn epoch(&self, volume: VolumeId) -> u64 {
         self.uncommitted.epoch(volume)
+    }
+
+    /// The volume has had this epoch, whose record the log may have given up since: its history
+    /// says so. What an older one says or begins from now on is late.
+    pub fn knows_epoch(&mut self, volume: VolumeId, epoch: Epoch) {
+        self.uncommitted.knows_epoch(volume, epoch);
     }
 
     /// An epoch of the volume begins, and its record is not stable yet.
@@ -232,17 +250,23 @@ impl Log {
         let served = served.expect("volumes are served first");
         assert_eq!(served.commit, Commit::Later, "one of several copies");
         served.next = Sequence(first.0 + 1);
+        self.goes_ahead((token, Commit::Later), volume, Epoch { epoch, first });
+        Ok(())
+    }
+
+    /// A record that makes void what the volume has from the epoch's first number on goes ahead of
+    /// all that waits.
+    fn goes_ahead(&mut self, (token, commit): (Token, Commit), volume: VolumeId, it: Epoch) {
         let record = Change {
             volume,
-            sequence: first,
-            range: LbaRange::between(Lba(epoch), Lba(epoch)).expect("in order"),
+            sequence: it.first,
+            range: LbaRange::between(Lba(it.epoch), Lba(it.epoch)).expect("in order"),
             block_size: BlockSize::B512,
             kind: Kind::Epoch,
-            commit: Commit::Later,
+            commit,
         };
         self.epochs.push_back((token, record));
-        self.uncommitted.begins(volume, Epoch { epoch, first });
-        Ok(())
+        self.uncommitted.begins(volume, it);
     }
 
     /// Whether [`Log::begin_epoch`] would be taken.
@@ -267,6 +291,10 @@ impl Log {
         if first < below {
             return Err(EpochRefused::Committed { below });
         }
+        let next = self.next_sequence(volume).unwrap_or_default();
+        if first > next {
+            return Err(EpochRefused::Beyond { next });
+        }
         Ok(())
     }
 
@@ -276,9 +304,17 @@ impl Log {
         self.uncommitted.held(volume)
     }
 
+    /// Sectors of the data of what is held of the volume.
+    #[must_use]
+    pub fn held_sectors(&self, volume: VolumeId) -> u64 {
+        self.uncommitted.held_sectors(volume)
+    }
+
     /// The ring knows which batch is the oldest that is not committed.
     fn mark(&mut self) {
-        self.ring.set_uncommitted(self.uncommitted.oldest_batch());
+        let held = self.uncommitted.oldest_batch();
+        let found = self.uncommitted.oldest_found();
+        self.ring.set_uncommitted(held, found);
     }
 
     /// Where its blocks lie in the journal's file, and which are free.
@@ -341,18 +377,21 @@ impl Log {
         }
         let mut count = self.fit();
         loop {
-            let changes: Vec<(Change, Buf)> = self.numbered(count);
-            match self.ring.append(&changes) {
+            let (tokens, changes) = self.take_numbered(count);
+            let refused = match self.ring.append(&changes) {
                 Ok(write) => {
-                    let tokens = self.waiting.drain(..count).map(|it| it.0);
-                    let holds = held_by(&write, tokens, &changes);
+                    let holds = held_by(&write, tokens.into_iter(), &changes);
                     self.put_on_its_way(&write, holds);
                     return Some(Next::Write(write));
                 }
+                Err(refused) => refused,
+            };
+            self.put_back(tokens, changes);
+            match refused {
                 // Fewer of them may find room, and what they are waiting for may be these.
-                Err(Refused::Full) if count > 1 => count /= 2,
-                Err(Refused::Full) => return Some(Next::Full),
-                Err(Refused::Failed) => return None,
+                Refused::Full if count > 1 => count /= 2,
+                Refused::Full => return Some(Next::Full),
+                Refused::Failed => return None,
             }
         }
     }
@@ -374,8 +413,9 @@ impl Log {
     }
 
     /// A batch of what lies in the oldest ones and cannot be given up, with the numbers that it
-    /// has: it goes ahead of all that waits. Nothing that is on its way may touch it, see
-    /// [`Log::is_on_its_way`]. It is stable as soon as [`Ring::stable`] says so.
+    /// has: it goes ahead of all that waits. Of what is committed nothing that is on its way may
+    /// touch it, see [`Log::is_on_its_way`]; what is committed later is held there as soon as the
+    /// batch is stable. It is stable as soon as [`Ring::stable`] says so.
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
@@ -384,26 +424,75 @@ impl Log {
     /// As [`Ring::append`].
     pub fn relocate(&mut self, relocated: &[(Change, Buf)]) -> Result<BatchWrite, Refused> {
         let write = self.ring.relocate(relocated)?;
+        let mut moves = Vec::new();
+        for ((change, _), data_at) in relocated.iter().zip(&write.data_at) {
+            self.uncommitted.add_behind(change, write.number);
+            if change.commit == Commit::Later {
+                moves.push(Stable {
+                    token: None,
+                    change: change.where_it_began(),
+                    batch: write.number,
+                    data_at: write.at + u64::from(*data_at),
+                    is_damaged: false,
+                });
+            }
+        }
         self.on_their_way.push_back(OnItsWay {
             number: write.number,
             holds: Vec::new(),
+            moves,
         });
         Ok(write)
     }
 
-    /// A change of the same blocks is in a batch that is not stable yet, or is not committed.
+    /// What is held in the batches of this segment.
+    #[must_use]
+    pub fn held_in(&self, segment: &Segment) -> Vec<Stable> {
+        self.uncommitted.held_in(&(segment.first()..segment.end()))
+    }
+
+    /// What is held of a change: at its place, or where it was relocated to, in parts perhaps.
+    #[must_use]
+    pub fn held_as(&self, volume: VolumeId, sequence: Sequence) -> Vec<Stable> {
+        self.uncommitted.held_as(volume, sequence)
+    }
+
+    /// What is held there can no longer be read: it is lost as soon as it is committed.
+    pub fn lose_held(&mut self, it: &Stable) {
+        self.uncommitted.is_damaged(it);
+    }
+
+    /// Sectors of the data of all that is held.
+    #[must_use]
+    pub fn all_held_sectors(&self) -> u64 {
+        self.uncommitted.all_held_sectors()
+    }
+
+    /// What is held may be relocated: no epoch that makes it void is on its way to a place before
+    /// the one that it would get.
+    #[must_use]
+    pub fn may_relocate(&self, change: &Change) -> bool {
+        let begins = self.uncommitted.beginning(change.volume);
+        let waits = || self.epochs.iter().any(|it| it.1.volume == change.volume);
+        let is_ahead = begins.is_none_or(|it| change.sequence < it.first) || waits();
+        is_ahead || !holds!(NotBehindAnEpochOnItsWay)
+    }
+
+    /// This batch has this change, and an older one of the same blocks lies behind it, because it
+    /// was relocated: before the batch is given up, the change is to be relocated as well.
+    #[must_use]
+    pub fn is_overtaken(&self, change: &Change, batch: u64) -> bool {
+        let of = (change.volume, change.sequence);
+        let sectors = change.sectors();
+        self.uncommitted.is_overtaken(of, &sectors, batch) && holds!(WhatIsOvertakenIsRelocated)
+    }
+
+    /// A change of the same blocks is in a batch that is not stable yet.
     #[must_use]
     pub fn is_on_its_way(&self, change: &Change) -> bool {
         let sectors = change.sectors();
         let mut changes = self.on_their_way.iter().flat_map(|it| &it.holds);
         changes.any(|it| it.change.volume == change.volume && it.touches(&sectors))
-            || self.uncommitted.touch(change.volume, &sectors)
-    }
-
-    /// A change of these sectors of the volume is stable, and not committed.
-    #[must_use]
-    pub fn has_uncommitted(&self, volume: VolumeId, sectors: &Range<u64>) -> bool {
-        self.uncommitted.touch(volume, sectors)
     }
 
     /// What this batch has of this change was never committed, and never will be.
@@ -426,28 +515,42 @@ impl Log {
         fits.count()
     }
 
-    /// The first of those that wait, with the numbers that they would get.
-    fn numbered(&self, count: usize) -> Vec<(Change, Buf)> {
-        let mut ahead: BTreeMap<VolumeId, u64> = BTreeMap::new();
-        let numbered = self.waiting.iter().take(count).map(|(_, wanted)| {
-            let ahead = ahead.entry(wanted.volume).or_default();
-            let served = self.served[&wanted.volume];
-            let next = Sequence(served.next.0 + *ahead);
-            *ahead += 1;
-            (wanted.change(next, served.commit), wanted.data.clone())
-        });
-        numbered.collect()
+    /// Takes the first of those that wait, with the numbers that they get.
+    fn take_numbered(&mut self, count: usize) -> (Vec<Token>, Vec<(Change, Buf)>) {
+        let mut tokens = Vec::with_capacity(count);
+        let mut changes = Vec::with_capacity(count);
+        for (token, wanted) in self.waiting.drain(..count) {
+            let served = self.served.get_mut(&wanted.volume);
+            let served = served.expect("volumes are served first");
+            let next = served.next;
+            served.next = Sequence(next.0 + 1);
+            tokens.push(token);
+            changes.push((wanted.change(next, served.commit), wanted.data));
+        }
+        (tokens, changes)
+    }
+
+    /// They got into no batch: they wait again, and nobody has their numbers.
+    fn put_back(&mut self, tokens: Vec<Token>, changes: Vec<(Change, Buf)>) {
+        for (token, (change, data)) in tokens.into_iter().zip(changes).rev() {
+            let served = self.served.get_mut(&change.volume);
+            served.expect("volumes are served first").next = change.sequence;
+            let wanted = Wanted {
+                volume: change.volume,
+                range: change.range,
+                block_size: change.block_size,
+                kind: change.kind,
+                data,
+            };
+            self.waiting.push_front((token, wanted));
+        }
     }
 
     fn put_on_its_way(&mut self, write: &BatchWrite, holds: Vec<Stable>) {
-        for stable in &holds {
-            let served = self.served.get_mut(&stable.change.volume);
-            let served = served.expect("volumes are served first");
-            served.next = Sequence(stable.change.sequence.0 + 1);
-        }
         self.on_their_way.push_back(OnItsWay {
             number: write.number,
             holds,
+            moves: Vec::new(),
         });
     }
 
@@ -461,9 +564,19 @@ impl Log {
             .front()
             .is_some_and(|it| it.number <= stable)
         {
-            let batch = self.on_their_way.pop_front();
-            for it in batch.into_iter().flat_map(|it| it.holds) {
+            let Some(batch) = self.on_their_way.pop_front() else {
+                break;
+            };
+            if ended.committed.is_empty() && self.uncommitted.is_of_one_copy() {
+                ended.committed = batch.holds;
+                continue;
+            }
+            ended.committed.reserve(batch.holds.len());
+            for it in batch.holds {
                 self.uncommitted.end(it, &mut ended);
+            }
+            for it in batch.moves {
+                self.uncommitted.moved(&it);
             }
         }
         self.mark();
@@ -490,6 +603,13 @@ impl Log {
     /// A checkpoint's write has ended.
     pub fn checkpoint_written(&mut self, succeeded: bool) {
         self.ring.checkpoint_written(succeeded);
+        let found_from = if holds!(UntilNeitherCheckpointLeadsThere) {
+            self.ring.floor()
+        } else {
+            self.ring.tail()
+        };
+        self.uncommitted.not_found(found_from.number);
+        self.mark();
     }
 
     /// As [`Ring::release`].
@@ -553,7 +673,9 @@ pub fn sequences<'a>(
             let (after, next) = (Sequence(change.sequence.0 + 1), known.entry(change.volume));
             let next = next.or_insert(Sequence(0));
             // What had the numbers behind it before is void.
-            *next = if change.kind == Kind::Epoch {
+            *next = if change.goes_on() {
+                change.sequence
+            } else if change.kind == Kind::Epoch {
                 after
             } else {
                 after.max(*next)

@@ -9,9 +9,10 @@
 //! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all
 //! before it have succeeded: that is when its changes may be acknowledged, if nobody else has to
 //! have them ([`Commit`](crate::Commit)). A batch is committed when all that it and those before it
-//! hold is; only then its room may be released. Room is written again only after a checkpoint that
-//! leaves it out is stable; so nothing is written twice within one flush window, and a crash finds
-//! either the old or the new beginning of the log with everything after it.
+//! hold is. Its room may be released when nothing of it is held any more: it is committed, void, or
+//! was relocated. Room is written again only after a checkpoint that leaves it out is stable; so
+//! nothing is written twice within one flush window, and a crash finds either the old or the new
+//! beginning of the log with everything after it.
 //!
 //! **Failure.** After a write that failed nobody knows what the device holds: the ring takes
 //! nothing more, acknowledges nothing that was not yet, and must be opened again.
@@ -56,6 +57,8 @@ pub struct BatchWrite {
     pub bytes: Buf,
     /// Where the data of each change lies, in bytes from `at`; where it has none, where it would.
     pub data_at: Vec<u32>,
+    /// What of it this node has given numbers to, of volumes of several copies: other nodes get it.
+    pub carried: Vec<(Change, Buf)>,
 }
 
 /// The block that says from where a replay has to read, and its place.
@@ -93,7 +96,10 @@ pub struct Ring {
     /// From each batch's place to the next one's, from the checkpoint's tail on.
     lengths: VecDeque<u32>,
     in_flight: VecDeque<InFlight>,
-    /// The oldest batch that has something which is not committed though it may be stable.
+    /// The oldest batch that has something which is not committed though it may be stable, and is
+    /// needed there,
+    held: Option<u64>,
+    /// and the oldest one where a replay may find such.
     uncommitted: Option<u64>,
     /// All batches below are in the backing volume.
     released: BatchPosition,
@@ -138,6 +144,7 @@ impl Ring {
             head,
             lengths,
             in_flight: VecDeque::new(),
+            held: None,
             uncommitted: None,
             released: found.tail,
             before,
@@ -190,19 +197,33 @@ impl Ring {
         self.released
     }
 
-    /// The oldest batches that are committed and not released, as many as fit into `blocks_max`
-    /// blocks, but one at least.
+    /// The oldest batches of which nothing is held, and that are not released, as many as fit into
+    /// `blocks_max` blocks, but one at least.
     #[must_use]
     pub fn oldest(&self, blocks_max: u64) -> Option<Segment> {
-        let before = self.released.number - self.checkpoint.tail.number;
-        let committed = (self.committed() + 1).saturating_sub(self.released.number);
+        self.oldest_until(self.unheld(), blocks_max)
+    }
+
+    /// The same of all that is stable, whether something of it is held or not.
+    #[must_use]
+    pub fn oldest_stable(&self, blocks_max: u64) -> Option<Segment> {
+        self.oldest_until(self.stable(), blocks_max)
+    }
+
+    fn oldest_until(&self, last: u64, blocks_max: u64) -> Option<Segment> {
+        self.until_blocks(self.released, last, blocks_max)
+    }
+
+    fn until_blocks(&self, from: BatchPosition, last: u64, blocks_max: u64) -> Option<Segment> {
+        let before = from.number - self.checkpoint.tail.number;
+        let count = (last + 1).saturating_sub(from.number);
         let before = usize::try_from(before).expect("batches are in memory");
-        let committed = usize::try_from(committed).expect("batches are in memory");
-        let mut end = self.released;
+        let count = usize::try_from(count).expect("batches are in memory");
+        let mut end = from;
         let mut ends = Vec::new();
-        for &length in self.lengths.iter().skip(before).take(committed) {
+        for &length in self.lengths.iter().skip(before).take(count) {
             let next = end.position + u64::from(length);
-            if end.number > self.released.number && next - self.released.position > blocks_max {
+            if end.number > from.number && next - from.position > blocks_max {
                 break;
             }
             end = BatchPosition {
@@ -211,12 +232,35 @@ impl Ring {
             };
             ends.push(next);
         }
-        (end.number > self.released.number).then_some(Segment {
+        (end.number > from.number).then_some(Segment {
             of: (self.journal, self.ring),
             blocks: self.blocks,
-            from: self.released,
+            from,
             ends,
         })
+    }
+
+    /// The batches from this one on that are stable and not released, as many as fit into
+    /// `blocks_max` blocks, but one at least; from the oldest one on that is not released, where
+    /// that is a later one. `None`: there are none yet.
+    #[must_use]
+    pub fn stable_from(&self, number: u64, blocks_max: u64) -> Option<Segment> {
+        let number = number.max(self.released.number);
+        let before = usize::try_from(number - self.checkpoint.tail.number);
+        let ahead = self
+            .lengths
+            .iter()
+            .take(before.expect("batches are in memory"));
+        let ahead: u64 = ahead.map(|&it| u64::from(it)).sum();
+        let position = self.checkpoint.tail.position + ahead;
+        let from = BatchPosition { number, position };
+        self.until_blocks(from, self.stable(), blocks_max)
+    }
+
+    /// The first batch of this opening.
+    #[must_use]
+    pub const fn begun(&self) -> u64 {
+        self.checkpoint.begun.number
     }
 
     /// The batch in use that has this block of the ring.
@@ -296,18 +340,33 @@ impl Ring {
         oldest.map_or(self.head.number, |it| it.number) - 1
     }
 
-    /// The last batch that is committed with all before it.
+    /// The last batch that is committed with all before it, as its header or a later one may say.
     #[must_use]
     pub fn committed(&self) -> u64 {
-        let stable = self.stable();
-        self.uncommitted
-            .map_or(stable, |oldest| stable.min(oldest - 1))
+        self.until(self.uncommitted)
     }
 
-    /// The oldest batch that holds something which is not committed, once it is stable; `None`:
-    /// what is stable is committed.
-    pub(crate) fn set_uncommitted(&mut self, oldest: Option<u64>) {
-        self.uncommitted = oldest;
+    /// The last batch of which, and of all before it, nothing is held: it may be released.
+    #[must_use]
+    pub fn unheld(&self) -> u64 {
+        self.until(self.held)
+    }
+
+    /// The last one that is stable with all before it, and older than this one.
+    fn until(&self, oldest: Option<u64>) -> u64 {
+        let stable = self.stable();
+        oldest.map_or(stable, |oldest| stable.min(oldest - 1))
+    }
+
+    /// The oldest batch that holds something which is not committed, once it is stable, and the
+    /// oldest one where a replay may find such; `None`: what is stable is committed.
+    pub(crate) fn set_uncommitted(&mut self, held: Option<u64>, found: Option<u64>) {
+        (self.held, self.uncommitted) = (held, found);
+    }
+
+    /// The oldest batch that a replay may find, from whichever checkpoint.
+    pub(crate) const fn floor(&self) -> BatchPosition {
+        self.floor
     }
 
     /// A write has failed: it takes nothing more.
@@ -434,6 +493,7 @@ impl Ring {
             at: header.place.position % self.blocks * BLOCK as u64,
             bytes,
             data_at,
+            carried: Vec::new(),
         }
     }
 
@@ -456,10 +516,10 @@ impl Ring {
     /// there, or is superseded by batches that are stable here.
     ///
     /// # Panics
-    /// If one of them is not committed.
+    /// If something of them is held.
     pub fn release(&mut self, number: u64) {
-        let most = self.committed() + 1;
-        assert!(number <= most, "what is not committed is not released");
+        let most = self.unheld() + 1;
+        assert!(number <= most, "what is held is not released");
         let count = number.saturating_sub(self.checkpoint.tail.number);
         let count = usize::try_from(count).expect("batches are in memory");
         let ahead: u64 = self

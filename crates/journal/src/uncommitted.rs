@@ -6,16 +6,23 @@
 //!   record of a later epoch         --> void from its number on
 //!   record that the volume is gone  --> void, all of it
 //!   the volume has one copy from now on --> given out, all of it
+//!   it was relocated                --> held, at its new place
 //! ```
 //!
 //! **Contract.** What is given out was committed, in the order of its numbers, each change once.
 //! What is void is never given out. The oldest batch with something that is held is known, so that
-//! nothing of it is released.
+//! nothing of it is released; and the oldest one where a replay may find what is not known to be
+//! committed, so that no header says that it is.
+//!
+//! **Relocation.** What is held keeps its number at another place. A replay that finds both takes
+//! the later one. It stands in the log behind newer changes of its volume then, also of its blocks:
+//! where those leave the log first, a replay would take it for the newest. So they are known, and
+//! are relocated as well ([`Uncommitted::is_overtaken`]).
 
 use crate::batch::{Change, Commit, Kind, Sequence, VolumeId, data_at};
 use crate::replay::Found;
 use crate::stable::{Ended, Stable};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// The begin of an epoch among the changes of a volume in one ring.
@@ -29,8 +36,10 @@ pub struct Epoch {
 
 #[derive(Clone, Default)]
 struct OfVolume {
-    /// From the oldest on.
+    /// In the order of their numbers. One that was relocated may be in several parts.
     held: VecDeque<Stable>,
+    /// Sectors of their data.
+    sectors: u64,
     /// All with lower numbers are stable,
     stable: Sequence,
     /// and those with numbers lower than this one are committed.
@@ -50,13 +59,81 @@ struct Void {
     below: u64,
 }
 
+/// A record that lies in the log behind newer changes of its volume.
+#[derive(Clone)]
+struct Behind {
+    sequence: Sequence,
+    sectors: Range<u64>,
+    batch: u64,
+}
+
 /// Of one ring.
 #[derive(Clone, Default)]
 pub struct Uncommitted {
     volumes: BTreeMap<VolumeId, OfVolume>,
+    /// Sectors of the data of all of them: asked at each change where room is scarce.
+    sectors: u64,
     /// Batches, each with how many of its changes are held.
     batches: VecDeque<(u64, usize)>,
+    /// Batches that had something which is held elsewhere by now: a replay may still find it there.
+    left: BTreeSet<u64>,
+    behind: BTreeMap<VolumeId, Vec<Behind>>,
     voids: Vec<Void>,
+}
+
+impl OfVolume {
+    /// Takes these out, by their places; `all_sectors` has the sum of all volumes.
+    fn take(&mut self, all_sectors: &mut u64, places: Range<usize>) -> Vec<Stable> {
+        let taken: Vec<Stable> = self.held.drain(places).collect();
+        let sectors = taken.iter().map(data_sectors).sum::<u64>();
+        self.sectors -= sectors;
+        *all_sectors -= sectors;
+        taken
+    }
+
+    fn take_all(&mut self, all_sectors: &mut u64) -> Vec<Stable> {
+        self.take(all_sectors, 0..self.held.len())
+    }
+
+    fn hold(&mut self, all_sectors: &mut u64, it: Stable) {
+        let sectors = data_sectors(&it);
+        self.sectors += sectors;
+        *all_sectors += sectors;
+        let place = self.below(Sequence(it.change.sequence.0 + 1));
+        self.held.insert(place, it);
+    }
+
+    /// So many, and the other parts of the last one of them: a change is committed as a whole.
+    fn whole(&self, count: usize) -> usize {
+        let last = count
+            .checked_sub(1)
+            .map(|last| self.held[last].change.sequence);
+        match last {
+            Some(last) if holds!(AChangeIsCommittedAsAWhole) => self.below(Sequence(last.0 + 1)),
+            Some(_) | None => count,
+        }
+    }
+
+    /// All with lower numbers are stable, and no epoch that is on its way makes them void.
+    fn lasting(&self) -> Sequence {
+        let begins = self.begins.map(|it| it.first);
+        begins.map_or(self.stable, |first| first.min(self.stable))
+    }
+
+    /// How many have lower numbers.
+    fn below(&self, sequence: Sequence) -> usize {
+        self.held
+            .partition_point(|it| it.change.sequence < sequence)
+    }
+}
+
+fn data_sectors(it: &Stable) -> u64 {
+    let sectors = it.change.sectors();
+    if it.change.kind == Kind::Write {
+        sectors.end - sectors.start
+    } else {
+        0
+    }
 }
 
 impl Uncommitted {
@@ -84,9 +161,46 @@ impl Uncommitted {
         // As they were made: what came after a damaged one holds.
         all.sort_by_key(|it| it.change.sequence);
         for it in all {
-            self.end(it, &mut ended);
+            self.find(it, &mut ended);
         }
         ended.committed
+    }
+
+    /// No volume has several copies: what is stable is committed.
+    pub(crate) fn is_of_one_copy(&self) -> bool {
+        self.volumes.is_empty()
+    }
+
+    /// The same of one change: what was relocated may be found twice, and not in order.
+    fn find(&mut self, mut it: Stable, ended: &mut Ended) {
+        let Change {
+            volume,
+            sequence,
+            range,
+            ..
+        } = it.change;
+        if let Some(of) = self.volumes.get(&volume)
+            && sequence < of.stable
+            && it.change.kind != Kind::Epoch
+            && holds!(WhatLiesBehindIsFound)
+        {
+            self.add_behind(&it.change, it.batch);
+        }
+        if it.change.kind == Kind::RelocatedEpoch {
+            let epoch = range.start().0;
+            let first = sequence;
+            self.knows_epoch(volume, Epoch { epoch, first });
+        }
+        if it.change.commit == Commit::AtOnce || it.change.kind == Kind::Epoch {
+            return self.end(it, ended);
+        }
+        it.change = it.change.where_it_began();
+        let of = self.volumes.get(&volume);
+        let is_over = of.is_some_and(|of| sequence < of.committed)
+            || (!holds!(LaterPlaceWins) && !self.held_as(volume, sequence).is_empty());
+        if !is_over && !self.moved(&it) {
+            self.hold(it, ended);
+        }
     }
 
     /// A change is stable: it is committed with that, or held.
@@ -94,20 +208,39 @@ impl Uncommitted {
         if it.change.kind == Kind::Gone {
             self.forget(it.change.volume, it.batch, ended);
         }
+        if it.change.goes_on() {
+            return self.go_on(&it, ended);
+        }
         match it.change.commit {
-            Commit::AtOnce => ended.committed.push(it),
+            Commit::AtOnce => {
+                if holds!(OneCopyCommitsWhatIsBefore) {
+                    self.commit_until(&it.change, ended);
+                }
+                ended.committed.push(it);
+            }
             Commit::Later => self.add(it, ended),
+        }
+    }
+
+    /// This one is committed, and so is what is held of its volume from before.
+    fn commit_until(&mut self, change: &Change, ended: &mut Ended) {
+        if self.volumes.contains_key(&change.volume) {
+            let below = Sequence(change.sequence.0 + 1);
+            let of = self.volumes.entry(change.volume).or_default();
+            of.stable = of.stable.max(below);
+            ended.committed.extend(self.commit(change.volume, below));
         }
     }
 
     /// The volume is no more, as this batch says: what is held of it will never be committed.
     fn forget(&mut self, volume: VolumeId, batch: u64, ended: &mut Ended) {
-        let Some(of) = self.volumes.remove(&volume) else {
+        let Some(mut of) = self.volumes.remove(&volume) else {
             return;
         };
         let first = Sequence(0);
+        let held = of.take_all(&mut self.sectors);
         self.make_void(
-            of.held,
+            held,
             Void {
                 volume,
                 first,
@@ -117,7 +250,7 @@ impl Uncommitted {
         );
     }
 
-    fn make_void(&mut self, held: VecDeque<Stable>, what: Void, ended: &mut Ended) {
+    fn make_void(&mut self, held: Vec<Stable>, what: Void, ended: &mut Ended) {
         if held.is_empty() {
             return;
         }
@@ -126,55 +259,67 @@ impl Uncommitted {
         ended.void.extend(held);
     }
 
-    /// Batches up to this one are committed.
+    /// Batches up to this one are committed, and with each change those of its volume before it.
     fn commit_batches(&mut self, last: u64, committed: &mut Vec<Stable>) {
         if self.batches.front().is_none_or(|it| it.0 > last) {
             return;
         }
+        let from = committed.len();
+        let in_order = self.left.is_empty();
         for of in self.volumes.values_mut() {
-            while of.held.front().is_some_and(|it| it.batch <= last) {
-                let it = of.held.pop_front().expect("it is there");
-                of.committed = Sequence(it.change.sequence.0 + 1);
-                committed.push(it);
+            if !holds!(GivenOutByNumber) {
+                of.held.make_contiguous().sort_by_key(|it| it.batch);
             }
+            let count = if in_order {
+                of.held.partition_point(|it| it.batch <= last)
+            } else {
+                let covered = of.held.iter().rposition(|it| it.batch <= last);
+                covered.map_or(0, |place| place + 1)
+            };
+            let taken = of.take(&mut self.sectors, 0..of.whole(count));
+            if let Some(newest) = taken.last() {
+                of.committed = Sequence(newest.change.sequence.0 + 1);
+            }
+            committed.extend(taken);
         }
-        self.batches.retain(|it| it.0 > last);
-        committed.sort_by_key(|it| it.batch);
+        for it in &committed[from..] {
+            self.leaves(it.batch);
+        }
     }
 
     /// Takes a volume in whose next change gets this number: what the log no longer has of it was
-    /// committed.
+    /// committed, and that is all before what is held.
     pub(crate) fn serve(&mut self, volume: VolumeId, next: Sequence) {
         let of = self.volumes.entry(volume).or_default();
         if of.held.is_empty() {
-            (of.stable, of.committed) = (of.stable.max(next), of.committed.max(next));
+            of.stable = of.stable.max(next);
         }
+        let held = of.held.front().map(|it| it.change.sequence);
+        of.committed = of.committed.max(held.unwrap_or(next));
     }
 
     /// One more is stable.
     fn add(&mut self, it: Stable, ended: &mut Ended) {
-        let (volume, sequence) = (it.change.volume, it.change.sequence);
         if it.change.kind == Kind::Epoch {
             self.begin(&it, ended);
         }
-        let next = Sequence(sequence.0 + 1);
-        match ended.stable.iter_mut().find(|it| it.0 == volume) {
-            Some(of) => of.1 = next,
-            None => ended.stable.push((volume, next)),
-        }
+        self.hold(it, ended);
+    }
+
+    /// It is held, if it is not known to be committed already.
+    fn hold(&mut self, it: Stable, ended: &mut Ended) {
+        let (volume, sequence) = (it.change.volume, it.change.sequence);
         let of = self.volumes.entry(volume).or_default();
-        of.stable = next;
+        of.stable = of.stable.max(Sequence(sequence.0 + 1));
+        ended.is_stable(volume, of.lasting());
         let will_be_void = of.begins.is_some_and(|it| sequence >= it.first);
         if sequence < of.committed && !will_be_void {
             ended.committed.push(it);
             return;
         }
         ended.held.extend(it.token);
-        of.held.push_back(it);
-        match self.batches.back_mut() {
-            Some(last) if last.0 == it.batch => last.1 += 1,
-            _ => self.batches.push_back((it.batch, 1)),
-        }
+        of.hold(&mut self.sectors, it);
+        self.enters(it.batch);
     }
 
     /// A later epoch begins: what is held from its number on is void.
@@ -185,15 +330,40 @@ impl Uncommitted {
             sequence: first,
             ..
         } = record.change;
+        self.void_from(record, ended);
         let of = self.volumes.entry(volume).or_default();
-        of.begins = None;
-        let kept = of.held.partition_point(|it| it.change.sequence < first);
-        let void = of.held.split_off(kept);
-        of.epochs.retain(|it| it.first < first);
         of.epochs.push(Epoch {
             epoch: range.start().0,
             first,
         });
+    }
+
+    /// The log goes on with this number, and nobody has it yet.
+    fn go_on(&mut self, record: &Stable, ended: &mut Ended) {
+        let Change {
+            volume, sequence, ..
+        } = record.change;
+        self.void_from(record, ended);
+        ended.is_stable(volume, sequence);
+    }
+
+    /// What is held from the number of this record on is void.
+    fn void_from(&mut self, record: &Stable, ended: &mut Ended) {
+        let Change {
+            volume,
+            range,
+            sequence: first,
+            ..
+        } = record.change;
+        let of = self.volumes.entry(volume).or_default();
+        // One that came from an owner before may be stable while the next one is on its way.
+        let epoch = range.start().0;
+        of.begins = of.begins.filter(|it| *it != Epoch { epoch, first });
+        // The numbers from its own on are given again.
+        of.stable = first;
+        let from = of.below(first);
+        let void = of.take(&mut self.sectors, from..of.held.len());
+        of.epochs.retain(|it| it.first < first);
         let below = record.batch;
         self.make_void(
             void,
@@ -204,6 +374,107 @@ impl Uncommitted {
             },
             ended,
         );
+    }
+
+    /// The volume has had this epoch.
+    pub(crate) fn knows_epoch(&mut self, volume: VolumeId, epoch: Epoch) {
+        let of = self.volumes.entry(volume).or_default();
+        let place = of.epochs.partition_point(|it| it.epoch < epoch.epoch);
+        if of.epochs.get(place).is_none_or(|it| *it != epoch) {
+            of.epochs.insert(place, epoch);
+        }
+    }
+
+    /// What is held of this change, or a part of it, lies there from now on; `false`: nothing of it
+    /// is held.
+    pub(crate) fn moved(&mut self, to: &Stable) -> bool {
+        let (volume, sequence) = (to.change.volume, to.change.sequence);
+        let Some(of) = self.volumes.get_mut(&volume) else {
+            return false;
+        };
+        let places = of.below(sequence)..of.below(Sequence(sequence.0 + 1));
+        let is_moved = |it: &Stable| it.touches(&to.change.sectors()) || it.is_same_note(to);
+        let mut same = of.held.range(places.clone()).filter(|it| is_moved(it));
+        let Some(first) = same.next() else {
+            return false;
+        };
+        // Where the new place is damaged, the one before is not given up.
+        let is_worse = to.is_damaged && !(first.is_damaged && same.all(|it| it.is_damaged));
+        if is_worse && holds!(UnlessItIsDamaged) {
+            return true;
+        }
+        let before = of.take(&mut self.sectors, places);
+        let token = before.iter().find_map(|it| it.token);
+        let mut parts = vec![*to];
+        for it in &before {
+            self.leaves(it.batch);
+            if is_moved(it) {
+                if holds!(MarkStaysBeforeTheOldPlace) {
+                    self.left.insert(it.batch);
+                }
+                parts.extend(it.without(&to.change.sectors()));
+            } else {
+                parts.push(*it);
+            }
+        }
+        parts.sort_by_key(|it| it.change.sectors().start);
+        parts.iter_mut().for_each(|it| it.token = None);
+        // Whoever waits for it is answered with the last part.
+        parts.last_mut().expect("the one that moved").token = token;
+        for it in parts {
+            let of = self.volumes.entry(volume).or_default();
+            of.hold(&mut self.sectors, it);
+            self.enters(it.batch);
+        }
+        true
+    }
+
+    /// The data of what is held there is damaged.
+    pub(crate) fn is_damaged(&mut self, it: &Stable) {
+        let of = self.volumes.get_mut(&it.change.volume);
+        let held = of.into_iter().flat_map(|of| &mut of.held);
+        for held in held.filter(|held| *held == it) {
+            held.is_damaged = true;
+        }
+    }
+
+    /// A record of the volume lies in this batch from now on, and may lie behind newer ones.
+    pub(crate) fn add_behind(&mut self, change: &Change, batch: u64) {
+        let sectors = change.sectors();
+        if !sectors.is_empty() && self.knows(change.volume) {
+            self.behind.entry(change.volume).or_default().push(Behind {
+                sequence: change.sequence,
+                sectors,
+                batch,
+            });
+        }
+    }
+
+    /// An older change of these sectors lies in the log behind this batch, which has the change of
+    /// this number: once that has left the log, a replay would take the older one for the newest.
+    pub(crate) fn is_overtaken(
+        &self,
+        (volume, sequence): (VolumeId, Sequence),
+        sectors: &Range<u64>,
+        batch: u64,
+    ) -> bool {
+        let overtakes = |it: &Behind| {
+            it.batch > batch
+                && it.sequence < sequence
+                && it.sectors.start < sectors.end
+                && sectors.start < it.sectors.end
+        };
+        let behind = self.behind.get(&volume);
+        behind.is_some_and(|all| all.iter().any(overtakes))
+    }
+
+    /// One more of this batch is held.
+    fn enters(&mut self, batch: u64) {
+        let place = self.batches.partition_point(|it| it.0 < batch);
+        match self.batches.get_mut(place) {
+            Some(of) if of.0 == batch => of.1 += 1,
+            _ => self.batches.insert(place, (batch, 1)),
+        }
     }
 
     /// One of this batch is held no more.
@@ -241,8 +512,7 @@ impl Uncommitted {
         let of = self.volumes.entry(volume).or_default();
         of.committed = of.committed.max(below);
         let below = of.begins.map_or(below, |it| below.min(it.first));
-        let count = of.held.partition_point(|it| it.change.sequence < below);
-        let committed: Vec<Stable> = of.held.drain(..count).collect();
+        let committed = of.take(&mut self.sectors, 0..of.below(below));
         committed.iter().for_each(|it| self.leaves(it.batch));
         committed
     }
@@ -252,11 +522,11 @@ impl Uncommitted {
         self.volumes.contains_key(&volume)
     }
 
-    /// All changes of the volume below the first number are stable, and all below the second one
-    /// are committed.
+    /// All changes of the volume below the first number are stable and no epoch that is on its way
+    /// makes them void, and all below the second one are committed.
     pub(crate) fn known(&self, volume: VolumeId) -> (Sequence, Sequence) {
         let of = self.volumes.get(&volume);
-        of.map_or_else(Default::default, |of| (of.stable, of.committed))
+        of.map_or_else(Default::default, |of| (of.lasting(), of.committed))
     }
 
     /// How many changes of the volume are held.
@@ -269,15 +539,48 @@ impl Uncommitted {
         of.flat_map(|it| it.epochs.iter().copied())
     }
 
+    /// Sectors of the data of the volume that is held.
+    pub(crate) fn held_sectors(&self, volume: VolumeId) -> u64 {
+        self.volumes.get(&volume).map_or(0, |it| it.sectors)
+    }
+
+    /// The same of all volumes.
+    pub(crate) fn all_held_sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// What is held in these batches, by volume and number.
+    pub(crate) fn held_in(&self, batches: &Range<u64>) -> Vec<Stable> {
+        if self.batches.front().is_none_or(|it| it.0 >= batches.end) {
+            return Vec::new();
+        }
+        let all = self.volumes.values().flat_map(|of| &of.held);
+        all.filter(|it| batches.contains(&it.batch))
+            .copied()
+            .collect()
+    }
+
+    /// What is held of this number of the volume.
+    pub(crate) fn held_as(&self, volume: VolumeId, sequence: Sequence) -> Vec<Stable> {
+        let of = self.volumes.get(&volume);
+        let places = |of: &OfVolume| of.below(sequence)..of.below(Sequence(sequence.0 + 1));
+        of.map_or_else(Vec::new, |of| of.held.range(places(of)).copied().collect())
+    }
+
     /// The oldest batch that has something which is held.
     pub(crate) fn oldest_batch(&self) -> Option<u64> {
         self.batches.front().map(|it| it.0)
     }
 
-    /// Some of these sectors are changed by what is held.
-    pub(crate) fn touch(&self, volume: VolumeId, sectors: &Range<u64>) -> bool {
-        let of = self.volumes.get(&volume);
-        of.is_some_and(|of| of.held.iter().any(|it| it.touches(sectors)))
+    /// The oldest batch where a replay may find something that is held, there or elsewhere.
+    pub(crate) fn oldest_found(&self) -> Option<u64> {
+        let (held, left) = (self.oldest_batch(), self.left.first().copied());
+        held.into_iter().chain(left).min()
+    }
+
+    /// No replay finds batches below this one any more.
+    pub(crate) fn not_found(&mut self, below: u64) {
+        self.left = self.left.split_off(&below);
     }
 
     pub(crate) fn is_void(&self, change: &Change, batch: u64) -> bool {
@@ -290,7 +593,8 @@ impl Uncommitted {
     /// Takes all that is held: nobody will know any more whether it is committed.
     pub(crate) fn give_up(&mut self) -> Vec<Stable> {
         let held = self.volumes.values_mut();
-        let mut all: Vec<Stable> = held.flat_map(|of| of.held.drain(..)).collect();
+        let held = held.flat_map(|of| of.take_all(&mut self.sectors));
+        let mut all: Vec<Stable> = held.collect();
         all.sort_by_key(|it| (it.batch, it.token));
         all
     }
@@ -298,5 +602,9 @@ impl Uncommitted {
     /// Batches below this one are no longer needed.
     pub(crate) fn release(&mut self, number: u64) {
         self.voids.retain(|it| it.below > number);
+        self.behind.retain(|_, all| {
+            all.retain(|it| it.batch >= number);
+            !all.is_empty()
+        });
     }
 }

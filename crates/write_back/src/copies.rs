@@ -28,6 +28,11 @@ pub enum NoEpoch {
         /// The first number that it may have.
         below: Sequence,
     },
+    /// Numbers before it would be those of no change.
+    Beyond {
+        /// The number that comes next.
+        next: Sequence,
+    },
 }
 
 impl Ring {
@@ -41,6 +46,7 @@ impl Ring {
             Ok(waits) => Ok(self.answered(waits)),
             Err(EpochRefused::Late { newest }) => Err(NoEpoch::Late { newest }),
             Err(EpochRefused::Committed { below }) => Err(NoEpoch::Committed { below }),
+            Err(EpochRefused::Beyond { next }) => Err(NoEpoch::Beyond { next }),
             Err(EpochRefused::Failed) => Err(NoEpoch::Io(self.machine().refused_write())),
             Err(EpochRefused::Begins) => unreachable!("that was waited for"),
         }

@@ -4,6 +4,7 @@ mod bytes;
 mod formats;
 mod logs;
 mod rings;
+pub(crate) mod rules;
 mod uncommitted;
 mod versions;
 mod world;

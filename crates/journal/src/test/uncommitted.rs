@@ -233,13 +233,12 @@ impl Office {
         let most = self.log.known(volume).0.0;
         let most = self.beginning(volume).map_or(most, |first| most.min(first));
         assert!(next.is_none_or(|it| it == below.min(most)), "all of them");
+        let held = COPIES.map(|it| self.log.held_sectors(it));
+        assert_eq!(self.log.all_held_sectors(), held.iter().sum::<u64>());
     }
 
     fn release(&mut self) {
-        let (from, to) = (
-            self.log.ring().released().number,
-            self.log.ring().committed(),
-        );
+        let (from, to) = (self.log.ring().released().number, self.log.ring().unheld());
         let number = from + self.world.random.below(to + 2 - from);
         self.log.release(number);
         self.seen.released += number - from;
@@ -452,6 +451,15 @@ fn an_epoch_gets_into_a_full_log_and_what_it_makes_void_is_room_again() {
         .log
         .begin_epoch(Token(9), (COPIES[0], 2), Sequence(0));
     assert_eq!(over, Err(EpochRefused::Committed { below }));
+    let gap = office
+        .log
+        .begin_epoch(Token(9), (COPIES[0], 2), Sequence(2));
+    let next = Sequence(1);
+    assert_eq!(
+        gap,
+        Err(EpochRefused::Beyond { next }),
+        "no number is left out"
+    );
     let end = office.log.ring().oldest(u64::MAX).unwrap().end();
     assert_eq!(end, office.log.ring().next_number(), "all may be released");
     office.log.release(end);
@@ -516,4 +524,33 @@ fn a_volume_that_is_gone_lets_go_and_one_copy_gives_out_also_after_a_crash() {
         assert_eq!(office.log.ring().committed(), office.log.ring().stable());
         assert_eq!(office.log.commits(COPIES[1], Commit::AtOnce), [], "once");
     }
+}
+
+#[test]
+fn a_change_of_one_copy_comes_after_what_its_volume_held_also_where_no_header_says_so() {
+    one_copy_after_several();
+}
+
+pub(super) fn one_copy_after_several() {
+    let mut office = Office::new(7);
+    for commit in [Commit::Later, Commit::AtOnce] {
+        // The first one is on its way when its volume has one copy again.
+        assert_eq!(office.log.commits(COPIES[0], commit), []);
+        office.stamps += 1;
+        let wanted = office.world.write(COPIES[0], office.stamps);
+        office.log.submit(Token(office.stamps), wanted).unwrap();
+        office.push();
+    }
+    for write in std::mem::take(&mut office.world.pending) {
+        office.world.put(&write.target, &write.bytes, |_| true);
+    }
+    let (found, _) = office.world.replay();
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1].committed, 0, "it was not stable yet");
+    let mut uncommitted = Uncommitted::default();
+    let given = found
+        .iter()
+        .flat_map(|batch| uncommitted.found(batch, office.world.blocks));
+    let numbers: Vec<u64> = given.map(|it| it.change.sequence.0).collect();
+    assert_eq!(numbers, [0, 1]);
 }
