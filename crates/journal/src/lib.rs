@@ -62,7 +62,7 @@ pub use layout::{
     BLOCK, BatchPosition, Checkpoint, JournalId, Layout, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
     VERSION,
 };
-pub use log::{EpochRefused, Log, Next, Wanted, sequences};
+pub use log::{AppendRefused, EpochRefused, Followed, Log, Next, Role, Wanted, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{BatchWrite, CheckpointWrite, Refused, Ring};
 pub use segment::{Again, Segment};

@@ -25,6 +25,10 @@ use crate::uncommitted::{Epoch, Uncommitted};
 use std::collections::{BTreeMap, VecDeque};
 use units::{BlockSize, Buf, Lba, LbaRange};
 
+mod follow;
+
+pub use follow::{AppendRefused, Followed, Role};
+
 /// Batches on their way at once. With one, the device rests while the next is put together; with
 /// more, each holds fewer changes, and a flush is paid for each.
 const BATCHES_MAX: usize = 2;
@@ -61,6 +65,8 @@ struct OnItsWay {
     holds: Vec<Stable>,
     /// What is held, and is relocated.
     moves: Vec<Stable>,
+    /// Who waits for what came with its number: they are answered when it is stable.
+    taken: Vec<Token>,
 }
 
 /// Why an epoch does not begin.
@@ -94,6 +100,8 @@ struct Served {
     next: Sequence,
     /// When its changes are committed.
     commit: Commit,
+    /// Who gives them their numbers, where it has several copies.
+    role: Role,
 }
 
 /// A ring with what waits for it.
@@ -134,9 +142,9 @@ impl Log {
 
     /// Takes a volume in, whose next change gets the number `next`.
     pub fn serve(&mut self, volume: VolumeId, next: Sequence) {
-        let commit = self.served.get(&volume).map(|it| it.commit);
-        let commit = commit.unwrap_or_default();
-        self.served.insert(volume, Served { next, commit });
+        let known = self.served.get(&volume);
+        let (commit, role) = known.map_or_else(Default::default, |it| (it.commit, it.role));
+        self.served.insert(volume, Served { next, commit, role });
         if commit == Commit::Later {
             // What the log has no longer was committed.
             self.uncommitted.serve(volume, next);
@@ -162,6 +170,9 @@ impl Log {
         assert!(served.commit == commit || !waits, "none waits for a batch");
         let was = std::mem::replace(&mut served.commit, commit);
         let next = served.next;
+        if commit == Commit::AtOnce {
+            served.role = Role::None;
+        }
         match (was, commit) {
             // Nothing is known of what is on its way where it was so before.
             (Commit::AtOnce, Commit::Later) => self.uncommitted.serve(volume, next),
@@ -182,9 +193,14 @@ impl Log {
     /// All changes of the volume with numbers below this one are committed, as the owner of this
     /// epoch says: those of them that are stable here, and were not given out before, in their
     /// order. The others are given out with their batches. What is said of another epoch than the
-    /// newest one changes nothing: its numbers may be those of other changes.
+    /// newest one, or than the one that is [followed](Log::follow), changes nothing: its numbers
+    /// may be those of other changes.
     pub fn commit(&mut self, volume: VolumeId, (epoch, below): (u64, Sequence)) -> Vec<Stable> {
-        if epoch != self.uncommitted.epoch(volume) {
+        let said_of = match self.role(volume) {
+            Role::Replica { epoch, .. } => epoch,
+            Role::None | Role::Owner { .. } => self.uncommitted.epoch(volume),
+        };
+        if epoch != said_of {
             return Vec::new();
         }
         self.commit_all(volume, below)
@@ -250,6 +266,7 @@ impl Log {
         let served = served.expect("volumes are served first");
         assert_eq!(served.commit, Commit::Later, "one of several copies");
         served.next = Sequence(first.0 + 1);
+        served.role = Role::Owner { epoch };
         self.goes_ahead((token, Commit::Later), volume, Epoch { epoch, first });
         Ok(())
     }
@@ -284,7 +301,7 @@ impl Log {
         if self.epoch_begins(volume) {
             return Err(EpochRefused::Begins);
         }
-        let (newest, below) = (self.epoch(volume), self.known(volume).1);
+        let (newest, below) = (self.newest_epoch(volume), self.known(volume).1);
         if epoch <= newest {
             return Err(EpochRefused::Late { newest });
         }
@@ -335,13 +352,16 @@ impl Log {
     /// [`Refused::Failed`] after a write has failed.
     ///
     /// # Panics
-    /// If the volume is not served, or the data is not as long as its blocks, or more than a batch
-    /// holds.
+    /// If the volume is not served, or its changes come with their numbers, or the data is not as
+    /// long as its blocks, or more than a batch holds.
     pub fn submit(&mut self, token: Token, wanted: Wanted) -> Result<(), Refused> {
-        assert!(
-            self.served.contains_key(&wanted.volume),
-            "volumes are served first"
-        );
+        let served = self.served.get_mut(&wanted.volume);
+        let served = served.expect("volumes are served first");
+        if wanted.kind == Kind::Gone {
+            served.role = Role::None;
+        }
+        let is_replica = matches!(served.role, Role::Replica { .. });
+        assert!(!is_replica, "its changes come with their numbers");
         let bytes = wanted.change(Sequence(0), Commit::AtOnce).data_bytes();
         assert_eq!(bytes, Some(wanted.data.len()), "changes are cut to size");
         if self.ring.has_failed() {
@@ -353,14 +373,16 @@ impl Log {
 
     /// Takes those back that wait for a batch and must not get into one any more.
     pub fn withdraw(&mut self, mut gone: impl FnMut(Token) -> bool) -> Vec<Token> {
-        let mut withdrawn = Vec::new();
-        self.waiting.retain(|(token, _)| {
+        let (mut withdrawn, mut volumes) = (Vec::new(), Vec::new());
+        self.waiting.retain(|(token, wanted)| {
             let gone = gone(*token);
             if gone {
                 withdrawn.push(*token);
+                volumes.push(wanted.volume);
             }
             !gone
         });
+        self.are_withdrawn(volumes);
         withdrawn
     }
 
@@ -381,8 +403,7 @@ impl Log {
             let refused = match self.ring.append(&changes) {
                 Ok(write) => {
                     let holds = held_by(&write, tokens.into_iter(), &changes);
-                    self.put_on_its_way(&write, holds);
-                    return Some(Next::Write(write));
+                    return Some(Next::Write(self.put_on_its_way(write, holds, changes)));
                 }
                 Err(refused) => refused,
             };
@@ -404,8 +425,7 @@ impl Log {
             Ok(write) => {
                 let tokens = self.epochs.drain(..changes.len()).map(|it| it.0);
                 let holds = held_by(&write, tokens, &changes);
-                self.put_on_its_way(&write, holds);
-                Some(Next::Write(write))
+                Some(Next::Write(self.put_on_its_way(write, holds, changes)))
             }
             Err(Refused::Full) => Some(Next::Full),
             Err(Refused::Failed) => None,
@@ -441,6 +461,7 @@ impl Log {
             number: write.number,
             holds: Vec::new(),
             moves,
+            taken: Vec::new(),
         });
         Ok(write)
     }
@@ -546,12 +567,24 @@ impl Log {
         }
     }
 
-    fn put_on_its_way(&mut self, write: &BatchWrite, holds: Vec<Stable>) {
+    fn put_on_its_way(
+        &mut self,
+        mut write: BatchWrite,
+        mut holds: Vec<Stable>,
+        changes: Vec<(Change, Buf)>,
+    ) -> BatchWrite {
+        let mut taken = Vec::new();
+        if !self.uncommitted.is_of_one_copy() {
+            taken = self.taken_of(&mut holds);
+            write.carried = self.carried_of(changes);
+        }
         self.on_their_way.push_back(OnItsWay {
             number: write.number,
             holds,
             moves: Vec::new(),
+            taken,
         });
+        write
     }
 
     /// A batch's write has ended: this is stable now, and this is committed.
@@ -578,6 +611,7 @@ impl Log {
             for it in batch.moves {
                 self.uncommitted.moved(&it);
             }
+            ended.taken.extend(batch.taken);
         }
         self.mark();
         ended
@@ -590,12 +624,15 @@ impl Log {
             return Vec::new();
         }
         let uncommitted = self.uncommitted.give_up();
+        let taken = self.on_their_way.iter_mut();
+        let taken: Vec<Token> = taken.flat_map(|it| it.taken.drain(..)).collect();
         let on_their_way = self.on_their_way.drain(..).flat_map(|it| it.holds);
         let with_change = |it: Stable| Some((it.token?, Some(it.change)));
         let given_up = uncommitted.into_iter().chain(on_their_way);
         let mut given_up: Vec<_> = given_up.filter_map(with_change).collect();
         let waiting = self.waiting.drain(..).map(|it| it.0);
         let waiting = waiting.chain(self.epochs.drain(..).map(|it| it.0));
+        let waiting = waiting.chain(taken);
         given_up.extend(waiting.map(|token| (token, None)));
         given_up
     }
@@ -625,8 +662,7 @@ impl Log {
             return None;
         }
         let write = self.ring.append(&[]).ok()?;
-        self.put_on_its_way(&write, Vec::new());
-        Some(write)
+        Some(self.put_on_its_way(write, Vec::new(), Vec::new()))
     }
 }
 
