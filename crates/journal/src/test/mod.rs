@@ -4,6 +4,7 @@ mod bytes;
 mod followed;
 mod formats;
 mod logs;
+mod relocated;
 mod rings;
 pub(crate) mod rules;
 mod uncommitted;
