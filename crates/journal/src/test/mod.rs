@@ -1,6 +1,7 @@
 //! The journal's machines on a disk of their own.
 
 mod bytes;
+mod damaged;
 mod followed;
 mod formats;
 mod logs;
