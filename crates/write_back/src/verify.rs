@@ -99,7 +99,7 @@ impl Journal {
 
 fn ring_verified(_number: u32, ring: Rc<Ring>) -> LocalFuture<io::Result<Verified>> {
     Box::pin(async move {
-        let all = ring.machine().oldest(u64::MAX);
+        let all = ring.machine().ring().oldest_stable(u64::MAX);
         let mut verified = Verified::default();
         for part in all.iter().flat_map(|all| all.parts(PART_BLOCKS)) {
             if is_given_up(&ring, &part) {

@@ -5,12 +5,19 @@
 //! eighth is always left. Where those that are not destaged have half of it and nothing but them
 //! is relocated any more, their writes get the error that the backing volume gives.
 
+use journal::BATCH_BLOCKS_MAX;
+
 /// Volumes that cannot be destaged may together have the log's room divided by this.
 const FAILED_PART_MAX: u64 = 2;
 
 /// Blocks of the log that what is relocated may take for itself, beside what it relocates: batches
 /// that are not full.
 const RELOCATING_BLOCKS: u64 = 256;
+
+/// Blocks that what waits for other copies leaves free when the log has nothing else: those of the
+/// largest change, which was let in last, and what is left free before the ring begins anew.
+/// Else no epoch could begin, and nothing would ever be committed.
+const FREE_OF_HELD_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
 
 /// The share of a volume in a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +41,15 @@ impl Share {
     /// with so many together.
     pub(crate) fn has_room(self, pages: u64) -> bool {
         pages < self.room / 4 * 3 - RELOCATING_BLOCKS.min(self.room / 4)
+    }
+
+    /// A volume of which something waits for other copies may have more, where so many pages of all
+    /// such volumes do. What waits for long is relocated, again and again: half of the log, so that
+    /// others have the rest.
+    pub(crate) fn has_room_to_hold(self, held_pages: u64) -> bool {
+        let left = self.room.saturating_sub(FREE_OF_HELD_BLOCKS);
+        let most = left.max(self.room / 8).min(self.room / FAILED_PART_MAX);
+        held_pages < most
     }
 
     /// Volumes that are not destaged, with so many pages together, of which so many blocks were
@@ -80,5 +96,19 @@ mod test {
         assert!(share.is_spent(500, 250));
         assert!(!share.is_spent(499, 1000));
         assert!(!share.is_spent(1000, 249));
+    }
+
+    #[test]
+    fn what_waits_for_other_copies_leaves_room_for_an_epoch_in_the_smallest_log_too() {
+        for (room, most) in [
+            (100_000, 50_000),
+            (2000, 1000),
+            (1000, 1000 - FREE_OF_HELD_BLOCKS),
+        ] {
+            let share = Share::of_log(room);
+            assert!(share.has_room_to_hold(most - 1) && !share.has_room_to_hold(most));
+        }
+        let share = Share::of_log(512);
+        assert!(share.has_room_to_hold(63) && !share.has_room_to_hold(64));
     }
 }

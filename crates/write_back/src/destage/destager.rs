@@ -128,10 +128,16 @@ async fn round(ring: &Rc<Ring>, segment: &Segment) -> Result<(), Blocked> {
         let runs = runs(machine.index(), &contents.lying, RUN_SECTORS_MAX);
         Writes::new(runs, machine.live_bare(&contents.bare))
     };
-    let unsaved = writes.run(ring, segment, &data, &contents).await;
+    // One that is opened from now on may be too late for this round to save its history.
+    let unopened = contents.unopened(&ring.machine());
+    let mut unsaved = writes.run(ring, segment, &data, &contents).await;
+    unsaved.extend(unopened);
     let left = contents.left(&ring.machine(), &unsaved);
     if left.is_any() {
         relocate(ring, segment, &data, left).await?;
+    }
+    if contents.has_new_notes(&ring.machine()) {
+        return Err(Blocked::Room);
     }
     ring.log_reads_end().await;
     ring.counts.borrow_mut().rounds += 1;

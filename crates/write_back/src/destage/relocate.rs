@@ -3,11 +3,16 @@
 //!
 //! The record keeps its number: it is the same change at another place. Nothing newer of its blocks
 //! is on its way when it is relocated, and whatever comes later comes behind it in the log.
+//!
+//! What waits for other copies is relocated as well, where its volume's neighbours need the room.
+//! Then newer changes of its blocks may lie before it. They, too, wait or are relocated when their
+//! turn comes ([`journal::Log::is_overtaken`]), so that a replay finds the newest last.
 
 use super::contents::Left;
 use crate::ring::{BareChange, Blocked, Condition, Effect, Event, Machine, Ring};
 use journal::{
-    Change, Commit, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, SECTOR, Segment, Sequence, newest,
+    Change, Commit, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, SECTOR, Segment, Sequence, Stable,
+    newest,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,13 +26,12 @@ const RELOCATED_BYTES_MAX: usize = DATA_BYTES_MAX / 2;
 /// many as a round has.
 const FRESH_BLOCKS: u64 = 1024;
 
-/// From this part of the log on it is worth it for less.
-const SCARCE: f64 = 0.7;
-
 /// Something that is relocated.
 enum Piece {
     Data(Lying, Sequence),
     Bare(BareChange),
+    /// It waits for other copies, or did so when the round began.
+    Held(Stable),
 }
 
 /// What goes into one batch.
@@ -54,12 +58,13 @@ pub(super) async fn relocate(
     data: &Buf,
     left: Left,
 ) -> Result<(), Blocked> {
-    if !is_worth_it(&ring.machine()) {
+    if !left.has_overtaken && !is_worth_it(&ring.machine()) {
         return Err(Blocked::Backing);
     }
+    let held = left.held.into_iter().map(Piece::Held);
     let with_data = left.data.into_iter().map(|(it, by)| Piece::Data(it, by));
     let bare = left.bare.into_iter().map(Piece::Bare);
-    let mut left: VecDeque<Piece> = with_data.chain(bare).collect();
+    let mut left: VecDeque<Piece> = with_data.chain(bare).chain(held).collect();
     while !left.is_empty() {
         // In one poll, so that nothing gets ahead of it.
         let together = together(&ring.machine(), &mut left, segment, data);
@@ -76,7 +81,13 @@ pub(super) async fn relocate(
         let mut relocated = Vec::new();
         // What has no data is known by its number, wherever it lies.
         for (it, data_at) in together.pieces.into_iter().zip(data_at) {
-            if let Piece::Data(lying, _) = it {
+            let lying = match it {
+                Piece::Data(lying, _) => Some(lying),
+                // It may have been committed meanwhile.
+                Piece::Held(it) => lying_of(&ring.machine(), &it),
+                Piece::Bare(_) => None,
+            };
+            if let Some(lying) = lying {
                 let to = (at + u64::from(data_at)) / SECTOR;
                 let to = u32::try_from(to).expect("a ring has 2 TiB at most");
                 relocated.push((lying, to));
@@ -112,14 +123,14 @@ fn begin(ring: &Rc<Ring>, changes: &[(Change, Buf)]) -> Result<Begun, Blocked> {
 fn is_worth_it(machine: &Machine) -> bool {
     let fresh = machine.fresh_blocks();
     let enough = FRESH_BLOCKS.min(machine.ring().room_blocks() / 8);
-    let scarce = machine.is_pressed() || machine.fill() >= SCARCE;
+    let scarce = machine.is_pressed() || machine.is_scarce();
     fresh >= enough || (scarce && fresh > 0)
 }
 
-/// Until the batches that are on their way are committed.
+/// Until the batches that are on their way are stable.
 async fn on_its_way_ends(ring: &Rc<Ring>) -> Result<(), Blocked> {
     let number = ring.machine().ring().next_number() - 1;
-    until(ring, Condition::IsCommitted { number }).await
+    until(ring, Condition::IsStable { number }).await
 }
 
 async fn until(ring: &Rc<Ring>, condition: Condition) -> Result<(), Blocked> {
@@ -146,7 +157,11 @@ fn together(
         let mut parts = live(machine, &next).into_iter();
         while let Some(part) = parts.next() {
             let (change, len) = change_of(machine, &part);
-            if machine.is_on_its_way(&change) {
+            let waits = match &part {
+                Piece::Held(_) => !machine.may_relocate(&change),
+                Piece::Data(..) | Piece::Bare(_) => machine.is_on_its_way(&change),
+            };
+            if waits {
                 later.push(part);
                 continue;
             }
@@ -160,7 +175,7 @@ fn together(
             }
             together
                 .changes
-                .push((change, data_of(&part, segment, data)));
+                .push((change, data_of(machine, &part, segment, data)));
             together.pieces.push(part);
             together.bytes += len;
         }
@@ -180,7 +195,9 @@ fn live(machine: &Machine, it: &Piece) -> Vec<Piece> {
                 .collect()
         }
         // They say nothing of where data is.
-        Piece::Bare(bare) if matches!(bare.kind, Kind::Touched | Kind::Cut) => {
+        Piece::Bare(bare)
+            if matches!(bare.kind, Kind::Touched | Kind::Cut | Kind::RelocatedEpoch) =>
+        {
             vec![Piece::Bare(bare.clone())]
         }
         Piece::Bare(bare) => machine
@@ -188,7 +205,57 @@ fn live(machine: &Machine, it: &Piece) -> Vec<Piece> {
             .into_iter()
             .map(Piece::Bare)
             .collect(),
+        Piece::Held(it) => live_held(machine, it),
     }
+}
+
+/// What waits for other copies; what was committed meanwhile is as everything else, and what is
+/// void is nothing.
+fn live_held(machine: &Machine, it: &Stable) -> Vec<Piece> {
+    let parts = machine.held_there(it);
+    if !parts.is_empty() {
+        let parts = parts.iter().flat_map(|part| {
+            let lying = lying_of(machine, part);
+            let halves = lying.map(|it| halves(&it)).unwrap_or_default();
+            let halves: Vec<Stable> = halves.iter().map(|it| part.part(&it.sectors)).collect();
+            if halves.is_empty() {
+                vec![*part]
+            } else {
+                halves
+            }
+        });
+        return parts.map(Piece::Held).collect();
+    }
+    let by = it.change.sequence;
+    if let Some(lying) = lying_of(machine, it) {
+        return live(machine, &Piece::Data(lying, by));
+    }
+    if matches!(it.change.kind, Kind::Cut | Kind::Epoch) {
+        return Vec::new();
+    }
+    // The data of a write is damaged: else it would lie somewhere.
+    let kind = if it.change.kind == Kind::Write {
+        Kind::Lost
+    } else {
+        it.change.kind
+    };
+    let slot = machine.slot(it.change.volume);
+    let bare = BareChange {
+        slot: slot.expect("the log knows its volumes"),
+        sectors: it.change.sectors(),
+        by,
+        kind,
+    };
+    live(machine, &Piece::Bare(bare))
+}
+
+/// Where its data lies, if it has some.
+fn lying_of(machine: &Machine, it: &Stable) -> Option<Lying> {
+    let has_data = it.change.kind == Kind::Write && !it.is_damaged;
+    has_data.then(|| {
+        let at = u32::try_from(it.data_at / SECTOR);
+        machine.lying(&it.change, at.expect("a ring has 2 TiB at most"))
+    })
 }
 
 /// The record that it gets, in sectors, and the bytes of its data.
@@ -196,6 +263,13 @@ fn change_of(machine: &Machine, it: &Piece) -> (Change, usize) {
     let (slot, sectors, sequence, kind) = match it {
         Piece::Data(lying, by) => (lying.slot, &lying.sectors, *by, Kind::Write),
         Piece::Bare(bare) => (bare.slot, &bare.sectors, bare.by, bare.kind),
+        Piece::Held(it) => {
+            let mut change = it.change.relocated();
+            if it.is_damaged {
+                change.kind = Kind::Lost;
+            }
+            return (change, change.data_bytes().expect("cut to size"));
+        }
     };
     let range = LbaRange::between(Lba(sectors.start), Lba(sectors.end)).expect("in order");
     let change = Change {
@@ -210,16 +284,19 @@ fn change_of(machine: &Machine, it: &Piece) -> (Change, usize) {
     (change, change.data_bytes().expect("cut to size"))
 }
 
-fn data_of(it: &Piece, segment: &Segment, data: &Buf) -> Buf {
-    match it {
-        Piece::Data(lying, _) => {
-            let from = segment.sector_at(lying.at);
-            let sectors = lying.sectors.end - lying.sectors.start;
-            let len = usize::try_from(sectors * SECTOR).expect("a record is in memory");
-            data.slice(from..from + len)
-        }
-        Piece::Bare(_) => Buf::empty(),
-    }
+fn data_of(machine: &Machine, it: &Piece, segment: &Segment, data: &Buf) -> Buf {
+    let lying = match it {
+        Piece::Data(lying, _) => Some(lying.clone()),
+        Piece::Held(it) => lying_of(machine, it),
+        Piece::Bare(_) => None,
+    };
+    let Some(lying) = lying else {
+        return Buf::empty();
+    };
+    let from = segment.sector_at(lying.at);
+    let sectors = lying.sectors.end - lying.sectors.start;
+    let len = usize::try_from(sectors * SECTOR).expect("a record is in memory");
+    data.slice(from..from + len)
 }
 
 /// A part that is too long for one batch, in two.

@@ -5,7 +5,8 @@ use super::volumes::{NotNow, OpenFacts};
 use super::write_arounds::WriteAroundId;
 use env::file::is_no_space;
 use journal::{
-    BatchWrite, Change, CheckpointWrite, EpochRefused, Kind, Lying, Sequence, Slot, Token, VolumeId,
+    BatchWrite, Change, CheckpointWrite, Epoch, EpochRefused, Kind, Lying, Sequence, Slot, Stable,
+    Token, VolumeId,
 };
 use std::io;
 use std::ops::Range;
@@ -67,6 +68,15 @@ pub(crate) struct BeginEpoch {
     /// is void.
     pub(crate) first: Sequence,
     pub(crate) now: Now,
+}
+
+/// What the history of a volume says that the log may no longer say.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct KnownByHistory {
+    /// The number of its next change at least.
+    pub(crate) next: Sequence,
+    /// The newest epoch of its owner.
+    pub(crate) epoch: Option<Epoch>,
 }
 
 /// Why a log has failed.
@@ -135,8 +145,8 @@ pub(crate) enum Event<'a> {
     Open {
         id: VolumeId,
         facts: OpenFacts,
-        /// Its history was opened; the number of its next change, as far as that knows.
-        history: Option<Sequence>,
+        /// Its history was opened, and knows this.
+        history: Option<KnownByHistory>,
     },
     /// Nobody uses the volume any more.
     Leave(VolumeId),
@@ -146,6 +156,8 @@ pub(crate) enum Event<'a> {
     Destage(Destage<'a>),
     /// The data of a write is damaged in the log.
     RecordLost { lying: &'a Lying, by: Sequence },
+    /// The data of what waits for other copies is damaged in the log.
+    HeldLost(&'a Stable),
     /// A batch is damaged with the list of what it held, in these sectors of the log.
     BatchLost(&'a Range<u32>),
     /// These changes are to be put into the log again, with the numbers that they have. Answered by

@@ -31,6 +31,7 @@
 //! - A write goes around the log only where the log has nothing of its blocks, none that waits
 //!   touches them, and none that is under way.
 
+mod held;
 mod hosts;
 mod reads;
 mod share;
@@ -40,7 +41,8 @@ pub(crate) use reads::ReadFrom;
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
 use super::event::{
-    BeginEpoch, Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, Note, Wait,
+    BeginEpoch, Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, KnownByHistory, Note,
+    Wait,
 };
 use super::relocated::Relocated;
 use super::volumes::{OpenFacts, VolumeState, Volumes};
@@ -48,8 +50,8 @@ use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
 use crate::carrier::RingOrder;
 use journal::{
-    BatchWrite, Change, Index, Kind, Log, Lying, Next, Refused, Segment, Sequence, Slot, Source,
-    Stable, Token, VolumeId, Wanted,
+    BatchWrite, Change, Index, Kind, Log, Lying, Next, Refused, Sequence, Slot, Source, Stable,
+    Token, VolumeId, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -153,6 +155,7 @@ impl Machine {
                     self.index.lose(part.slot, part.sectors, by);
                 }
             }
+            Event::HeldLost(it) => self.log.lose_held(it),
             Event::BatchLost(lying) => self.lose_batch(lying),
             Event::Relocate(changes) => self.relocate(changes, effects),
             Event::AwaitRelocation(awaits) => self.awaits_relocation = awaits,
@@ -366,7 +369,7 @@ impl Machine {
                 let at = u32::try_from(at).expect("a ring has 2 TiB at most");
                 self.index.put(slot, change.sectors(), at);
             }
-            Kind::Write => self.index.lose(slot, change.sectors(), change.sequence),
+            Kind::Write | Kind::Lost => self.index.lose(slot, change.sectors(), change.sequence),
             Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
                 let (by, kind) = (change.sequence, change.kind);
                 self.index.zero(slot, change.sectors(), by, kind);
@@ -375,7 +378,7 @@ impl Machine {
             Kind::WriteAround => {}
             Kind::Gone => self.forget(slot, effects),
             Kind::Cut | Kind::Epoch => {}
-            Kind::Lost | Kind::Touched | Kind::RelocatedEpoch => unreachable!("nobody asks for it"),
+            Kind::Touched | Kind::RelocatedEpoch => unreachable!("nobody asks for it"),
         }
         let volume = self.volumes.of(slot);
         if volume.has_history || volume.open.is_none() {
@@ -480,7 +483,7 @@ impl Machine {
         &mut self,
         id: VolumeId,
         facts: OpenFacts,
-        history: Option<Sequence>,
+        history: Option<KnownByHistory>,
         effects: &mut Effects,
     ) {
         let Ok((slot, is_new)) = self.volumes.slot_or_new(id) else {
@@ -492,9 +495,12 @@ impl Machine {
         }
         let held = self.log.commits(id, facts.commit);
         let volume = self.volumes.of_mut(slot);
-        if let Some(next) = history {
+        if let Some(KnownByHistory { next, epoch }) = history {
             assert!(!volume.has_history, "a history is opened once");
             volume.has_history = true;
+            if let Some(epoch) = epoch {
+                self.log.knows_epoch(id, epoch);
+            }
             if self.log.next_sequence(id).is_none_or(|it| it < next) {
                 self.log.serve(id, next);
             }
@@ -743,14 +749,9 @@ impl Machine {
         self.relocated.blocks()
     }
 
-    /// A change of the same blocks is in a batch that is not stable yet, or is not committed.
+    /// A change of the same blocks is in a batch that is not stable yet.
     pub(crate) fn is_on_its_way(&self, change: &Change) -> bool {
         self.log.is_on_its_way(change)
-    }
-
-    /// What this batch has of this change was never committed, and never will be.
-    pub(crate) fn is_void(&self, change: &Change, batch: u64) -> bool {
-        self.log.is_void(change, batch)
     }
 
     /// All that is known without data.
@@ -802,7 +803,7 @@ impl Machine {
     /// All that is committed is destaged. What is left waits for other copies, or behind what does.
     fn holds_all_that_is_left(&self) -> bool {
         let ring = self.log.ring();
-        let is_held = ring.committed() < ring.stable() && ring.released().number > ring.committed();
+        let is_held = ring.unheld() < ring.stable() && ring.released().number > ring.unheld();
         is_held && (self.log.waiting() == 0 || self.is_full)
     }
 
@@ -814,11 +815,6 @@ impl Machine {
     /// An epoch of the volume begins.
     pub(crate) fn epoch_begins(&self, slot: Slot) -> bool {
         self.log.epoch_begins(self.volumes.of(slot).id)
-    }
-
-    /// The oldest segment of the log that may be destaged.
-    pub(crate) fn oldest(&self, blocks: u64) -> Option<Segment> {
-        self.log.ring().oldest(blocks)
     }
 
     /// Where a record's data lies that this segment holds.

@@ -2,7 +2,7 @@
 
 use super::backings::OpenBacking;
 use super::driver::Ring;
-use super::event::{Effect, Event, Wait};
+use super::event::{Effect, Event, KnownByHistory, Wait};
 use super::volumes::TooManyVolumes;
 use crate::history::HistoryFile;
 use env::Answer;
@@ -29,7 +29,13 @@ impl Ring {
         let opened = Event::Open {
             id,
             facts: open.facts(),
-            history: history.as_ref().map(|it| it.history.borrow().next()),
+            history: history.as_ref().map(|it| {
+                let history = it.history.borrow();
+                KnownByHistory {
+                    next: history.next(),
+                    epoch: history.epoch(),
+                }
+            }),
         };
         let slot = self.ask(opened, |effects| {
             if let Some(Effect::Opened(slot)) = effects.first() {

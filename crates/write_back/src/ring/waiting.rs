@@ -29,8 +29,6 @@ pub(crate) enum Condition {
     NoEpochBegins(Slot),
     /// All batches up to this one are stable, or the log has failed.
     IsStable { number: u64 },
-    /// All batches up to this one are committed, or the log has failed.
-    IsCommitted { number: u64 },
 }
 
 impl Condition {
@@ -49,10 +47,6 @@ impl Condition {
             Self::IsStable { number } => {
                 let ring = machine.ring();
                 ring.has_failed() || ring.stable() >= number
-            }
-            Self::IsCommitted { number } => {
-                let ring = machine.ring();
-                ring.has_failed() || ring.committed() >= number
             }
         }
     }

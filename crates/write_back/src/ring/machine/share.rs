@@ -40,11 +40,20 @@ impl Machine {
     /// One more change of the volume leaves room in the log for others, and not too many of its own
     /// wait for other copies.
     pub(crate) fn has_share(&self, slot: Slot) -> bool {
-        if self.held(slot) >= HELD_MAX && !self.ring().has_failed() {
+        let held = self.held(slot);
+        if held >= HELD_MAX && !self.ring().has_failed() {
             return false;
         }
         let (ring, share) = (self.ring(), self.share());
-        if self.volumes().len() == 1 || share.is_free(ring.used_blocks()) || ring.has_failed() {
+        if ring.has_failed() {
+            return true;
+        }
+        // No more is held than is in use, which is known at once.
+        let may_hold = |pages| share.has_room_to_hold(pages);
+        if held > 0 && !may_hold(ring.used_blocks()) && !may_hold(self.held_pages()) {
+            return false;
+        }
+        if self.volumes().len() == 1 || share.is_free(ring.used_blocks()) {
             return true;
         }
         let own = u64::from(self.index().pages_of(slot));

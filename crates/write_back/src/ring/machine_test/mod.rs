@@ -36,7 +36,8 @@ mod steps;
 
 use super::destaging::{BareChange, Blocked, Job, Outcome};
 use super::event::{
-    self, Destage, Effect, Effects, Event, Extent, Failure, HostChange, MayGoAround, Note, Wait,
+    self, Destage, Effect, Effects, Event, Extent, Failure, HostChange, KnownByHistory,
+    MayGoAround, Note, Wait,
 };
 use super::machine::{Machine, ReadFrom as Found};
 use super::volumes::{DestageError, NotNow, OpenFacts};
@@ -345,7 +346,7 @@ impl World {
             world.apply(Event::Open {
                 id: VolumeId(id),
                 facts: FACTS,
-                history: Some(Sequence(0)),
+                history: Some(KnownByHistory::default()),
             });
         }
         for (writer, (slot, program)) in (1..).zip(programs) {
