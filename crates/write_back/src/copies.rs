@@ -7,9 +7,9 @@
 
 use crate::carrier::{Carrier, RingOrder};
 use crate::lane::WriteBack;
-use crate::ring::{BeginEpoch, Condition, Effect, Event, Ring};
+use crate::ring::{BeginEpoch, Condition, Effect, Event, Follow, Ring};
 use env::CoreHandle;
-use journal::{EpochRefused, Sequence};
+use journal::{EpochRefused, Sequence, Slot};
 use std::rc::Rc;
 use volume::{IoError, IoFuture};
 
@@ -36,6 +36,16 @@ pub enum NoEpoch {
 }
 
 impl Ring {
+    fn no_epoch(&self, refused: EpochRefused) -> NoEpoch {
+        match refused {
+            EpochRefused::Late { newest } => NoEpoch::Late { newest },
+            EpochRefused::Committed { below } => NoEpoch::Committed { below },
+            EpochRefused::Beyond { next } => NoEpoch::Beyond { next },
+            EpochRefused::Failed => NoEpoch::Io(self.machine().refused_write()),
+            EpochRefused::Begins => unreachable!("that was waited for"),
+        }
+    }
+
     fn begun(self: &Rc<Self>, event: BeginEpoch) -> Result<IoFuture, NoEpoch> {
         let refused = |effects: &[Effect]| match effects.first() {
             Some(Effect::EpochRefused(refused)) => Err(*refused),
@@ -44,14 +54,40 @@ impl Ring {
         };
         match self.ask(Event::BeginEpoch(event), refused) {
             Ok(waits) => Ok(self.answered(waits)),
-            Err(EpochRefused::Late { newest }) => Err(NoEpoch::Late { newest }),
-            Err(EpochRefused::Committed { below }) => Err(NoEpoch::Committed { below }),
-            Err(EpochRefused::Beyond { next }) => Err(NoEpoch::Beyond { next }),
-            Err(EpochRefused::Failed) => Err(NoEpoch::Io(self.machine().refused_write())),
-            Err(EpochRefused::Begins) => unreachable!("that was waited for"),
+            Err(refused) => Err(self.no_epoch(refused)),
         }
     }
+
+    fn followed(self: &Rc<Self>, event: Follow) -> Result<Sequence, NoEpoch> {
+        let seen = self.ask(Event::Follow(event), |effects| match effects {
+            [Effect::EpochRefused(refused), ..] => Err(*refused),
+            [Effect::Followed(next), ..] => Ok((*next, None)),
+            [
+                Effect::Submitted { token, bytes },
+                Effect::Followed(next),
+                ..,
+            ] => Ok((*next, Some((*token, *bytes)))),
+            other => unreachable!("{other:?} is no answer"),
+        });
+        let (next, waits) = seen.map_err(|refused| self.no_epoch(refused))?;
+        // What follows comes behind it in the log: nobody has to wait for it.
+        drop(waits.map(|it| self.answered(it)));
+        Ok(next)
+    }
+
+    async fn follow(self: Rc<Self>, slot: Slot, (epoch, from): (u64, Sequence)) -> FollowResult {
+        self.wait_until(Condition::NoEpochBegins(slot)).await;
+        let now = self.core.now();
+        self.followed(Follow {
+            slot,
+            epoch,
+            from,
+            now,
+        })
+    }
 }
+
+type FollowResult = Result<Sequence, NoEpoch>;
 
 impl WriteBack {
     /// Has somebody bring the volume's changes in a ring to other nodes, from now on; `make` is
@@ -121,6 +157,42 @@ impl WriteBack {
             })
         });
         begun.await.unwrap_or_else(|error| Err(NoEpoch::Io(error)))
+    }
+
+    /// Has the volume be a copy in a ring whose changes the owner of this epoch gives their
+    /// numbers, and answers with the number of the one that is [taken](WriteBack::append) next.
+    /// What this log has with the number `from` or a higher one is not that owner's: it is void
+    /// from now on. What waits for the log is answered as unknown, hosts' changes as those that
+    /// come while the right to serve moves. An owner that is followed already goes on where it
+    /// was.
+    ///
+    /// # Errors
+    /// [`NoEpoch`].
+    pub async fn follow(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        (epoch, from): (u64, Sequence),
+    ) -> Result<Sequence, NoEpoch> {
+        let followed = self.on_ring(core, ring, move |here, slot| {
+            Box::pin(async move { Ok(here.follow(slot, (epoch, from)).await) })
+        });
+        followed
+            .await
+            .unwrap_or_else(|error| Err(NoEpoch::Io(error)))
+    }
+
+    /// Has nobody give the volume's changes in a ring their numbers, until an epoch begins or is
+    /// followed: neither hosts' changes nor those of an owner are taken.
+    ///
+    /// # Errors
+    /// As [`WriteBack::carry`].
+    pub async fn resign(&self, core: &CoreHandle, ring: u32) -> Result<(), IoError> {
+        let resigned = self.on_ring(core, ring, move |here, slot| {
+            here.apply(Event::Resign(slot));
+            Box::pin(async { Ok(()) })
+        });
+        resigned.await
     }
 
     /// What a ring knows of the order of the volume's changes.

@@ -31,6 +31,7 @@
 
 mod addresses;
 mod admission;
+mod append;
 mod carrier;
 mod copies;
 mod cut;
@@ -47,12 +48,14 @@ mod survey;
 mod unverified;
 mod verify;
 
+pub use append::NotAppended;
 pub use carrier::{Carrier, RingOrder};
 pub use copies::NoEpoch;
 pub use cut::RingHistory;
 pub use history::{HistorySurvey, bytes_for as history_bytes, survey_history};
 pub use journal::{
-    CopiesState, Damaged, Epoch, RingSurvey, Sequence, Superblock, Survey, SurveyedVolume, VolumeId,
+    Change, CopiesState, Damaged, Epoch, Kind, RingSurvey, Role, Sequence, Superblock, Survey,
+    SurveyedVolume, VolumeId,
 };
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;

@@ -44,6 +44,8 @@ pub(crate) struct Backing {
     pub(crate) reads: Rc<Grace>,
     /// Who brings its changes to other nodes, where those have copies.
     pub(crate) carrier: Option<Rc<dyn Carrier>>,
+    /// Whose turn it is to append what comes from the owner.
+    pub(crate) appends: Rc<tokio::sync::Mutex<()>>,
 }
 
 /// All of them, by their volumes' slots.

@@ -16,7 +16,7 @@ use super::waiting::{Condition, Waiters};
 use crate::admission::Permits;
 use env::{CoreHandle, Durable, File, FileOp};
 use futures_util::future::select;
-use journal::{BLOCK, BatchWrite, CheckpointWrite, Slot, VolumeId};
+use journal::{BLOCK, BatchWrite, Change, CheckpointWrite, Slot, VolumeId};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -154,6 +154,8 @@ impl Ring {
             Effect::Submitted { .. }
             | Effect::Refused(_)
             | Effect::EpochRefused(_)
+            | Effect::Followed(_)
+            | Effect::AppendRefused(_)
             | Effect::Begun(..)
             | Effect::Opened(_)
             | Effect::Waits
@@ -208,6 +210,24 @@ impl Ring {
             number,
             result,
         });
+        if !write.carried.is_empty() {
+            self.carry(write.carried);
+        }
+    }
+
+    /// Hands what is on its way to the log to who brings it to other nodes.
+    fn carry(&self, changes: Vec<(Change, Buf)>) {
+        let mut of_volumes: BTreeMap<VolumeId, Vec<(Change, Buf)>> = BTreeMap::new();
+        for it in changes {
+            of_volumes.entry(it.0.volume).or_default().push(it);
+        }
+        for (volume, changes) in of_volumes {
+            let slot = self.slot(volume);
+            let carrier = slot.and_then(|slot| self.backings().of(slot).carrier.clone());
+            if let Some(carrier) = carrier {
+                carrier.submitted(changes);
+            }
+        }
     }
 
     fn write_checkpoint(self: &Rc<Self>, write: CheckpointWrite) {

@@ -5,8 +5,8 @@ use super::volumes::{NotNow, OpenFacts};
 use super::write_arounds::WriteAroundId;
 use env::file::is_no_space;
 use journal::{
-    BatchWrite, Change, CheckpointWrite, Epoch, EpochRefused, Kind, Lying, Sequence, Slot, Stable,
-    Token, VolumeId,
+    AppendRefused, BatchWrite, Change, CheckpointWrite, Epoch, EpochRefused, Kind, Lying, Sequence,
+    Slot, Stable, Token, VolumeId,
 };
 use std::io;
 use std::ops::Range;
@@ -70,6 +70,27 @@ pub(crate) struct BeginEpoch {
     pub(crate) now: Now,
 }
 
+/// The changes of a volume come from the owner of an epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Follow {
+    pub(crate) slot: Slot,
+    pub(crate) epoch: u64,
+    /// What has this number or a higher one here is not that owner's, and void.
+    pub(crate) from: Sequence,
+    pub(crate) now: Now,
+}
+
+/// A change that comes with its number.
+#[derive(Debug)]
+pub(crate) struct Append {
+    pub(crate) slot: Slot,
+    /// Of its owner.
+    pub(crate) epoch: u64,
+    pub(crate) change: Change,
+    pub(crate) data: Buf,
+    pub(crate) now: Now,
+}
+
 /// What the history of a volume says that the log may no longer say.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct KnownByHistory {
@@ -117,6 +138,15 @@ pub(crate) enum Event<'a> {
     /// Answered by [`Effect::Submitted`] or [`Effect::EpochRefused`]. What waits for a batch gets
     /// into none: it came under the owner before.
     BeginEpoch(BeginEpoch),
+    /// Answered by [`Effect::Followed`], behind [`Effect::Submitted`] where something is void by
+    /// that, or by [`Effect::EpochRefused`]. What waits for a batch gets into none, but for what
+    /// came from the same owner.
+    Follow(Follow),
+    /// Answered by [`Effect::Submitted`] or [`Effect::AppendRefused`].
+    Append(Append),
+    /// Nobody gives the volume's changes numbers from now on. What waits for a batch gets into
+    /// none.
+    Resign(Slot),
     /// All copies of a volume that are in sync have its changes below this number, as the owner of
     /// an epoch says.
     Commit {
@@ -214,6 +244,10 @@ pub(crate) enum Effect {
     Refused(IoError),
     /// The epoch does not begin.
     EpochRefused(EpochRefused),
+    /// The owner is followed, and its change with this number is the next one.
+    Followed(Sequence),
+    /// The change that came with its number is not taken.
+    AppendRefused(AppendRefused),
     /// The change goes around the log, and has this number there.
     Begun(WriteAroundId, Around),
     /// The volume has this place.

@@ -31,6 +31,7 @@
 //! - A write goes around the log only where the log has nothing of its blocks, none that waits
 //!   touches them, and none that is under way.
 
+mod epochs;
 mod held;
 mod hosts;
 mod reads;
@@ -41,14 +42,12 @@ pub(crate) use reads::ReadFrom;
 use super::changes::{Changes, Waiting};
 use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
 use super::event::{
-    BeginEpoch, Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, KnownByHistory, Note,
-    Wait,
+    Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, KnownByHistory, Note, Wait,
 };
 use super::relocated::Relocated;
 use super::volumes::{OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
-use crate::carrier::RingOrder;
 use journal::{
     BatchWrite, Change, Index, Kind, Log, Lying, Next, Refused, Sequence, Slot, Source, Stable,
     Token, VolumeId, Wanted,
@@ -133,6 +132,9 @@ impl Machine {
             Event::Change(it) => self.change(it, effects),
             Event::Note(it) => self.note(&it, effects),
             Event::BeginEpoch(it) => self.begin_epoch(&it, effects),
+            Event::Follow(it) => self.follow(&it, effects),
+            Event::Append(it) => self.append(it, effects),
+            Event::Resign(slot) => self.resign(slot, effects),
             Event::Commit { slot, epoch, below } => self.commit(slot, (epoch, below), effects),
             Event::Flush(slot) => self.flush(slot, effects),
             Event::EndWriteAround(id) => {
@@ -187,6 +189,10 @@ impl Machine {
         if self.log.ring().has_failed() {
             return effects.push(Effect::Refused(self.refused_write()));
         }
+        // Cuts come with their numbers where another node orders the volume.
+        if kind == Kind::Cut && !self.may_order(slot) {
+            return effects.push(Effect::Refused(IoError::Transition));
+        }
         let put = self.put(Record {
             slot,
             range,
@@ -198,53 +204,6 @@ impl Machine {
         });
         self.changed_at = now;
         effects.extend([put, Effect::WakeWriter]);
-    }
-
-    /// The volume goes on with this number in a later epoch. What waits for a batch has no number
-    /// yet, and came under the owner before: nobody will know of it.
-    fn begin_epoch(&mut self, it: &BeginEpoch, effects: &mut Effects) {
-        let epoch = (self.volumes.of(it.slot).id, it.epoch);
-        if let Err(refused) = self.log.may_begin(epoch, it.first) {
-            return effects.push(Effect::EpochRefused(refused));
-        }
-        let mut withdrawn = Effects::new();
-        let of_volume = |waiting: &Waiting, _: &VolumeState| waiting.slot == it.slot;
-        self.withdraw(of_volume, &mut withdrawn, |_, _| IoError::Unavailable);
-        let begun = self
-            .log
-            .begin_epoch(self.changes.next_token(), epoch, it.first);
-        begun.expect("it was asked before");
-        let token = self.changes.push(Waiting {
-            slot: it.slot,
-            sectors: 0..0,
-            fence: Fence::default(),
-            bytes: 0,
-        });
-        self.changed_at = it.now;
-        effects.extend([Effect::Submitted { token, bytes: 0 }, Effect::WakeWriter]);
-        effects.append(&mut withdrawn);
-    }
-
-    /// All copies that are in sync have the volume's changes below this number.
-    fn commit(&mut self, slot: Slot, commit: (u64, Sequence), effects: &mut Effects) {
-        let volume = self.volumes.of(slot).id;
-        let committed = self.log.commit(volume, commit);
-        self.are_committed(&committed, effects);
-    }
-
-    /// What was held is committed by now.
-    fn are_committed(&mut self, committed: &[Stable], effects: &mut Effects) {
-        if committed.is_empty() {
-            return;
-        }
-        for stable in committed {
-            self.adopt(stable, effects);
-        }
-        // The volume may have its share again, and somebody may wait to relocate.
-        effects.push(Effect::WakeOthers);
-        if self.destaging.rests() {
-            effects.push(Effect::WakeDestager);
-        }
     }
 
     /// Has a change wait for the log, which takes it.
@@ -308,6 +267,7 @@ impl Machine {
             self.adopt(stable, effects);
         }
         effects.extend(ended.held.into_iter().map(Effect::Held));
+        self.are_taken(&ended.taken, effects);
         self.are_void(&ended.void, effects);
         if !ended.stable.is_empty() {
             // An epoch may have begun.
@@ -322,19 +282,6 @@ impl Machine {
             effects.push(Effect::Stable { slot, below });
         }
         self.write_ended(result, effects);
-    }
-
-    /// What was held will never be committed.
-    fn are_void(&mut self, void: &[Stable], effects: &mut Effects) {
-        for stable in void {
-            if let Some(token) = stable.token.filter(|it| self.take(*it, effects).is_some()) {
-                let result = Err(IoError::Unavailable);
-                effects.push(Effect::Answer { token, result });
-            }
-        }
-        if !void.is_empty() {
-            effects.push(Effect::WakeOthers);
-        }
     }
 
     fn write_ended(&mut self, result: Result<(), Failure>, effects: &mut Effects) {
@@ -662,18 +609,6 @@ impl Machine {
         next.unwrap_or(Sequence(0))
     }
 
-    /// What is known of the order of a volume's changes.
-    pub(crate) fn order(&self, slot: Slot) -> RingOrder {
-        let volume = self.volumes.of(slot).id;
-        let (stable, committed) = self.log.known(volume);
-        RingOrder {
-            next: self.next_sequence(slot),
-            stable,
-            committed,
-            epochs: self.log.epochs(volume).collect(),
-        }
-    }
-
     /// Nothing new is begun.
     pub(crate) const fn is_closing(&self) -> bool {
         self.is_closing
@@ -810,11 +745,6 @@ impl Machine {
     /// Changes of the volume that wait for other copies.
     fn held(&self, slot: Slot) -> usize {
         self.log.held(self.volumes.of(slot).id)
-    }
-
-    /// An epoch of the volume begins.
-    pub(crate) fn epoch_begins(&self, slot: Slot) -> bool {
-        self.log.epoch_begins(self.volumes.of(slot).id)
     }
 
     /// Where a record's data lies that this segment holds.

@@ -33,7 +33,7 @@ pub(crate) use backings::{Backings, OpenBacking};
 pub(crate) use batches::write_batches;
 pub(crate) use destaging::{BareChange, Blocked, Job, Outcome};
 pub(crate) use driver::{Device, JournalKey, OnCore, Ring, ring_of};
-pub(crate) use event::{BeginEpoch, Destage, Effect, Event, Wait};
+pub(crate) use event::{Append, BeginEpoch, Destage, Effect, Event, Follow, Wait};
 pub(crate) use machine::Machine;
 pub(crate) use segment_read::read_segment;
 pub(crate) use volumes::DestageError;

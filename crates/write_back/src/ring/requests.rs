@@ -58,6 +58,9 @@ impl Ring {
             return self.begin(slot, op, origin);
         }
         if !self.has_share(slot) {
+            if !self.machine().may_order(slot) {
+                return self.begin(slot, op, origin);
+            }
             let ring = Rc::clone(self);
             return env::detach(&self.core, async move {
                 ring.wait_until(Condition::HasShare(slot)).await;

@@ -15,6 +15,8 @@ pub(crate) enum Condition {
     GoesOn { slot: Slot, changes: bool },
     /// The volume has its share of the log's room, or can be answered why it has not.
     HasShare(Slot),
+    /// The same of a volume whose owner is followed in this epoch, or it is not any more.
+    HasShareOf { slot: Slot, epoch: u64 },
     /// Nobody makes a cut of the volume.
     IsNotHeld(Slot),
     /// No write of the volume is under way around the log.
@@ -32,11 +34,16 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    pub(super) fn is_met(self, machine: &Machine) -> bool {
+    pub(crate) fn is_met(self, machine: &Machine) -> bool {
         match self {
             Self::GoesOn { slot, changes } => !machine.volume(slot).makes_wait(changes),
             Self::HasShare(slot) => {
-                machine.has_share(slot) || machine.refuses(slot, Lba(0)).is_some()
+                machine.has_share(slot)
+                    || machine.refuses(slot, Lba(0)).is_some()
+                    || !machine.may_order(slot)
+            }
+            Self::HasShareOf { slot, epoch } => {
+                machine.has_share(slot) || !machine.follows(slot, epoch)
             }
             Self::IsNotHeld(slot) => !machine.volume(slot).is_held,
             Self::NoWriteAround(slot) => !machine.write_arounds().are_of(slot),

@@ -23,6 +23,9 @@ impl Machine {
             Ok(facts) => (facts.block_size, facts.commit),
             Err(not_now) => return effects.push(not_now.into()),
         };
+        if commit == Commit::Later && !self.may_order(it.slot) {
+            return effects.push(Effect::Refused(IoError::Transition));
+        }
         let now = it.now;
         let taken = match self.destination(&it, block_size, commit) {
             Ok(Destination::Log) => self.put_all(it, block_size, effects),

@@ -5,20 +5,21 @@ use super::super::changes::{Changes, Waiting};
 use super::super::event::BeginEpoch;
 use super::*;
 use crate::carrier::RingOrder;
-use journal::{Epoch, EpochRefused};
+use journal::{Epoch, EpochRefused, Role};
 
-const MIRRORED: Slot = Slot(0);
-const ALONE: Slot = Slot(1);
+pub(super) const MIRRORED: Slot = Slot(0);
+pub(super) const ALONE: Slot = Slot(1);
 
-/// A machine with two volumes, the first one of several copies.
-struct Ring {
-    machine: Machine,
+/// A machine with two volumes, the first one of several copies and owned here since epoch 1, whose
+/// record has number 0 and is destaged.
+pub(super) struct Ring {
+    pub(super) machine: Machine,
     /// All that the log was handed.
     batches: Vec<BatchWrite>,
 }
 
 impl Ring {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut machine = World::new(SECTORS, &[], &[]).machine;
         let open = Event::Open {
             id: VolumeId(0),
@@ -29,19 +30,29 @@ impl Ring {
             history: None,
         };
         machine.apply(open, &mut Effects::new());
-        Self {
+        let mut ring = Self {
             machine,
             batches: Vec::new(),
+        };
+        ring.begin(1, 0);
+        ring.batch();
+        ring.commit_of(1, 1);
+        ring.apply(Event::Destage(Destage::Release(2)));
+        for _ in 0..2 {
+            let effects = ring.apply(Event::WriteNext(&|_, _| true));
+            assert!(matches!(effects[..], [Effect::WriteCheckpoint(_)]));
+            ring.apply(Event::CheckpointEnded(Ok(())));
         }
+        ring
     }
 
-    fn apply(&mut self, event: Event<'_>) -> Effects {
+    pub(super) fn apply(&mut self, event: Event<'_>) -> Effects {
         let mut effects = Effects::new();
         self.machine.apply(event, &mut effects);
         effects
     }
 
-    fn write(&mut self, slot: Slot, sectors: Range<u64>, stamp: u64) -> Token {
+    pub(super) fn write(&mut self, slot: Slot, sectors: Range<u64>, stamp: u64) -> Token {
         let effects = self.apply(Event::Change(HostChange {
             slot,
             range: range(&sectors),
@@ -63,7 +74,7 @@ impl Ring {
     }
 
     /// All that waits goes into one batch, which is stable.
-    fn batch(&mut self) -> Effects {
+    pub(super) fn batch(&mut self) -> Effects {
         let mut effects = self.apply(Event::WriteNext(&|_, _| true));
         let Some(Effect::WriteBatch(write)) = effects.pop() else {
             panic!("something waits")
@@ -83,11 +94,12 @@ impl Ring {
         self.batches.push(write);
     }
 
-    fn commit(&mut self, below: u64) -> Effects {
-        self.commit_of(0, below)
+    /// So many changes of the first epoch, beside its own record.
+    fn commit(&mut self, changes: u64) -> Effects {
+        self.commit_of(1, changes + 1)
     }
 
-    fn commit_of(&mut self, epoch: u64, below: u64) -> Effects {
+    pub(super) fn commit_of(&mut self, epoch: u64, below: u64) -> Effects {
         self.apply(Event::Commit {
             slot: MIRRORED,
             epoch,
@@ -95,7 +107,7 @@ impl Ring {
         })
     }
 
-    fn begin(&mut self, epoch: u64, first: u64) -> Effects {
+    pub(super) fn begin(&mut self, epoch: u64, first: u64) -> Effects {
         self.apply(Event::BeginEpoch(BeginEpoch {
             slot: MIRRORED,
             epoch,
@@ -115,7 +127,7 @@ impl Ring {
     }
 
     /// Whether the log has the newest of these sectors.
-    fn reads_log(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+    pub(super) fn reads_log(&self, slot: Slot, sectors: &Range<u64>) -> bool {
         let found = self.machine.read(slot, range(sectors)).unwrap();
         matches!(found, Found::Pieces(_))
     }
@@ -137,7 +149,7 @@ impl Ring {
     }
 }
 
-fn answered(effects: &[Effect]) -> Vec<(Token, bool)> {
+pub(super) fn answered(effects: &[Effect]) -> Vec<(Token, bool)> {
     let mut answers = Vec::new();
     for effect in effects {
         if let Effect::Answer { token, result } = effect {
@@ -147,7 +159,7 @@ fn answered(effects: &[Effect]) -> Vec<(Token, bool)> {
     answers
 }
 
-fn stable(effects: &[Effect]) -> Option<(Slot, Sequence)> {
+pub(super) fn stable(effects: &[Effect]) -> Option<(Slot, Sequence)> {
     for effect in effects {
         if let Effect::Stable { slot, below } = effect {
             return Some((*slot, *below));
@@ -164,12 +176,13 @@ fn what_is_stable_is_read_destaged_and_acknowledged_when_it_is_committed() {
     let alone = ring.write(ALONE, 0..1, 13);
     let effects = ring.batch();
     assert_eq!(answered(&effects), [(alone, true)], "it has one copy");
-    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(2))));
+    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(3))));
     assert!(!ring.reads_log(MIRRORED, &(0..2)) && ring.reads_log(ALONE, &(0..1)));
     assert!(ring.machine.oldest(1000).is_none(), "nothing is destaged");
     let order = ring.machine.order(MIRRORED);
     let known = [order.next, order.stable, order.committed].map(|it| it.0);
-    assert_eq!((known, order.epochs), ([2, 2, 0], Vec::new()));
+    assert_eq!((known, order.epochs.len()), ([3, 3, 1], 1));
+    assert_eq!(order.role, Role::Owner { epoch: 1 });
 
     let effects = ring.commit(1);
     assert_eq!(answered(&effects), [(first, true)]);
@@ -177,7 +190,7 @@ fn what_is_stable_is_read_destaged_and_acknowledged_when_it_is_committed() {
     assert!(ring.machine.oldest(1000).is_none(), "a part of it is not");
     let effects = ring.commit(2);
     assert_eq!(answered(&effects), [(second, true)]);
-    assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(2));
+    assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(3));
 }
 
 #[test]
@@ -196,7 +209,7 @@ fn whoever_opens_the_log_finds_what_it_says_is_committed_and_keeps_the_rest() {
         1,
         "the second batch says it of the first one"
     );
-    let at = (ring.batches[0].at + u64::from(ring.batches[0].data_at[0])) / SECTOR;
+    let at = (ring.batches[1].at + u64::from(ring.batches[1].data_at[0])) / SECTOR;
     let lies = found.index().find(Slot(0), 0..1);
     assert_eq!(lies[0].source, Source::Log(u32::try_from(at).unwrap()));
 }
@@ -208,29 +221,30 @@ fn what_a_later_epoch_makes_void_is_answered_as_unknown_and_never_found() {
     let second = ring.write(MIRRORED, 1..2, 12);
     ring.batch();
     assert_eq!(answered(&ring.commit(1)), [(first, true)]);
-    let effects = ring.begin(5, 1);
+    let effects = ring.begin(5, 2);
     assert!(
         matches!(effects[0], Effect::Submitted { .. }),
         "{effects:?}"
     );
     let effects = ring.batch();
     assert_eq!(answered(&effects), [(second, false)]);
-    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(2))));
-    let begins = Epoch {
-        epoch: 5,
-        first: Sequence(1),
+    assert_eq!(stable(&effects), Some((MIRRORED, Sequence(3))));
+    let begins = |epoch, first| Epoch {
+        epoch,
+        first: Sequence(first),
     };
     let wanted = RingOrder {
-        next: Sequence(2),
-        stable: Sequence(2),
-        committed: Sequence(1),
-        epochs: vec![begins],
+        next: Sequence(3),
+        stable: Sequence(3),
+        committed: Sequence(2),
+        epochs: vec![begins(1, 0), begins(5, 2)],
+        role: Role::Owner { epoch: 5 },
     };
     assert_eq!(ring.machine.order(MIRRORED), wanted);
     ring.commit(2);
     let still = ring.machine.order(MIRRORED).committed;
-    assert_eq!(still, Sequence(1), "the owner before says it");
-    ring.commit_of(5, 2);
+    assert_eq!(still, Sequence(2), "the owner before says it");
+    ring.commit_of(5, 3);
     assert!(!ring.reads_log(MIRRORED, &(1..2)), "it is void");
     ring.seal();
     let found = ring.found();
@@ -263,26 +277,26 @@ fn what_waits_when_an_epoch_begins_is_answered_as_unknown_and_gets_into_no_batch
     let mut ring = Ring::new();
     let own = ring.write(MIRRORED, 0..1, 11);
     let other = ring.write(ALONE, 0..1, 12);
-    let effects = ring.begin(3, 0);
+    let effects = ring.begin(3, 1);
     assert_eq!(answered(&effects), [(own, false)]);
     let refused = |effects: &Effects| match effects[..] {
         [Effect::EpochRefused(refused)] => Some(refused),
         _ => None,
     };
-    let second = ring.begin(4, 0);
+    let second = ring.begin(4, 1);
     assert_eq!(refused(&second), Some(EpochRefused::Begins));
     let late = ring.write(MIRRORED, 1..2, 13);
     // First the epoch by itself, then the others.
     let woken = ring.batch();
     assert!(woken.iter().any(|it| matches!(it, Effect::WakeOthers)));
-    assert_eq!(answered(&ring.commit_of(3, 1)).len(), 1);
+    assert_eq!(answered(&ring.commit_of(3, 2)).len(), 1);
     assert_eq!(answered(&ring.batch()), [(other, true)]);
-    assert_eq!(answered(&ring.commit_of(3, 2)), [(late, true)]);
+    assert_eq!(answered(&ring.commit_of(3, 3)), [(late, true)]);
     let newest = Some(EpochRefused::Late { newest: 3 });
     assert_eq!(refused(&ring.begin(3, 9)), newest);
-    let below = Sequence(2);
+    let below = Sequence(3);
     let committed = Some(EpochRefused::Committed { below });
-    assert_eq!(refused(&ring.begin(4, 1)), committed);
+    assert_eq!(refused(&ring.begin(4, 2)), committed);
 }
 
 #[test]
@@ -340,7 +354,7 @@ fn a_mirror_that_is_removed_gives_out_what_was_held_and_a_volume_that_is_gone_gi
             let answers = answered(&effects);
             assert!(answers.contains(&(first, false)) && answers.contains(&(second, false)));
             assert_eq!(answers.len(), 3, "{answers:?}");
-            assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(3));
+            assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(4));
             continue;
         }
         ring.batch();
@@ -350,4 +364,80 @@ fn a_mirror_that_is_removed_gives_out_what_was_held_and_a_volume_that_is_gone_gi
         let third = ring.write(MIRRORED, 0..1, 13);
         assert_eq!(answered(&ring.batch()), [(third, true)]);
     }
+}
+
+#[test]
+fn what_waits_for_other_copies_is_relocated_where_room_is_scarce_and_read_at_its_new_place() {
+    let mut ring = Ring::new();
+    let token = ring.write(MIRRORED, 0..1, 11);
+    ring.batch();
+    for stamp in 0..3 {
+        assert!(ring.machine.oldest(1000).is_none(), "there is room");
+        ring.write(ALONE, 0..1024, 20 + stamp);
+        ring.batch();
+    }
+    let segment = ring.machine.oldest(1).expect("it keeps room from others");
+    let held = ring.machine.held_in(&segment);
+    assert_eq!((segment.first(), held.len()), (2, 1));
+    let relocated = [(held[0].change.relocated(), data(&(0..1), 11))];
+    let mut effects = ring.apply(Event::Relocate(&relocated));
+    let Some(Effect::WriteBatch(write)) = effects.pop() else {
+        panic!("there is room for it")
+    };
+    let to = u32::try_from((write.at + u64::from(write.data_at[0])) / SECTOR).unwrap();
+    let number = write.number;
+    let result = Ok(());
+    assert_eq!(
+        ring.machine.held_there(&held[0]).len(),
+        1,
+        "until it is stable"
+    );
+    ring.apply(Event::BatchEnded { number, result });
+    assert_eq!(ring.machine.held_there(&held[0]), []);
+    let order = ring.machine.order(MIRRORED);
+    assert_eq!((order.stable, order.committed), (Sequence(2), Sequence(1)));
+    // The neighbour's batches behind it may be destaged now.
+    ring.apply(Event::Destage(Destage::Release(3)));
+    assert_eq!(ring.machine.oldest(1000).map(|it| it.end()), Some(6));
+    assert!(!ring.reads_log(MIRRORED, &(0..1)));
+    assert_eq!(answered(&ring.commit(1)), [(token, true)]);
+    let lies = ring.machine.index().find(MIRRORED, 0..1);
+    assert_eq!(lies[0].source, Source::Log(to));
+}
+
+#[test]
+fn an_epoch_that_only_the_history_knows_makes_older_ones_late() {
+    let mut ring = Ring::new();
+    let (commit, first) = (Commit::Later, Sequence(3));
+    let effects = ring.apply(Event::Open {
+        id: VolumeId(9),
+        facts: OpenFacts { commit, ..FACTS },
+        history: Some(KnownByHistory {
+            next: Sequence(5),
+            epoch: Some(Epoch { epoch: 7, first }),
+        }),
+    });
+    let Some(Effect::Opened(slot)) = effects.first() else {
+        panic!("{effects:?}")
+    };
+    let slot = *slot;
+    let begin = |ring: &mut Ring, epoch| {
+        ring.apply(Event::BeginEpoch(BeginEpoch {
+            slot,
+            epoch,
+            first: Sequence(5),
+            now: Now(8),
+        }))
+    };
+    for late in [6, 7] {
+        let effects = begin(&mut ring, late);
+        let newest = EpochRefused::Late { newest: 7 };
+        assert!(matches!(effects[..], [Effect::EpochRefused(it)] if it == newest));
+    }
+    let effects = begin(&mut ring, 8);
+    assert!(
+        matches!(effects[0], Effect::Submitted { .. }),
+        "{effects:?}"
+    );
+    assert_eq!(ring.machine.order(slot).epochs.len(), 1, "it is not stable");
 }

@@ -31,6 +31,7 @@ mod check;
 mod copies;
 mod hosts;
 mod orders;
+mod replica;
 mod rounds;
 mod steps;
 
@@ -419,7 +420,10 @@ impl World {
                     let open = open.filter(|(_, it)| it.slot == slot).count();
                     assert!(open <= 1, "{before:?} is passed before all are answered");
                 }
-                Effect::Held(_) | Effect::EpochRefused(_) => unreachable!("of one copy"),
+                Effect::Held(_)
+                | Effect::EpochRefused(_)
+                | Effect::Followed(_)
+                | Effect::AppendRefused(_) => unreachable!("of one copy"),
                 Effect::WakeWriter => self.writer_is_woken = true,
                 Effect::WakeDestager => {}
                 Effect::WakeOthers => self.hosts_try_again(),
