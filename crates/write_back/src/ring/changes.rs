@@ -73,6 +73,9 @@ impl Changes {
     /// The change of a volume with this token is answered.
     fn pass(&mut self, slot: Slot, token: u64) -> Passed {
         let mut passed = Vec::new();
+        if self.sync_points.is_empty() {
+            return passed;
+        }
         let mut place = 0;
         while let Some(it) = self.sync_points.get_mut(place) {
             if it.slot == slot && token < it.end {

@@ -45,7 +45,7 @@ use super::event::{
     Destage, Effect, Effects, Event, Extent, Failure, IsCurrent, KnownByHistory, Note, Wait,
 };
 use super::relocated::Relocated;
-use super::volumes::{OpenFacts, VolumeState, Volumes};
+use super::volumes::{NotNow, OpenFacts, VolumeState, Volumes};
 use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
 use journal::{
@@ -365,7 +365,9 @@ impl Machine {
     /// A change is about to be answered: those who wait for all before it come first.
     fn take(&mut self, token: Token, effects: &mut Effects) -> Option<Waiting> {
         let (waiting, passed) = self.changes.take(token)?;
-        effects.extend(passed.into_iter().map(Effect::PassSyncPoint));
+        if !passed.is_empty() {
+            effects.extend(passed.into_iter().map(Effect::PassSyncPoint));
+        }
         Some(waiting)
     }
 
@@ -597,6 +599,11 @@ impl Machine {
 
     pub(crate) fn volume(&self, slot: Slot) -> &VolumeState {
         self.volumes.of(slot)
+    }
+
+    /// A change of the volume has to wait.
+    pub(crate) fn makes_wait(&self, slot: Slot) -> bool {
+        matches!(self.volumes.of(slot).admits(true), Err(NotNow::Later))
     }
 
     pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {

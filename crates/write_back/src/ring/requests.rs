@@ -155,9 +155,13 @@ impl Ring {
     }
 
     /// Where it goes is for the machine to say.
-    fn change(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
-        let (kind, data, durability) = parts_of(&op);
-        let (is_current, around) = self.terms(slot, kind, data.len(), durability, origin);
+    fn change(self: &Rc<Self>, slot: Slot, mut op: Op, origin: Origin) -> IoFuture {
+        if self.machine().makes_wait(slot) {
+            return self.later(slot, op, origin);
+        }
+        let (kind, bytes, durability) = parts_of(&op);
+        let (is_current, around) = self.terms(slot, kind, bytes, durability, origin);
+        let data = data_of(&mut op, around);
         let change = HostChange {
             slot,
             range: op.range().expect("a change has blocks"),
@@ -169,7 +173,7 @@ impl Ring {
             now: self.core.recent(),
         };
         match self.ask(Event::Change(change), Taken::of) {
-            Taken::Later => self.later(slot, op, origin),
+            Taken::Later => unreachable!("it was asked before"),
             Taken::Refused(error) => Answer::ready(Err(error)),
             Taken::Log(waits) => self.answered(waits),
             Taken::Parts(parts) => {
@@ -348,12 +352,23 @@ impl Ring {
     }
 }
 
-/// What the log has to know of a change.
-fn parts_of(op: &Op) -> (Kind, Buf, Durability) {
+/// The data of a write; it stays where the change may go around the log.
+fn data_of(op: &mut Op, around: MayGoAround) -> Buf {
+    let Op::Write { data, .. } = op else {
+        return Buf::empty();
+    };
+    if around.volatile || around.stable {
+        return data.clone();
+    }
+    std::mem::take(data)
+}
+
+/// What the log has to know of a change, and how long its data is.
+fn parts_of(op: &Op) -> (Kind, usize, Durability) {
     match op {
         Op::Write {
             data, durability, ..
-        } => (Kind::Write, data.clone(), *durability),
+        } => (Kind::Write, data.len(), *durability),
         Op::WriteZeroes {
             zeroing,
             durability,
@@ -363,14 +378,14 @@ fn parts_of(op: &Op) -> (Kind, Buf, Durability) {
                 Zeroing::MayUnmap => Kind::Deallocate,
                 Zeroing::KeepAllocated => Kind::Zeroes,
             };
-            (kind, Buf::empty(), *durability)
+            (kind, 0, *durability)
         }
         Op::Discard { to, durability, .. } => {
             let kind = match to {
                 Provision::Deallocated => Kind::Deallocate,
                 Provision::Anchored => Kind::Anchor,
             };
-            (kind, Buf::empty(), *durability)
+            (kind, 0, *durability)
         }
         Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
         Op::Read { .. } | Op::Extents { .. } | Op::Flush => unreachable!("it changes nothing"),
