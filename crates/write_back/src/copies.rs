@@ -7,7 +7,7 @@
 
 use crate::carrier::{Carrier, RingOrder};
 use crate::lane::WriteBack;
-use crate::ring::{BeginEpoch, Condition, Effect, Event, Follow, Ring};
+use crate::ring::{BeginEpoch, Condition, Effect, Event, Follow, NotRead, Place, ReadBack, Ring};
 use env::CoreHandle;
 use journal::{EpochRefused, Sequence, Slot};
 use std::rc::Rc;
@@ -193,6 +193,25 @@ impl WriteBack {
             Box::pin(async { Ok(()) })
         });
         resigned.await
+    }
+
+    /// Reads changes of the volume out of a ring's log again, from this place on: as many as are
+    /// stable and have `bytes` together, each counted with 64 and its data, but one at least.
+    /// Those that are not committed are always there; the others for as long as the log has them
+    /// as they were ordered. None that is void is among them.
+    ///
+    /// # Errors
+    /// [`NotRead`], for the first one.
+    pub async fn read_back(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        (place, bytes): (Place, usize),
+    ) -> Result<ReadBack, NotRead> {
+        let read = self.on_ring(core, ring, move |here, slot| {
+            Box::pin(async move { Ok(here.read_back(slot, place, bytes).await) })
+        });
+        read.await.unwrap_or_else(|error| Err(NotRead::Io(error)))
     }
 
     /// What a ring knows of the order of the volume's changes.

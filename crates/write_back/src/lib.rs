@@ -61,6 +61,6 @@ pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min
 pub use lane::WriteBack;
 pub use mode::Mode;
 pub use replay::{Accept, RingFound};
-pub use ring::{LOST_MAX, RingCounts, RingStatus, RingWaiting};
+pub use ring::{LOST_MAX, NotRead, Place, ReadBack, RingCounts, RingStatus, RingWaiting};
 pub use survey::{Kept, kept, survey};
 pub use verify::Verified;

@@ -17,6 +17,7 @@ mod machine;
 #[cfg(test)]
 mod machine_test;
 mod read;
+mod read_back;
 mod relocated;
 mod requests;
 mod segment_read;
@@ -27,6 +28,7 @@ mod waiting;
 mod write_arounds;
 
 pub use counts::RingCounts;
+pub use read_back::{NotRead, Place, ReadBack};
 pub use status::{LOST_MAX, RingStatus, RingWaiting};
 
 pub(crate) use backings::{Backings, OpenBacking};

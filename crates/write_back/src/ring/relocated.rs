@@ -23,6 +23,11 @@ impl Relocated {
         }
     }
 
+    /// This batch is one of them.
+    pub(crate) fn has(&self, batch: u64) -> bool {
+        self.0.binary_search_by_key(&batch, |it| it.0).is_ok()
+    }
+
     /// Blocks of all of them.
     pub(crate) fn blocks(&self) -> u64 {
         self.0.iter().map(|(_, blocks)| blocks).sum()
@@ -43,6 +48,7 @@ mod test {
         assert_eq!(relocated.blocks(), 15);
         relocated.release(4);
         assert_eq!(relocated.blocks(), 5);
+        assert!(relocated.has(7) && !relocated.has(3));
         relocated.release(8);
         assert_eq!(relocated.blocks(), 0);
     }

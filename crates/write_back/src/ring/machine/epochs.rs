@@ -7,6 +7,7 @@ use crate::ring::changes::Waiting;
 use crate::ring::event::{Append, BeginEpoch, Effect, Effects, Follow};
 use crate::ring::volumes::VolumeState;
 use journal::{AppendRefused, Change, Commit, Followed, Role, Sequence, Slot, Stable, Token};
+use units::BlockSize;
 use volume::{Fence, IoError};
 
 impl Machine {
@@ -141,6 +142,42 @@ impl Machine {
         (change, data): (&Change, usize),
     ) -> Result<Sequence, AppendRefused> {
         self.log.may_append(epoch, change, data)
+    }
+
+    /// Who orders the volume's changes: the epoch, and whether this node does.
+    pub(crate) fn orderer(&self, slot: Slot) -> (u64, bool) {
+        match self.log.role(self.volumes.of(slot).id) {
+            Role::None => (0, false),
+            Role::Owner { epoch } => (epoch, true),
+            Role::Replica { epoch, .. } => (epoch, false),
+        }
+    }
+
+    /// What waits for other copies of this number, in parts perhaps, by their blocks.
+    pub(crate) fn held_of(&self, slot: Slot, number: Sequence) -> Vec<Stable> {
+        let mut parts = self.log.held_as(self.volumes.of(slot).id, number);
+        parts.sort_by_key(|it| it.change.sectors().start);
+        parts
+    }
+
+    /// What this batch has is a whole change of the volume as its owner ordered it. What was
+    /// relocated is in sectors, and may be a part.
+    pub(crate) fn is_ordered(&self, slot: Slot, change: &Change, batch: u64) -> bool {
+        let volume = self.volumes.of(slot);
+        if change.volume != volume.id
+            || change.commit != Commit::Later
+            || self.log.is_void(change, batch)
+        {
+            return false;
+        }
+        let change = change.where_it_began();
+        if !change.is_ordered() || change.range.is_empty() {
+            return change.is_ordered();
+        }
+        let block_size = volume.open.as_ref().map(|it| it.block_size);
+        let is_distinct = change.block_size != BlockSize::B512
+            || (batch >= self.log.ring().begun() && !self.relocated.has(batch));
+        block_size == Some(change.block_size) && is_distinct
     }
 
     /// What was held will never be committed.
