@@ -6,13 +6,13 @@ use crate::journal_file::{Journal, stopping};
 use crate::mode::{Mode, Modes};
 use crate::ring::{OpenBacking, Ring, ring_of};
 use env::{Answer, CoreHandle, LocalFuture, call};
-use journal::{HistoryId, Slot, VolumeId};
+use journal::{Commit, HistoryId, Slot, VolumeId};
 use sidecar::Sidecar;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
 use volume::{
-    Copies, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, OpenErrorKind, Origin, Shape,
+    Copies, Cut, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, OpenErrorKind, Origin, Shape,
     Support, UnverifiedBlocks, Volume, VolumeEvents,
     pieces::{in_order, join},
 };
@@ -152,8 +152,28 @@ impl WriteBack {
         self.modes.log_first(true);
     }
 
+    /// Makes the volume's history, where it has none: its first cut is this one. Copies of a volume
+    /// on several nodes begin at the same cut, so that cuts of one owner are known to the next one.
+    /// For who has opened no lane yet.
+    ///
+    /// # Errors
+    /// The volume has a history with other cuts, keeps none, or it cannot be written.
+    pub async fn begin_history(&self, core: &CoreHandle, first: Cut) -> Result<(), OpenError> {
+        let Some(history) = &self.history else {
+            return Err(refused(
+                "the volume keeps no history of its changes",
+                "open it with a history",
+            ));
+        };
+        for ring in 0..self.journal.rings() {
+            HistoryFile::make(core, history, self.history_id(ring), first.0).await?;
+        }
+        Ok(())
+    }
+
     /// Other nodes have copies of the volume: its changes are read, destaged and acknowledged when
-    /// [`WriteBack::commit`] says that those have them. For who has opened no lane yet.
+    /// [`WriteBack::commit`] says that those have them. For who has opened no lane yet. It is
+    /// opened only where its history is kept and its mode is not volatile.
     pub fn has_copies(&self) {
         self.modes.set_copies();
     }
@@ -175,6 +195,25 @@ impl WriteBack {
             ring,
             rings: self.journal.rings(),
         }
+    }
+
+    /// Other copies are brought up by what the history says, and must have all that was
+    /// acknowledged.
+    fn may_have_copies(&self) -> Result<(), OpenError> {
+        if self.modes.commit() == Commit::AtOnce {
+            return Ok(());
+        }
+        if self.history.is_none() {
+            let cause =
+                "other nodes have copies of the volume, and no history of its changes is kept";
+            return Err(refused(cause, "open it with a history"));
+        }
+        if self.mode() == Mode::Volatile {
+            let cause = "other nodes have copies of the volume, and its journal is volatile: they \
+                 would lack what a cache here loses";
+            return Err(refused(cause, "use write-back or write-through"));
+        }
+        Ok(())
     }
 
     /// Has every ring know where the volume is: what the log holds of it can then be destaged.
@@ -210,6 +249,14 @@ impl WriteBack {
             served.await.ok_or_else(stopping)??;
         }
         Ok(())
+    }
+}
+
+fn refused(cause: &str, next_step: &str) -> OpenError {
+    OpenError {
+        kind: OpenErrorKind::Refused,
+        cause: cause.to_owned(),
+        next_step: next_step.to_owned(),
     }
 }
 
@@ -253,6 +300,7 @@ impl Volume for WriteBack {
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
         let core = Rc::clone(core);
         Box::pin(async move {
+            self.may_have_copies()?;
             self.serve(&core).await?;
             let shape = self.backing().shape();
             let mut here = Vec::new();

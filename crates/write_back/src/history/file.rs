@@ -60,18 +60,46 @@ impl FoundChange {
 }
 
 impl HistoryFile {
-    /// Opens it, and makes it where there is none.
+    /// Opens it, and makes it where there is none. A cut in one that was made must not be lost with
+    /// it, so it is stable at once; where that fails, with the next [`HistoryFile::save`].
     pub(crate) async fn open(
         core: &CoreHandle,
         sidecar: &Sidecar,
         id: HistoryId,
         turns: Turns,
     ) -> Result<Self, OpenError> {
-        let failed = |error: &io::Error| OpenError {
-            kind: OpenErrorKind::of_io(error),
-            cause: format!("the history {sidecar} cannot be opened: {error}"),
-            next_step: "check the disk, its free space and its permissions".to_owned(),
-        };
+        let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
+        let opened = Self::open_from(core, sidecar, id, (turns, first)).await?;
+        let _ = opened.save(Sequence(0)).await;
+        Ok(opened)
+    }
+
+    /// Makes one whose first cut is this one.
+    pub(crate) async fn make(
+        core: &CoreHandle,
+        sidecar: &Sidecar,
+        id: HistoryId,
+        first: u64,
+    ) -> Result<(), OpenError> {
+        let made = Self::open_from(core, sidecar, id, (Turns::default(), first)).await?;
+        if made.history.borrow().cut() != first {
+            return Err(OpenError {
+                kind: OpenErrorKind::Unsupported,
+                cause: format!("{sidecar} is there already, and has other cuts"),
+                next_step: "remove what is left of the volume before it is made anew".to_owned(),
+            });
+        }
+        let saved = made.save(Sequence(0)).await;
+        saved.map_err(|error| failed(sidecar, &error))
+    }
+
+    async fn open_from(
+        core: &CoreHandle,
+        sidecar: &Sidecar,
+        id: HistoryId,
+        (turns, first): (Turns, u64),
+    ) -> Result<Self, OpenError> {
+        let failed = |error: &io::Error| failed(sidecar, error);
         let how = OpenHow {
             access: Access::ReadWrite,
             create: Create::IfAbsent,
@@ -83,7 +111,6 @@ impl HistoryFile {
         let (at, len) = History::header_at(id.ring);
         let header = read(&file, at, len).await;
         let header = header.map_err(|error| failed(&error))?;
-        let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
         let history = History::open(id, &header, first.max(1)).map_err(|version| OpenError {
             kind: OpenErrorKind::Unsupported,
             cause: format!("the history {sidecar} cannot be used: {version}"),
@@ -226,6 +253,14 @@ impl HistoryFile {
         }
         result?;
         self.file.submit(FileOp::Sync).await.map(|_| ())
+    }
+}
+
+fn failed(sidecar: &Sidecar, error: &io::Error) -> OpenError {
+    OpenError {
+        kind: OpenErrorKind::of_io(error),
+        cause: format!("the history {sidecar} cannot be opened: {error}"),
+        next_step: "check the disk, its free space and its permissions".to_owned(),
     }
 }
 
