@@ -178,6 +178,13 @@ impl WriteBack {
         self.modes.set_copies();
     }
 
+    /// A node with a copy may miss what is in the log, and come back: while that is so, a quarter
+    /// of each ring is kept, also at rest, and can be [read back](WriteBack::read_back). May be
+    /// said before the volume is opened, and is forgotten with the process.
+    pub fn keep_log(&self, keeps: bool) {
+        self.modes.keep_log(keeps);
+    }
+
     /// What is destaged is offered to whoever stands above and keeps copies.
     pub fn offer_to(&self, copies: impl Copies + 'static) {
         self.modes.offer_to(Box::new(copies));

@@ -30,6 +30,8 @@ pub(crate) struct Modes {
     write_around_from: AtomicUsize,
     /// Other nodes have copies of the volume: changes are committed when they have them.
     has_copies: AtomicBool,
+    /// One of them may miss what is in the log.
+    keeps_log: AtomicBool,
     /// Counts what went to the backing volume and only a flush below makes stable.
     volatile: AtomicU64,
     /// So much of it was flushed.
@@ -45,6 +47,7 @@ impl Modes {
             logs_first: AtomicBool::new(false),
             write_around_from: AtomicUsize::new(WRITE_AROUND_FROM),
             has_copies: AtomicBool::new(false),
+            keeps_log: AtomicBool::new(false),
             // What a killed process left there can be read, and lies in a cache perhaps: the
             // first flush covers it.
             volatile: AtomicU64::new(1),
@@ -95,6 +98,15 @@ impl Modes {
     /// See [`crate::WriteBack::has_copies`].
     pub(crate) fn set_copies(&self) {
         self.has_copies.store(true, Ordering::Release);
+    }
+
+    /// See [`crate::WriteBack::keep_log`].
+    pub(crate) fn keep_log(&self, keeps: bool) {
+        self.keeps_log.store(keeps, Ordering::Release);
+    }
+
+    pub(crate) fn keeps_log(&self) -> bool {
+        self.keeps_log.load(Ordering::Acquire)
     }
 
     /// When changes are committed.

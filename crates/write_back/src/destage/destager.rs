@@ -106,7 +106,14 @@ async fn is_time(ring: &Rc<Ring>, round: Duration) -> bool {
         };
         (quiet, fill)
     };
-    match pace(Pressure { fill, quiet, round }) {
+    let kept = ring.backings().keep_log();
+    let pressure = Pressure {
+        fill,
+        quiet,
+        round,
+        kept,
+    };
+    match pace(pressure) {
         Pace::Go => true,
         Pace::Inspect(time) => {
             ring.destager_is_woken_within(time).await;

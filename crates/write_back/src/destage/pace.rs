@@ -1,8 +1,9 @@
-//! When to destage: at rest at once, under load as the log fills.
+//! When to destage: at rest at once, under load as the log fills; and not at all what a copy on
+//! another node may still want of it, while that is little.
 
 use std::time::Duration;
 
-/// Below this part of the log, work of hosts goes first.
+/// Below this part of the log, work of hosts goes first. So much is kept for copies elsewhere.
 const LOW: f64 = 0.25;
 
 /// From this part of the log on, nothing waits.
@@ -23,6 +24,8 @@ pub(crate) struct Pressure {
     pub(crate) quiet: Duration,
     /// How long the last round took.
     pub(crate) round: Duration,
+    /// A copy elsewhere may miss what the log has.
+    pub(crate) kept: bool,
 }
 
 /// What the destager does next.
@@ -40,9 +43,17 @@ pub(crate) enum Pace {
 /// three times as long as a round to none, so that as much is destaged as comes, at whatever fill
 /// that takes.
 pub(crate) fn pace(pressure: Pressure) -> Pace {
-    let Pressure { fill, quiet, round } = pressure;
+    let Pressure {
+        fill,
+        quiet,
+        round,
+        kept,
+    } = pressure;
     if fill >= HIGH {
         return Pace::Go;
+    }
+    if kept && fill < LOW {
+        return Pace::Inspect(REST);
     }
     if quiet >= REST {
         return Pace::Go;
@@ -63,7 +74,26 @@ mod test {
             fill,
             quiet: Duration::from_millis(quiet_ms),
             round: Duration::from_millis(10),
+            kept: false,
         })
+    }
+
+    #[test]
+    fn what_a_copy_elsewhere_may_miss_stays_at_rest_until_it_is_much() {
+        let kept = |fill: f64, quiet_ms: u64| {
+            pace(Pressure {
+                fill,
+                quiet: Duration::from_millis(quiet_ms),
+                round: Duration::from_millis(10),
+                kept: true,
+            })
+        };
+        assert_eq!(kept(0.24, 5000), Pace::Inspect(REST));
+        assert_eq!(kept(0.24, 0), Pace::Inspect(REST));
+        assert_eq!(kept(0.25, 5000), Pace::Go);
+        assert_eq!(kept(0.75, 0), Pace::Go);
+        // Who waits for a drain has the log count as full.
+        assert_eq!(kept(1.0, 5000), Pace::Go);
     }
 
     #[test]

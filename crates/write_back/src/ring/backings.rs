@@ -95,6 +95,12 @@ impl Backings {
         found.push(FoundChange::of(change));
     }
 
+    /// Some copy elsewhere may miss what the log has.
+    pub(crate) fn keep_log(&self) -> bool {
+        let mut open = self.all.iter().filter_map(|it| it.open.as_ref());
+        open.any(|it| it.modes.keeps_log())
+    }
+
     /// All histories that are kept.
     pub(crate) fn histories(&self) -> impl Iterator<Item = &Rc<HistoryFile>> {
         self.all.iter().filter_map(|it| it.history.as_ref())
