@@ -4,6 +4,7 @@
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
+//! * [`seeds`]: which seeds a test runs.
 //! * [`plain_pool`]: a pool with a journal and nothing else.
 //! * [`forge`]: files as a kill or a failed sync leaves them.
 //! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
@@ -29,6 +30,8 @@ pub mod model_disk;
 pub mod plain_pool;
 #[cfg(any(feature = "fuzz", feature = "simulator"))]
 pub mod random;
+#[cfg(feature = "simulator")]
+pub mod seeds;
 #[cfg(feature = "simulator")]
 pub mod sim;
 #[cfg(feature = "simulator")]

@@ -6,7 +6,7 @@
     reason = "helpers of tests; clippy knows only test functions"
 )]
 
-use backends::{FileSpec, Provisioning, create_file, open_file};
+use backends::{Provisioning, create_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{CoreHandle, Durable};
 use proof::forge::put;
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
-use volume::{Done, Durability, Fences, Io, Lane, Op, OpenError, Origin, Volume};
+use units::{BlockCount, Buf, ByteCount, Lba, LbaRange};
+use volume::{Done, Durability, Io, Lane, Op, OpenError, Origin, Volume};
 use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -31,14 +31,7 @@ struct Open {
 
 async fn open(core: &CoreHandle) -> Result<Open, OpenError> {
     let journal = Journal::open(core, Path::new(JOURNAL), NUMBER).await?;
-    let spec = FileSpec {
-        path: BACKING.into(),
-        block_size: BlockSize::B4096,
-        physical_block_exponent: 0,
-        provisioning: Provisioning::Thin,
-    };
-    let fences = Fences::new(1);
-    let backing = open_file(core, spec, fences.clone()).await.unwrap();
+    let (backing, fences) = plain_pool::open_thin(core, Path::new(BACKING)).await;
     let (id, with) = (VolumeId(100), (fences, Mode::WriteBack));
     let volume = WriteBack::with_history(Arc::clone(&journal), id, backing, with, HISTORY.into());
     match volume.open(core).await {

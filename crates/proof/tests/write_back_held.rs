@@ -7,23 +7,22 @@
     reason = "helpers of tests; clippy knows only test functions"
 )]
 
-use backends::{FileSpec, Provisioning, create_file, open_file};
+use backends::{Provisioning, create_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use futures_util::future::{join, join_all};
 use layers::ReadCache;
 use proof::forge::put;
-use proof::plain_pool::{self, JOURNAL, NUMBER};
+use proof::plain_pool::{self, JOURNAL, NUMBER, range};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
+use units::{BlockSize, Buf, BufMut, ByteCount, Lba};
 use volume::{
-    Done, Durability, ExtentKind, Fences, Io, IoError, IoFuture, Lane, Op, OpKind, Origin, Volume,
-    Zeroing,
+    Done, Durability, ExtentKind, Io, IoError, IoFuture, Lane, Op, OpKind, Origin, Volume, Zeroing,
 };
 use volume_test::fault::{Action, FaultRule, Faults};
 use write_back::{Journal, Mode, RingStatus, VolumeId, WriteBack};
@@ -76,14 +75,7 @@ async fn open(core: &CoreHandle, faults: &Faults) -> Open {
         .unwrap();
     let (mut volumes, mut lanes) = (Vec::new(), Vec::new());
     for volume in 0..2 {
-        let spec = FileSpec {
-            path: path(volume),
-            block_size: BlockSize::B4096,
-            physical_block_exponent: 0,
-            provisioning: Provisioning::Thin,
-        };
-        let fences = Fences::new(1);
-        let file = open_file(core, spec, fences.clone()).await.unwrap();
+        let (file, fences) = plain_pool::open_thin(core, &path(volume)).await;
         let mut backing: Arc<dyn Volume> = file;
         if volume == 0 {
             backing = volume::over(faults.clone(), backing);
@@ -99,10 +91,6 @@ async fn open(core: &CoreHandle, faults: &Faults) -> Open {
         volumes,
         lanes,
     }
-}
-
-fn range(lba: u64, blocks: u64) -> LbaRange {
-    LbaRange::new(Lba(lba), BlockCount(blocks)).unwrap()
 }
 
 fn block(volume: usize, lba: u64, stamp: u32) -> Vec<u8> {
@@ -149,15 +137,7 @@ impl Open {
     }
 
     async fn read(&self, volume: usize, lba: u64) -> Result<Vec<u8>, IoError> {
-        let op = Op::Read {
-            range: range(lba, 1),
-            into: None,
-        };
-        let read = self.lanes[volume].submit(Io::new(op, Origin::default()));
-        let Done::Data(data) = read.await? else {
-            panic!("a read gives data")
-        };
-        Ok(data.to_vec())
+        plain_pool::read(&*self.lanes[volume], lba).await
     }
 
     /// Every block reads as it was given last, but those that are `lost`.
@@ -364,13 +344,7 @@ fn what_is_destaged_is_in_the_read_cache_and_never_what_it_was_before() {
 
 /// Puts another volume on the same file in the place of the first one's backing volume.
 async fn exchanged(pool: &Open) -> Result<(), volume::OpenError> {
-    let spec = FileSpec {
-        path: path(0),
-        block_size: BlockSize::B4096,
-        physical_block_exponent: 0,
-        provisioning: Provisioning::Thin,
-    };
-    let file = open_file(&pool.core, spec, Fences::new(1)).await.unwrap();
+    let (file, _) = plain_pool::open_thin(&pool.core, &path(0)).await;
     let begun = pool.core.now();
     let until = begun.after(Duration::from_secs(5));
     let volume = &pool.volumes[0];

@@ -203,6 +203,20 @@ impl Disk {
         })
     }
 
+    /// What reads see of a file, on the medium or in the cache.
+    #[must_use]
+    pub fn seen(&self, path: &Path) -> Option<Vec<u8>> {
+        self.with(|disk| match disk.names.get(&normal(path))? {
+            Entry::File(number) => {
+                let content = &disk.inode(number).volatile;
+                let mut bytes = vec![0; index(content.len())];
+                content.read(0, &mut bytes);
+                Some(bytes)
+            }
+            Entry::Directory => None,
+        })
+    }
+
     /// What is known to be on the medium of a file, as its durable name finds it.
     #[must_use]
     pub fn durable(&self, path: &Path) -> Option<Vec<u8>> {
