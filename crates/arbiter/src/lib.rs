@@ -8,6 +8,8 @@
 //! restored from an old backup: each is [`Trouble`] with a cause and a next step, and no record is
 //! ever believed that is older than what is known ([`Memory`], [`role::arbitration`]).
 
+#[cfg(any(test, feature = "model"))]
+pub mod contract;
 mod memory;
 mod question;
 pub mod role;
