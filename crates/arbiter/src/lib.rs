@@ -1,5 +1,10 @@
 //! Who holds the role records of LUNs, and decides who changes one first.
 //!
+//! ```text
+//!   replica: Read, Swap --> role --> Arbiter --> LocalArbiter   a file of this node
+//!                                      '-------> ModelArbiter   in simulated time, for tests
+//! ```
+//!
 //! **Contract.** What [`Arbiter`] says. An answer that did not come in time is
 //! [`Answer::Unknown`]: the swap may be done later, when nobody waits for it any more. It is asked
 //! again as it was, and what comes then is known for good.
@@ -10,14 +15,22 @@
 
 #[cfg(any(test, feature = "model"))]
 pub mod contract;
+mod local;
 mod memory;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
 mod question;
 pub mod role;
+#[cfg(test)]
+mod test;
 mod trouble;
+mod wire;
 
+pub use local::LocalArbiter;
 pub use memory::{Memory, StoreId};
 pub use question::{
     Answer, Arbiter, BATCH_MAX, Changes, KEY_BYTES_MAX, Key, Question, Record, Swap, SwapAll,
     TOGETHER_BYTES_MAX, Together, VALUE_BYTES_MAX,
 };
 pub use trouble::{Trouble, TroubleKind};
+pub use wire::Wire;
