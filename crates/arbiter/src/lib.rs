@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   replica: Read, Swap --> role --> Arbiter --> LocalArbiter   a file of this node
+//!                                      |-------> EtcdArbiter    several endpoints, TLS
 //!                                      '-------> ModelArbiter   in simulated time, for tests
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 #[cfg(any(test, feature = "model"))]
 pub mod contract;
+pub mod etcd;
 mod local;
 mod memory;
 #[cfg(any(test, feature = "model"))]
@@ -26,6 +28,7 @@ mod test;
 mod trouble;
 mod wire;
 
+pub use etcd::EtcdArbiter;
 pub use local::LocalArbiter;
 pub use memory::{Memory, StoreId};
 pub use question::{
