@@ -19,7 +19,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
-	@scripts/install build web test browser guest docs deb packages
+	@scripts/install build web test browser guest docs deb packages etcd
 	@scripts/install ceph || echo "no Ceph: those tests say skipped"
 	@scripts/test
 

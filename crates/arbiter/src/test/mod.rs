@@ -1,5 +1,6 @@
 mod local;
 mod model;
+mod real;
 
 use crate::Arbiter;
 use env::sim::{World, WorldConfig};
