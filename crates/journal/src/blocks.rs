@@ -15,18 +15,19 @@ use units::Buf;
 const _: () = assert!(JOINED_BYTES == BLOCK);
 
 /// The checksums of what a batch holds.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct DataChecksums {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataChecksums {
     /// CRC-32C of each record's data.
-    pub(crate) records: Vec<u32>,
+    pub records: Vec<u32>,
     /// CRC-32C of each block of data, from the header's end on.
-    pub(crate) blocks: Vec<u32>,
+    pub blocks: Vec<u32>,
 }
 
 impl DataChecksums {
     /// Of these changes, whose data lies one after the other with each beginning at a multiple of
     /// 512 bytes.
-    pub(crate) fn of(changes: &[(Change, Buf)]) -> Self {
+    #[must_use]
+    pub fn of(changes: &[(Change, Buf)]) -> Self {
         let whole = |data: &Buf| data.len().is_multiple_of(BLOCK);
         if !changes.iter().all(|(_, data)| whole(data)) {
             return Self::of_parts(changes);

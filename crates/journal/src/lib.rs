@@ -53,7 +53,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, Commit, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX,
     Record, Sequence, VolumeId, data_at,
 };
-pub use blocks::block_checksum;
+pub use blocks::{DataChecksums, block_checksum};
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
 pub use formats::{CopiesState, Damage};

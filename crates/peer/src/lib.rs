@@ -1,0 +1,28 @@
+//! What two nodes of a cluster say to each other, as pure machines.
+//!
+//! The bytes are described in `docs/formats/peer.md`.
+//!
+//! **Contract.** No clock, socket, task or thread: bytes and requests go in, bytes and events come
+//! out. Who drives it implements [`Link`] for the transport, ends what takes too long to begin, and
+//! authenticates the other side before anything is handed in.
+//!
+//! **Invariants.** I1: bytes of a peer never panic. I2: a peer whose first frame was not accepted
+//! holds at most [`FIRST_BYTES`] bytes here. I3: of a frame with any bit wrong nothing is given
+//! out. I4: of what was sent, each change is given out once, in the order of its numbers, whatever
+//! connections end. I5: no more comes than was granted, and what is granted is memory that is free.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+mod ids;
+mod limits;
+mod refusal;
+
+pub use ids::{ClusterId, ConnectionNumber, Incarnation, NodeId, Purpose};
+pub use limits::{
+    BODY_BYTES_MAX, Cost, DATA_BYTES_MAX, FIRST_BYTES, HEADER_BYTES, POSITIONS_MAX, RECORDS_MAX,
+    SEND_AHEAD_BYTES, VERSION,
+};
+pub use refusal::{Breach, Closed, NotSent, Reason, Refusal, Versions};
