@@ -1,0 +1,202 @@
+//! Bodies of messages about a LUN.
+
+use crate::refusal::NotSent;
+use formats::{Reader, Writer};
+use journal::VolumeId;
+use replica::{
+    CopyId, Epoch, Message, Moment, NODES_MAX, NodeSet, NodeSlot, Revision, RingSummary, RoleRecord,
+};
+
+const HELLO: u8 = 1;
+const LEAD: u8 = 2;
+const REFUSE: u8 = 3;
+const FOLLOW: u8 = 4;
+const ASK: u8 = 5;
+const GRANT: u8 = 6;
+const YIELD: u8 = 7;
+
+/// Rings that a log may have.
+const RINGS_MAX: usize = journal::RINGS_MAX as usize;
+
+/// Writes a message; those that have frames of their own have none here.
+pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Result<(), NotSent> {
+    to.u64(volume.0);
+    let kind = |to: &mut Writer, kind: u8| {
+        to.u8(kind).bytes(&[0; 7]);
+    };
+    match message {
+        Message::Hello { promised, known } => {
+            kind(to, HELLO);
+            to.u64(promised.0);
+            write_known(known, to)
+        }
+        Message::Lead { known, rings } => {
+            kind(to, LEAD);
+            write_known(known, to)?;
+            write_count(rings.len(), to)?;
+            rings.iter().try_for_each(|it| write_ring(it, to))
+        }
+        Message::Refuse { promised } => {
+            kind(to, REFUSE);
+            to.u64(promised.0);
+            Ok(())
+        }
+        Message::Follow { epoch, next } => {
+            kind(to, FOLLOW);
+            to.u64(epoch.0);
+            write_count(next.len(), to)?;
+            for it in next {
+                to.u64(*it);
+            }
+            Ok(())
+        }
+        Message::Ask { sent } => {
+            kind(to, ASK);
+            to.u64(sent.0);
+            Ok(())
+        }
+        Message::Grant { sent } => {
+            kind(to, GRANT);
+            to.u64(sent.0);
+            Ok(())
+        }
+        Message::Yield { epoch } => {
+            kind(to, YIELD);
+            to.u64(epoch.0);
+            Ok(())
+        }
+        Message::Beacon { .. }
+        | Message::Answer { .. }
+        | Message::Append { .. }
+        | Message::Commit { .. }
+        | Message::Ack { .. } => Err(NotSent::OwnFrame),
+    }
+}
+
+fn write_count(of: usize, to: &mut Writer) -> Result<(), NotSent> {
+    let count = u16::try_from(of).map_err(|_| NotSent::TooLong)?;
+    to.u16(count).u16(0).u32(0);
+    Ok(())
+}
+
+fn write_known(
+    (revision, record): &(Revision, RoleRecord),
+    to: &mut Writer,
+) -> Result<(), NotSent> {
+    let count = u8::try_from(record.copies.len()).map_err(|_| NotSent::TooLong)?;
+    let in_sync = record.in_sync.iter();
+    let in_sync = in_sync.fold(0_u64, |bits, node| bits | 1_u64.wrapping_shl(node.0.into()));
+    to.u64(revision.0)
+        .u64(record.epoch.0)
+        .u64(in_sync)
+        .u32(record.step)
+        .u8(record.owner.0)
+        .u8(count)
+        .u16(0);
+    for (slot, id) in &record.copies {
+        to.bytes(&id.0.to_le_bytes()).u8(slot.0).bytes(&[0; 7]);
+    }
+    Ok(())
+}
+
+fn write_ring(ring: &RingSummary, to: &mut Writer) -> Result<(), NotSent> {
+    to.u64(ring.next);
+    write_count(ring.epochs.len(), to)?;
+    for (epoch, first) in &ring.epochs {
+        to.u64(epoch.0).u64(*first);
+    }
+    Ok(())
+}
+
+/// Reads what [`write`] wrote, and nothing else.
+pub(crate) fn read(body: &[u8]) -> Option<(VolumeId, Message)> {
+    let mut fields = Reader::new(body);
+    let volume = VolumeId(fields.u64()?);
+    let kind = fields.u8()?;
+    zeroes::<7>(&mut fields)?;
+    let message = read_kind(kind, &mut fields)?;
+    fields.is_empty().then_some((volume, message))
+}
+
+fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
+    Some(match kind {
+        HELLO => Message::Hello {
+            promised: Epoch(fields.u64()?),
+            known: read_known(fields)?,
+        },
+        LEAD => {
+            let known = read_known(fields)?;
+            let rings = (0..read_rings(fields)?).map(|_| read_ring(fields));
+            let rings = rings.collect::<Option<Vec<RingSummary>>>()?;
+            Message::Lead { known, rings }
+        }
+        REFUSE => Message::Refuse {
+            promised: Epoch(fields.u64()?),
+        },
+        FOLLOW => {
+            let epoch = Epoch(fields.u64()?);
+            let next = (0..read_rings(fields)?).map(|_| fields.u64());
+            let next = next.collect::<Option<Vec<u64>>>()?;
+            Message::Follow { epoch, next }
+        }
+        ASK => Message::Ask {
+            sent: Moment(fields.u64()?),
+        },
+        GRANT => Message::Grant {
+            sent: Moment(fields.u64()?),
+        },
+        YIELD => Message::Yield {
+            epoch: Epoch(fields.u64()?),
+        },
+        _ => return None,
+    })
+}
+
+fn zeroes<const N: usize>(fields: &mut Reader<'_>) -> Option<()> {
+    (fields.bytes::<N>()? == [0; N]).then_some(())
+}
+
+fn read_count(fields: &mut Reader<'_>) -> Option<u16> {
+    let count = fields.u16()?;
+    zeroes::<6>(fields)?;
+    Some(count)
+}
+
+fn read_rings(fields: &mut Reader<'_>) -> Option<u16> {
+    read_count(fields).filter(|it| usize::from(*it) <= RINGS_MAX)
+}
+
+fn read_slot(fields: &mut Reader<'_>) -> Option<NodeSlot> {
+    fields.u8().filter(|it| *it < NODES_MAX).map(NodeSlot)
+}
+
+fn read_known(fields: &mut Reader<'_>) -> Option<(Revision, RoleRecord)> {
+    let (revision, epoch) = (Revision(fields.u64()?), Epoch(fields.u64()?));
+    let bits = fields.u64()?;
+    let (step, owner, copies) = (fields.u32()?, read_slot(fields)?, fields.u8()?);
+    zeroes::<2>(fields)?;
+    let in_sync = (0..NODES_MAX).filter(|slot| bits.wrapping_shr((*slot).into()) & 1 == 1);
+    let in_sync = NodeSet::of(in_sync.map(NodeSlot));
+    let copies = (0..copies).map(|_| {
+        let id = CopyId(u128::from_le_bytes(fields.bytes()?));
+        let slot = read_slot(fields)?;
+        zeroes::<7>(fields)?;
+        Some((slot, id))
+    });
+    let copies = copies.collect::<Option<Vec<(NodeSlot, CopyId)>>>()?;
+    let record = RoleRecord {
+        epoch,
+        step,
+        owner,
+        in_sync,
+        copies,
+    };
+    Some((revision, record))
+}
+
+fn read_ring(fields: &mut Reader<'_>) -> Option<RingSummary> {
+    let next = fields.u64()?;
+    let epochs = (0..read_count(fields)?).map(|_| Some((Epoch(fields.u64()?), fields.u64()?)));
+    let epochs = epochs.collect::<Option<Vec<(Epoch, u64)>>>()?;
+    Some(RingSummary { epochs, next })
+}
