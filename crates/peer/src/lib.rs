@@ -1,6 +1,16 @@
 //! What two nodes of a cluster say to each other, as pure machines.
 //!
-//! The bytes are described in `docs/formats/peer.md`.
+//! ```text
+//!   owner of a LUN                        one connection a ring                 its other copy
+//!   RingStream --Records--> Connection ==> Link ~~~~~~~ Link ==> Connection --> RingStream
+//!        ^------------------ acks, credits --------------------------------------------+
+//!   LunCopy <--Message--> Connection (control), beacons of the two nodes
+//! ```
+//!
+//! A [`Connection`] makes bytes of frames and frames of bytes. A [`RingStream`] is what outlives
+//! it: the records of one ring that the other node has not acknowledged, and what came from there.
+//! When a link is lost it goes on over another one; numbers make repetition harmless. The bytes are
+//! described in `docs/formats/peer.md`.
 //!
 //! **Contract.** No clock, socket, task or thread: bytes and requests go in, bytes and events come
 //! out. Who drives it implements [`Link`] for the transport, ends what takes too long to begin, and
@@ -16,13 +26,32 @@
     deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)
 )]
 
+mod connection;
+mod first;
+mod frame;
 mod ids;
 mod limits;
+mod link;
+mod message;
+mod position;
+mod receive;
+mod records;
 mod refusal;
+mod rules;
+mod stream;
+mod transmit;
 
+pub use connection::{Connection, Event, Opened};
+pub use first::{KnownNode, Own};
 pub use ids::{ClusterId, ConnectionNumber, Incarnation, NodeId, Purpose};
 pub use limits::{
     BODY_BYTES_MAX, Cost, DATA_BYTES_MAX, FIRST_BYTES, HEADER_BYTES, POSITIONS_MAX, RECORDS_MAX,
     SEND_AHEAD_BYTES, VERSION,
 };
+pub use link::{Link, exchange};
+pub use position::{Position, Positions};
+pub use receive::Want;
+pub use records::{Origin, Records, Unsendable};
 pub use refusal::{Breach, Closed, NotSent, Reason, Refusal, Versions};
+pub use stream::{Attached, Late, Limits, NotTaken, RingStream, Taken};
+pub use transmit::Transmit;

@@ -294,6 +294,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    const ALL: [Self; 13] = [
+        Self::Stops,
+        Self::Replaced,
+        Self::OtherCluster,
+        Self::SameNode,
+        Self::UnknownNode,
+        Self::Version,
+        Self::Level,
+        Self::OtherPurpose,
+        Self::Damaged,
+        Self::OutOfOrder,
+        Self::UnknownKind,
+        Self::Malformed,
+        Self::Overrun,
+    ];
+
     /// As a frame has it.
     #[must_use]
     pub const fn code(self) -> u16 {
@@ -313,6 +329,11 @@ impl Reason {
             Self::Overrun => 13,
             Self::Other(code) => code,
         }
+    }
+
+    pub(crate) fn of_code(code: u16) -> Self {
+        let known = Self::ALL.into_iter().find(|it| it.code() == code);
+        known.unwrap_or(Self::Other(code))
     }
 }
 
