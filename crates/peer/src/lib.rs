@@ -39,6 +39,8 @@ mod records;
 mod refusal;
 mod rules;
 mod stream;
+#[cfg(test)]
+mod test;
 mod transmit;
 
 pub use connection::{Connection, Event, Opened};
