@@ -54,6 +54,20 @@ pub(crate) fn is_broken(rule: Rule) -> bool {
     BROKEN.get() == Some(rule)
 }
 
+/// Runs something with a rule broken.
+#[cfg(test)]
+pub(crate) fn without<T>(rule: Rule, run: impl FnOnce() -> T) -> T {
+    struct Whole;
+    impl Drop for Whole {
+        fn drop(&mut self) {
+            BROKEN.set(None);
+        }
+    }
+    let _whole = Whole;
+    BROKEN.set(Some(rule));
+    run()
+}
+
 /// Whether a rule holds: always, but in tests that break it.
 macro_rules! holds {
     ($rule:ident) => {{

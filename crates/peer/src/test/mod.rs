@@ -1,8 +1,10 @@
 //! Two nodes joined by pipes of bytes.
 
+mod damage;
 mod decoder;
 mod frames;
 mod pipe;
+mod refusals;
 mod session;
 
 use crate::*;

@@ -40,6 +40,22 @@ pub(crate) fn pipe(step: impl FnMut() -> usize + Clone + 'static) -> (PipeLink, 
     (left, right)
 }
 
+impl PipeLink {
+    /// What this end sends is cut after so many bytes.
+    pub(crate) fn cut_after(&self, bytes: usize) {
+        self.out.borrow_mut().takes = Some(bytes);
+    }
+
+    /// Nothing goes through any more; what is on its way is lost.
+    pub(crate) fn cut(&self) {
+        for direction in [&self.out, &self.into] {
+            let mut direction = direction.borrow_mut();
+            direction.is_cut = true;
+            direction.bytes.clear();
+        }
+    }
+}
+
 impl Link for PipeLink {
     fn send(&mut self, waiting: &Transmit) -> Poll<io::Result<usize>> {
         let mut out = self.out.borrow_mut();
