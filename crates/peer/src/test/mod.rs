@@ -5,7 +5,9 @@ mod decoder;
 mod frames;
 mod pipe;
 mod refusals;
+mod resume;
 mod session;
+mod world;
 
 use crate::*;
 use journal::{Change, Commit, Kind, Sequence, VolumeId};
