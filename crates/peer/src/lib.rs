@@ -29,6 +29,8 @@
 mod connection;
 mod first;
 mod frame;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod ids;
 mod limits;
 mod link;

@@ -94,6 +94,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("journal_blocks", Form::Bytes, 30_000, journal::fuzz::blocks),
     target("journal_replay", Form::Bytes, 20_000, journal::fuzz::replay),
     target("history", Form::Bytes, 5_000, journal::fuzz::history),
+    target("peer_first", Form::Bytes, 200_000, peer::fuzz::first),
+    target("peer_frames", Form::Bytes, 40_000, peer::fuzz::frames),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> FuzzTarget {

@@ -1,0 +1,121 @@
+//! Inputs that reach deep, to start a corpus with.
+
+use super::{RING, connects, opened, taken};
+use crate::limits::Cost;
+use crate::{Origin, Position, Positions, Purpose, Reason, Records};
+use journal::{Change, Commit, Kind, Sequence, VolumeId};
+use replica::{
+    CopyId, Epoch, Message, Moment, NodeSet, NodeSlot, Revision, RingSummary, RoleRecord,
+};
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
+
+/// Each with the target that it is for, and a first byte that has checksums put right.
+#[must_use]
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let purposes = [Purpose::Control, Purpose::Ring(RING)];
+    let firsts = purposes.map(|purpose| {
+        let bytes = taken(&mut connects(purpose));
+        ("peer_first", [&[1], bytes.as_slice()].concat())
+    });
+    let frames = [
+        ("peer_frames", [&[0xF7], control().as_slice()].concat()),
+        ("peer_frames", [&[0x1E], ring().as_slice()].concat()),
+    ];
+    firsts.into_iter().chain(frames).collect()
+}
+
+fn positions() -> Positions {
+    let position = |volume: u64| Position {
+        volume: VolumeId(volume),
+        epoch: Epoch(1),
+        below: Sequence(2),
+    };
+    Positions {
+        ring: RING,
+        positions: (3..6).map(position).collect(),
+    }
+}
+
+fn control() -> Vec<u8> {
+    let known = RoleRecord {
+        epoch: Epoch(1),
+        step: 2,
+        owner: NodeSlot(0),
+        in_sync: NodeSet::of([NodeSlot(0), NodeSlot(1)]),
+        copies: vec![(NodeSlot(0), CopyId(5)), (NodeSlot(1), CopyId(6))],
+    };
+    let known = (Revision(8), known);
+    let ring = RingSummary {
+        epochs: vec![(Epoch(1), 0), (Epoch(2), 9)],
+        next: 12,
+    };
+    let messages = [
+        Message::Hello {
+            promised: Epoch(1),
+            known: known.clone(),
+        },
+        Message::Lead {
+            known,
+            rings: vec![ring.clone(), ring],
+        },
+        Message::Refuse { promised: Epoch(4) },
+        Message::Follow {
+            epoch: Epoch(2),
+            next: vec![3, 4],
+        },
+        Message::Ask { sent: Moment(5) },
+        Message::Grant { sent: Moment(5) },
+        Message::Yield { epoch: Epoch(6) },
+    ];
+    let (mut a, _) = opened(Purpose::Control);
+    for message in &messages {
+        a.message(VolumeId(1), message).expect("it fits");
+    }
+    a.acks(&positions()).expect("they fit");
+    a.beacon(Moment(7)).expect("it fits");
+    a.answer(Moment(7)).expect("it fits");
+    a.bye(Reason::Stops);
+    taken(&mut a)
+}
+
+fn records(volume: u64, first: u64, kinds: &[Kind]) -> Records {
+    let change = |(sequence, kind): (u64, &Kind)| {
+        let change = Change {
+            volume: VolumeId(volume),
+            sequence: Sequence(sequence),
+            range: LbaRange::new(Lba(sequence), BlockCount(1)).expect("a small number"),
+            block_size: BlockSize::B512,
+            kind: *kind,
+            commit: Commit::Later,
+        };
+        let bytes = change.data_bytes().unwrap_or_default();
+        (change, Buf::copy_of(&vec![7; bytes]))
+    };
+    let origin = Origin {
+        volume: VolumeId(volume),
+        epoch: Epoch(1),
+        of: Epoch(1),
+        ring: RING,
+        commit: Sequence(0),
+    };
+    let changes = (first..).zip(kinds).map(change).collect();
+    Records::new(origin, changes).expect("they may be sent")
+}
+
+fn ring() -> Vec<u8> {
+    let (mut a, _) = opened(Purpose::Ring(RING));
+    let frames = [
+        records(1, 0, &[Kind::Epoch, Kind::Write, Kind::Zeroes]),
+        records(2, 0, &[Kind::Cut]),
+        records(1, 2, &[Kind::Zeroes, Kind::Write]),
+        records(2, 1, &[Kind::Deallocate, Kind::Anchor]),
+    ];
+    for records in &frames {
+        a.records(records).expect("it may go");
+    }
+    a.acks(&positions()).expect("they fit");
+    a.commits(&positions()).expect("they fit");
+    a.grant(Cost::FRAME_MAX).expect("it fits");
+    a.bye(Reason::Stops);
+    taken(&mut a)
+}
