@@ -3,7 +3,7 @@
 //!
 //! A code never changes its meaning and is never used again. The thousands say what it is about: 1
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
-//! them.
+//! them, 8 the cluster.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -341,6 +341,34 @@ catalogue! {
     DoctorFound = 7201, 500, Failed, "The doctor found problems",
         "A point of best practice is not kept in a way that costs data, access or most of the speed.",
         "The report names each with its cause and remedy; it was printed in full.";
+
+    ClusterNotConfigured = 8001, 400, Usage, "No cluster is configured on this node",
+        "node.toml has no [cluster], or not all that is needed there. A cluster keeps its records in etcd, which decides who may serve a LUN: without it two nodes could both go on alone.",
+        "Install etcd (on three machines, of which two may be the nodes), write [cluster] with etcd and listen into node.toml, and restart.";
+    ClusterNone = 8002, 409, Conflict, "This node is in no cluster",
+        "It has neither made one nor joined one, or has left it.",
+        "Make one (`causeway cluster init NAME`), or join one with a token (`causeway cluster join FILE`).";
+    ClusterMember = 8003, 409, Conflict, "A node is in one cluster, once",
+        "This node is in a cluster already, etcd has another cluster below the prefix, or the cluster has a node with this node's identifier.",
+        "`causeway cluster status` says who is in it. A node that shall be in another one leaves first (`causeway cluster leave`).";
+    ClusterToken = 8004, 403, Refused, "The token is not good",
+        "It was used already, has ended, is of another cluster, or is not whole. A token lets one node join, once.",
+        "Have another one made: `causeway cluster token` on a node of the cluster.";
+    ClusterJoinRefused = 8005, 409, Refused, "The node does not fit into the cluster",
+        "Clock, version, name, address, ring counts or identities of LUNs do not fit those of the cluster. Nothing was changed, and the token stays good.",
+        "Follow the message: it has both sides and the next step.";
+    ClusterPeer = 8006, 503, Failed, "Another node is not reached, or not believed",
+        "It is not there, is not of this cluster, has left it, runs twice, or shows another certificate than the cluster knows of it.",
+        "Follow the message: it names the node and what it showed.";
+    ClusterArbiter = 8007, 503, Failed, "The cluster's records are not to be had",
+        "etcd does not answer, does not believe this node, or says what contradicts what is known: it is another one, was emptied, or was restored from an old backup. Nodes go on with what they know; nobody joins or leaves.",
+        "Follow the message: it names the member and the next step.";
+    ClusterNeeded = 8008, 409, Refused, "The node is needed",
+        "It has copies of LUNs, is the last one of the cluster, or answers and could leave by itself.",
+        "Move its copies away first; `--force` leaves although what is listed is lost.";
+    ClusterState = 8009, 503, Failed, "What this node keeps of its cluster cannot be used",
+        "A file of the state directory is damaged, missing or cannot be written. LUNs are served all the same.",
+        "Check the disk. If the file is lost, have another node remove this one (`causeway cluster leave --node NAME`), remove the files cluster*.json here, restart, and join anew.";
 }
 
 impl Code {
@@ -428,6 +456,7 @@ mod test {
                 "CWY7...",
                 "volumes as this host uses them: bench, attach, paths, lab, doctor",
             ),
+            ("CWY8...", "the cluster and its nodes"),
         ] {
             parts.row(&[codes, what]);
         }

@@ -5,6 +5,7 @@
 
 pub use alert_commands::AlertCommand;
 pub use api::{ApiAddress, ApiSettings, CertificateFiles};
+pub use cluster::{ClusterSettings, EtcdFiles};
 pub use live::live_keys;
 pub use own::{
     ConfigPatch, NewPool, NewPortals, OwnSettings, SETTINGS_FILE, SettingValue, parse_with, portal,
@@ -57,6 +58,8 @@ pub struct Config {
     pub api: Vec<ApiAddress>,
     /// What else is said of it.
     pub api_settings: ApiSettings,
+    /// How it is in a cluster, or may be.
+    pub cluster: Option<ClusterSettings>,
     /// Programs that may be run with alerts.
     pub alert_commands: Vec<AlertCommand>,
     /// Which processors are used.
@@ -303,6 +306,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
     }
     let pools = read_pools(top, base);
     let (api, api_settings) = api::read(source, top, base);
+    let cluster = cluster::read(top, base);
     let alert_commands = alert_commands::read(top);
     let (runtime, scrub_every_days) = (read_runtime(top), read_scrub(top));
     let (health, session) = (health::read(top, base), sessions::read(top));
@@ -317,6 +321,7 @@ fn read(file: &Path, source: &Source<'_>, top: &Table<'_, '_>) -> Option<Config>
         pools,
         api,
         api_settings,
+        cluster,
         alert_commands,
         cores: runtime.cores,
         driver: runtime.driver,
@@ -344,6 +349,8 @@ fn noted(top: &Table<'_, '_>) -> BTreeMap<String, usize> {
     for (section, key) in [
         ("node", "state_dir"),
         ("api", "listen"),
+        ("cluster", "etcd"),
+        ("cluster", "prefix"),
         ("runtime", "driver"),
         ("runtime", "cores"),
     ] {
@@ -767,6 +774,7 @@ mod alert_commands;
 mod api;
 mod change;
 mod changeable;
+mod cluster;
 mod health;
 mod history;
 mod live;

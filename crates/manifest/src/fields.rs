@@ -49,7 +49,7 @@ const NODE_BEFORE: [Field; 8] = [
 ];
 
 /// The keys of `node.toml` behind those that say what holds a pool's LUNs.
-const NODE_AFTER: [Field; 27] = [
+const NODE_AFTER: [Field; 33] = [
     node(
         "pool.journal",
         "path",
@@ -112,6 +112,38 @@ const NODE_AFTER: [Field; 27] = [
         "`{ cert, key }`",
         "made at the first start",
         "files (PEM) for https; read again on SIGHUP and when they change",
+    ),
+    node(
+        "cluster.etcd",
+        "list of texts",
+        "required",
+        "the members of etcd that hold the cluster's records: `https://IP:PORT`, or `http://IP:PORT` on this machine",
+    ),
+    node(
+        "cluster.etcd_ca",
+        "path",
+        "none",
+        "who signs the certificates of etcd's members (PEM); needed with https, as are the two below",
+    ),
+    node(
+        "cluster.etcd_certificate",
+        "path",
+        "none",
+        "the certificate by which etcd knows this node (PEM)",
+    ),
+    node("cluster.etcd_key", "path", "none", "its key (PEM)"),
+    node(
+        "cluster.prefix",
+        "text",
+        "`\"causeway\"`",
+        "all records of the cluster are below this name in etcd: several clusters may use one etcd",
+    ),
+    node(
+        "cluster.listen",
+        "list of addresses",
+        "none",
+        "where the other nodes reach this one: `IP:PORT`, such as `10.0.0.1:7420`; a node without one can neither make \
+         nor join a cluster",
     ),
     live(
         "alert_command.name",
@@ -371,7 +403,7 @@ mod test {
     use std::path::Path;
 
     const NODE_FILE: &str = "zzz = 1\n[node]\nzzz = 1\n[[portal_group]]\nzzz = 1\n[[pool]]\nzzz = 1\n[[pool]]\nmembers = [\"m\"]\nzzz = 1\n\
-                             [api]\nzzz = 1\n[[alert_command]]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[history]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
+                             [api]\nzzz = 1\n[cluster]\nzzz = 1\n[[alert_command]]\nzzz = 1\n[scrub]\nzzz = 1\n[health]\nzzz = 1\n[history]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
                              [log]\nzzz = 1\n";
     const OBJECT_FILE: &str =
         "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
@@ -434,6 +466,7 @@ mod test {
             "portal_group",
             "pool",
             "api",
+            "cluster",
             "alert_command",
             "scrub",
             "health",

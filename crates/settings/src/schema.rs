@@ -159,6 +159,11 @@ fn values(field: &Field) -> Value {
         _ => {}
     }
     match field.values {
+        "text" => text(),
+        "list of addresses" => {
+            let address = json!({ "type": "string", "pattern": "^.+:[0-9]+$" });
+            json!({ "type": "array", "items": address, "minItems": 1 })
+        }
         "name" => json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" }),
         "path" => text(),
         "boolean" => json!({ "type": "boolean" }),
@@ -262,6 +267,13 @@ change_settings = true
 login_idle_seconds = 10
 login_life_seconds = 2592000
 certificate = { cert = "api.crt", key = "api.key" }
+[cluster]
+etcd = ["https://10.0.0.5:2379"]
+etcd_ca = "ca.pem"
+etcd_certificate = "node.pem"
+etcd_key = "node.key"
+prefix = "causeway"
+listen = ["10.0.0.1:7420"]
 [[alert_command]]
 name = "page"
 argv = ["/usr/bin/page"]
@@ -334,7 +346,7 @@ format = "json"
             assert_eq!(both(&more.join("\n")), (false, false), "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 14);
+        assert_eq!(tried, 15);
         for (from, to) in [
             ("iface = \"eth1\"", "iface = \"eth1\", colour = 1"),
             ("user = \"causeway\"", "user = \"causeway\", colour = 1"),
