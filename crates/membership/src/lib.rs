@@ -1,0 +1,14 @@
+//! Which nodes a cluster has, and whom a node believes.
+//!
+//! **Contract.** Who is a node of the cluster is what the arbiter's records say, which change by
+//! compare-and-swap alone and are never taken away.
+
+mod fingerprint;
+#[cfg(test)]
+mod fixture;
+pub mod frame;
+pub mod records;
+mod refusal;
+
+pub use fingerprint::Fingerprint;
+pub use refusal::{Refusal, RefusalKind};
