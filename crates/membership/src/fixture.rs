@@ -1,7 +1,7 @@
 //! Records for tests.
 
 use crate::fingerprint::Fingerprint;
-use crate::records::{Der, NodeRecord, Profile, Standing, Written};
+use crate::records::{ClusterRecord, Der, NodeRecord, Profile, Standing, TokenRecord, Written};
 
 pub(crate) fn written() -> Written {
     Written {
@@ -32,6 +32,25 @@ pub(crate) fn node_record(slot: u8) -> NodeRecord {
         fingerprint_before: None,
         standing: Standing::Joined,
         token: Some("ab".repeat(8)),
+        written: written(),
+    }
+}
+
+pub(crate) fn cluster_record() -> ClusterRecord {
+    ClusterRecord {
+        id: "c".repeat(32),
+        name: "home".to_owned(),
+        authority: Der(vec![7; 400]),
+        level: 1,
+        written: written(),
+    }
+}
+
+pub(crate) fn token_record(secret: &str, expires: u64) -> TokenRecord {
+    TokenRecord {
+        secret: Fingerprint::of(secret.as_bytes()),
+        expires,
+        used_by: None,
         written: written(),
     }
 }

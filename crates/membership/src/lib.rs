@@ -3,12 +3,15 @@
 //! **Contract.** Who is a node of the cluster is what the arbiter's records say, which change by
 //! compare-and-swap alone and are never taken away.
 
+pub mod authority;
 mod fingerprint;
 #[cfg(test)]
 mod fixture;
 pub mod frame;
 pub mod records;
 mod refusal;
+pub mod roster;
+pub mod token;
 
 pub use fingerprint::Fingerprint;
 pub use refusal::{Refusal, RefusalKind};
