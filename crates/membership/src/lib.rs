@@ -3,6 +3,7 @@
 //! **Contract.** Who is a node of the cluster is what the arbiter's records say, which change by
 //! compare-and-swap alone and are never taken away.
 
+pub mod admission;
 pub mod authority;
 mod fingerprint;
 #[cfg(test)]
@@ -11,7 +12,10 @@ pub mod frame;
 pub mod records;
 mod refusal;
 pub mod roster;
+pub mod store;
 pub mod token;
+pub mod words;
 
 pub use fingerprint::Fingerprint;
 pub use refusal::{Refusal, RefusalKind};
+pub use store::SECRET_FILES;
