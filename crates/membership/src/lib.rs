@@ -11,8 +11,11 @@ mod fixture;
 pub mod frame;
 pub mod records;
 mod refusal;
+pub mod register;
 pub mod roster;
 pub mod store;
+#[cfg(test)]
+mod test;
 pub mod token;
 pub mod words;
 
