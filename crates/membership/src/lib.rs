@@ -16,6 +16,7 @@ pub mod roster;
 pub mod store;
 #[cfg(test)]
 mod test;
+pub mod tls;
 pub mod token;
 pub mod words;
 
