@@ -1,0 +1,320 @@
+//! Where other nodes come in: nodes of the cluster, who show their certificates, and nodes that
+//! want to join, who have a token.
+//!
+//! **Failure model.** Of who is not known nothing is kept but a place among [`BOUNDS`], for
+//! [`STRANGER_TIME_MAX`] and a frame of 1 KiB. More who come are sent away unheard. Whatever they
+//! say, it ends with their connection.
+
+use crate::admission::{Candidate, LUNS_MAX};
+use crate::authority::PublicKey;
+use crate::connections::{Bounds, Connections};
+use crate::frame::{self, Broken};
+use crate::node::{MemberState, Node};
+use crate::records::Der;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::tls::{JOIN, NODE};
+use crate::words::{BYTES_MAX, Credentials, FIRST_BYTES_MAX, Hello, JoinAnswer, Reply};
+use arbiter::Wire;
+use env::{DetachedStream, in_time};
+use replica::NODES_MAX;
+use rustls::ServerConfig;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Connections of whom nobody knows who they are.
+pub(crate) const BOUNDS: Bounds = Bounds {
+    together: 32,
+    of_one: 8,
+};
+
+/// How long one may take to say who it is.
+pub(crate) const STRANGER_TIME_MAX: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 10 });
+
+/// How long one may take that has a token, or a certificate.
+const KNOWN_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How soon an address that cannot be had is tried again, or accepting that fails.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// This node is this one from now on, and listens for other nodes.
+pub(crate) fn take(node: &Rc<Node>, state: MemberState) -> Rc<MemberState> {
+    let state = Rc::new(state);
+    *node.state.borrow_mut() = Some(Rc::clone(&state));
+    begin(node);
+    state
+}
+
+/// Listens for other nodes; who did before ends.
+pub(crate) fn begin(node: &Rc<Node>) {
+    let begun = node.ends_listening();
+    for at in &node.settings.listen {
+        let listening = listen(Rc::downgrade(node), begun, *at);
+        node.core.spawn(Box::pin(listening));
+    }
+}
+
+/// Listens at an address as long as this node is in the cluster that it was in at the beginning.
+async fn listen(node: Weak<Node>, begun: u64, at: SocketAddr) {
+    let connections = Connections::new(BOUNDS);
+    loop {
+        let Some(here) = node.upgrade() else { return };
+        if !here.listens(begun) {
+            return;
+        }
+        let core = Rc::clone(&here.core);
+        let again = core.sleep_until(core.now().after(AGAIN));
+        match core.net().listen(at) {
+            Ok(listener) => {
+                here.not_listening.borrow_mut().remove(&at);
+                tracing::info!("nodes of the cluster are heard at {}", listener.local());
+                drop(here);
+                accept(&*listener, (&node, begun), &connections).await;
+            }
+            Err(error) => {
+                let before = here
+                    .not_listening
+                    .borrow_mut()
+                    .insert(at, error.to_string());
+                if before.is_none() {
+                    tracing::warn!("cluster.listen: {at}: {error}: it is tried again every second");
+                }
+            }
+        }
+        again.await;
+    }
+}
+
+/// Until the listener fails, or this node is of no cluster any more.
+async fn accept(
+    listener: &dyn env::Listener,
+    (node, begun): (&Weak<Node>, u64),
+    connections: &Connections,
+) {
+    loop {
+        let Some(core) = node.upgrade().map(|it| Rc::clone(&it.core)) else {
+            return;
+        };
+        let next = poll_fn(|cx| listener.poll_accept(cx));
+        let came = in_time(&core, AGAIN, next).await;
+        let Some(node) = node.upgrade().filter(|it| it.listens(begun)) else {
+            return;
+        };
+        let Some(state) = node.state() else { return };
+        let stream = match came {
+            None => continue,
+            Some(Ok(stream)) => stream,
+            Some(Err(_)) => return,
+        };
+        let Some(place) = connections.take(stream.peer.ip()) else {
+            tracing::debug!(
+                "{}: too many connections of nodes that are not known",
+                stream.peer
+            );
+            continue;
+        };
+        core.spawn(Box::pin(async move {
+            serve(&node, &state, stream).await;
+            drop(place);
+        }));
+    }
+}
+
+async fn serve(node: &Rc<Node>, state: &MemberState, stream: DetachedStream) {
+    let peer = stream.peer;
+    let core = &node.core;
+    let Ok(stream) = core.net().adopt(stream) else {
+        return;
+    };
+    let shaken = in_time(core, STRANGER_TIME_MAX, handshake(state, Wire::new(stream))).await;
+    let Some(Some((stream, is_node))) = shaken else {
+        tracing::debug!("{peer}: no node");
+        return;
+    };
+    let work = async {
+        if is_node {
+            serve_node(node, state, stream).await;
+        } else {
+            serve_join(node, state, stream, peer).await;
+        }
+    };
+    if in_time(core, KNOWN_TIME_MAX, work).await.is_none() {
+        tracing::debug!("{peer}: it took too long");
+    }
+}
+
+/// Ends in TLS, with whether it is a node of the cluster.
+async fn handshake(state: &MemberState, wire: Wire) -> Option<(TlsStream<Wire>, bool)> {
+    let begun = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), wire).await;
+    let begun = begun.ok()?;
+    let wanted: Vec<Vec<u8>> = begun.client_hello().alpn()?.map(<[u8]>::to_vec).collect();
+    let wants = |what: &[u8]| wanted.iter().any(|it| it == what);
+    let (is_node, config): (bool, &Arc<ServerConfig>) = match (wants(NODE), wants(JOIN)) {
+        // One of another version wants neither, and is notified by TLS.
+        (true, false) | (false, false) => (true, &state.for_nodes),
+        (false, true) => (false, &state.for_candidates),
+        (true, true) => return None,
+    };
+    let stream = begun.into_stream(Arc::clone(config)).await;
+    match stream {
+        Ok(stream) => Some((stream, is_node)),
+        Err(error) => {
+            let refusal = crate::tls::refusal("a node that connects", &error);
+            tracing::debug!("{refusal}");
+            None
+        }
+    }
+}
+
+fn shown(stream: &TlsStream<Wire>) -> Vec<u8> {
+    let shown = stream.get_ref().1.peer_certificates();
+    let first = shown.and_then(|it| it.first());
+    first.map(|it| it.to_vec()).unwrap_or_default()
+}
+
+/// A node of the cluster asks whether this one is there.
+async fn serve_node(node: &Rc<Node>, state: &MemberState, mut stream: TlsStream<Wire>) {
+    let own = state.member.slot;
+    let certificate = shown(&stream);
+    let mut found = state.roster.borrow().peer(&certificate, own);
+    if found.is_err() && node.follow(state).await.is_ok() {
+        // It may have joined, or have another certificate, since the arbiter was asked.
+        found = state.roster.borrow().peer(&certificate, own);
+    }
+    let received = in_time(
+        &node.core,
+        STRANGER_TIME_MAX,
+        frame::receive(&mut stream, FIRST_BYTES_MAX),
+    );
+    let Some(Ok(hello)) = received.await else {
+        return;
+    };
+    let hello: Hello = hello;
+    let said: Reply<Hello> = found.and_then(|slot| {
+        if hello.to != own {
+            return Err(Refusal::new(
+                RefusalKind::Stranger,
+                format!("this is node {own}, and not node {}", hello.to),
+                "check `cluster.listen` of both nodes: one address is of one node",
+            ));
+        }
+        node.hears(&hello, slot)?;
+        Ok(node.hello(slot))
+    });
+    if let Err(refusal) = &said
+        && node.may_log()
+    {
+        tracing::warn!("a node that connects is not believed: {refusal}");
+    }
+    let _gone = frame::send(&mut stream, &said).await;
+}
+
+/// A node wants to join.
+async fn serve_join(
+    node: &Rc<Node>,
+    state: &MemberState,
+    mut stream: TlsStream<Wire>,
+    peer: SocketAddr,
+) {
+    let key = PublicKey::of(&shown(&stream));
+    let credentials = in_time(
+        &node.core,
+        STRANGER_TIME_MAX,
+        frame::receive::<Credentials>(&mut stream, FIRST_BYTES_MAX),
+    );
+    let (Some(Ok(credentials)), Some(key)) = (credentials.await, key) else {
+        return;
+    };
+    let known = async {
+        let register = node.register().await.map_err(|it| of_problem(&it))?;
+        register
+            .knows_token(&credentials.token, &credentials.secret)
+            .await
+    };
+    let known: Reply<()> = known.await;
+    if let Err(refusal) = &known
+        && node.may_log()
+    {
+        tracing::warn!("{peer}: a node that wants to join is not let in: {refusal}");
+    }
+    if frame::send(&mut stream, &known).await.is_err() || known.is_err() {
+        return;
+    }
+    let candidate = match frame::receive::<Candidate>(&mut stream, BYTES_MAX).await {
+        Ok(candidate) => candidate,
+        Err(Broken::Garbled(refusal)) => {
+            let said: Reply<JoinAnswer> = Err(refusal);
+            let _gone = frame::send(&mut stream, &said).await;
+            return;
+        }
+        Err(Broken::Ended(_)) => return,
+    };
+    let name = candidate.profile.name.clone();
+    let said = answer_join(node, state, (&candidate, &key), &credentials).await;
+    match &said {
+        Ok(answer) => tracing::info!("node {} ({name}) has joined", answer.slot),
+        Err(refusal) => tracing::warn!("{peer}: {name} is not let in: {refusal}"),
+    }
+    let _gone = frame::send(&mut stream, &said).await;
+}
+
+async fn answer_join(
+    node: &Rc<Node>,
+    state: &MemberState,
+    (candidate, key): (&Candidate, &PublicKey),
+    credentials: &Credentials,
+) -> Reply<JoinAnswer> {
+    is_sound(candidate)?;
+    let _turn = node.turn.lock().await;
+    let register = node.register().await.map_err(|it| of_problem(&it))?;
+    let naas = node.taken(&register).await?;
+    let by = node.own.id.clone();
+    let admitted = register
+        .admit(
+            &state.authority,
+            (&by, &naas, node.now()),
+            (candidate, key),
+            (&credentials.token, &credentials.secret),
+        )
+        .await?;
+    let kept = node.keep(state, admitted.roster.clone()).await;
+    kept.map_err(|it| of_problem(&it))?;
+    Ok(JoinAnswer {
+        slot: admitted.slot,
+        certificate: Der(admitted.record.certificate.0),
+        authority_key: state.authority.key().pem(),
+        roster: admitted.roster,
+    })
+}
+
+/// What a node says of itself can be kept.
+fn is_sound(candidate: &Candidate) -> Result<(), Refusal> {
+    let profile = &candidate.profile;
+    let is_id = profile.id.len() == 32 && profile.id.bytes().all(|it| it.is_ascii_hexdigit());
+    let is_name = manifest::name::check_object_name(&profile.name).is_ok();
+    let few = profile.addresses.len() <= 16
+        && profile.rings.len() <= usize::from(NODES_MAX)
+        && profile.version.len() <= 64
+        && candidate.naas.len() <= LUNS_MAX;
+    if is_id && is_name && few && !profile.addresses.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        RefusalKind::Garbled,
+        "what the node says of itself is none of a node: identifier, name, addresses, ring counts",
+        "install the same version of Causeway on both nodes, and write `cluster.listen` into node.toml",
+    ))
+}
+
+/// A problem of this node, for another one.
+fn of_problem(problem: &manifest::problem::Problem) -> Refusal {
+    Refusal::new(
+        RefusalKind::Arbiter,
+        format!("the node that was asked: {}", problem.detail),
+        &problem.hint,
+    )
+}
