@@ -355,6 +355,12 @@ impl Node {
         *self.not_renewed.borrow_mut() = None;
     }
 
+    /// This one is asked in place of etcd.
+    #[cfg(test)]
+    pub(crate) async fn asks(&self, register: Register) {
+        *self.register.lock().await = Some(register);
+    }
+
     /// What this node says of itself.
     pub(crate) async fn candidate(&self) -> Candidate {
         let facts = (self.facts)().await;

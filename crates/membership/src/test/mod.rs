@@ -1,3 +1,6 @@
-//! Nodes that join at once, with a model of the arbiter.
+//! Nodes that join at once, with a model of the arbiter; nodes that meet, by real sockets.
 
+mod bed;
+mod leaving;
 mod races;
+mod renewal;
