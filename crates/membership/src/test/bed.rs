@@ -2,7 +2,7 @@
 
 use crate::client;
 use crate::commands::run;
-use crate::node::{Facts, Node, Own, Settings};
+use crate::node::{Facts, FactsOf, Node, Own, Settings};
 use crate::refusal::Refusal;
 use crate::register::Register;
 use crate::words::{ClusterView, Command, MadeToken, Outcome};
@@ -201,6 +201,21 @@ pub(super) async fn status(node: &Rc<Node>) -> ClusterView {
     asked(node, Command::Status).await.unwrap()
 }
 
+/// Who has just begun to listen may need the time that the one before needs to end.
+pub(super) async fn all_answer(node: &Rc<Node>) {
+    let core = &node.core;
+    let until = core.now().after(Duration::from_secs(10));
+    loop {
+        let view = status(node).await;
+        if view.nodes.iter().all(|it| it.answers) {
+            return;
+        }
+        assert!(core.now() < until, "{view:?}");
+        core.sleep_until(core.now().after(Duration::from_millis(100)))
+            .await;
+    }
+}
+
 /// What `from` is answered by the node that the cluster knows as `slot`.
 pub(super) async fn hello(from: &Rc<Node>, slot: u8) -> Result<(), Refusal> {
     let state = from.member().unwrap();
@@ -208,4 +223,21 @@ pub(super) async fn hello(from: &Rc<Node>, slot: u8) -> Result<(), Refusal> {
     let own = state.member.slot;
     let said = client::hello(from, &state.to_node, &roster, (own, slot)).await;
     said.map(drop)
+}
+
+pub(super) fn own_of(node: &Node) -> (Own, FactsOf) {
+    let none = || -> env::LocalFuture<Facts> { Box::pin(std::future::ready(Facts::default())) };
+    (node.own.clone(), Box::new(none))
+}
+
+/// To a node that has just begun to listen.
+pub(super) async fn connected(core: &CoreHandle, at: SocketAddr) -> Rc<dyn env::Stream> {
+    for _ in 0..100 {
+        if let Ok(stream) = core.net().connect(at, None).await {
+            return stream;
+        }
+        core.sleep_until(core.now().after(Duration::from_millis(20)))
+            .await;
+    }
+    panic!("nobody listens at {at}");
 }

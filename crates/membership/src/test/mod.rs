@@ -2,5 +2,7 @@
 
 mod bed;
 mod leaving;
+mod meeting;
 mod races;
+mod refusals;
 mod renewal;
