@@ -10,6 +10,9 @@ use manifest::size::Size;
 use output::{Every, Format};
 use std::path::PathBuf;
 
+/// Where a node's configuration is unless somebody says otherwise.
+pub(crate) const NODE_TOML: &str = "/etc/causeway/node.toml";
+
 /// Where the daemon's API is unless somebody says otherwise: as dist/node.toml has it.
 pub(crate) const API_DEFAULT: &str = "unix:/run/causeway/api.sock";
 

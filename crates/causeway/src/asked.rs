@@ -16,7 +16,8 @@ const SHOWING: &[&str] = &["ls", "show", "status", "diff", "silences", "rules"];
 
 /// Of commands that have no names to print.
 const NAMELESS: &[&str] = &[
-    "audit", "bench", "config", "doctor", "export", "history", "lab", "status", "support", "top",
+    "audit", "bench", "cluster", "config", "doctor", "export", "history", "lab", "status",
+    "support", "top",
 ];
 
 /// The verb that was typed, and its own arguments.

@@ -6,6 +6,7 @@ use crate::commands::alert::{self, AlertVerb};
 use crate::commands::alert_receiver;
 use crate::commands::api::{self, ApiFlags};
 use crate::commands::audit::{self, AuditVerb};
+use crate::commands::cluster::{self, ClusterVerb};
 use crate::commands::config::{self, ConfigVerb};
 use crate::commands::context::Context;
 use crate::commands::disk::{self, DiskVerb};
@@ -72,6 +73,12 @@ pub(crate) enum Command {
         /// The node's configuration
         #[arg(long, short, value_name = "FILE")]
         config: PathBuf,
+    },
+    /// Clusters: nodes that know and believe each other; on the node itself, as root or as the
+    /// daemon's user
+    Cluster {
+        #[command(subcommand)]
+        verb: ClusterVerb,
     },
     /// The node's settings: what is in force, and what node.toml says by now
     Config {
@@ -367,6 +374,7 @@ impl Command {
             // These say themselves what went wrong, after their log has ended.
             Self::Serve { config } => return Ok(code(serve::run(config, output))),
             Self::Attach(flags) => return Ok(code(attach::run(flags, output))),
+            Self::Cluster { verb } => cluster::run(common, verb, output),
             Self::Config { verb } => config::run(&context, verb, output),
             Self::Status { check: true } => return Ok(status::check(common, output)),
             Self::Status { check: false } => status::run(&context()?),

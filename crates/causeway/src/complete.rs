@@ -316,6 +316,9 @@ mod test {
         ("audit export", &[&["since"]]),
         ("audit ls", &[&["limit", "object", "since", "who"]]),
         ("bench", &[&["words"]]),
+        ("cluster init", &[&["name"]]),
+        ("cluster leave", &[&["node"]]),
+        ("cluster token", &[&["minutes"]]),
         (
             "config add-pool",
             &[&["journal", "journal_size", "name", "path"]],

@@ -1,6 +1,7 @@
 //! Manual pages, made from what the program itself says: one for each command, and one for
 //! `node.toml`.
 
+use crate::args::NODE_TOML;
 use crate::cli::Cli;
 use clap::CommandFactory as _;
 use clap_mangen::Man;
@@ -115,7 +116,7 @@ fn node_page() -> String {
     }
     page.control("SH", ["FILES"]);
     page.control("TP", []);
-    page.text([bold("/etc/causeway/node.toml")]);
+    page.text([bold(NODE_TOML)]);
     page.text([roman("where the package and the unit have it")]);
     page.control("SH", ["EXAMPLE"]);
     as_it_is(&mut page, EXAMPLE);

@@ -30,7 +30,9 @@ pub(crate) fn readable_in(state_dir: &Path) -> Vec<String> {
         .filter(|entry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            name.starts_with("secrets-") || api::SECRET_FILES.contains(&name.as_ref())
+            name.starts_with("secrets-")
+                || api::SECRET_FILES.contains(&name.as_ref())
+                || membership::SECRET_FILES.contains(&name.as_ref())
         })
         .filter_map(|entry| readable(&entry.path()))
         .collect();

@@ -12,6 +12,7 @@ use manifest::config::{Config, Cores, Driver, Store};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
+use membership::Membership;
 use node::Node;
 use output::Output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -195,7 +196,12 @@ fn start_node(
             let node = Node::new(Rc::clone(&core), config.clone(), Box::new(all_notices));
             let engine: Rc<dyn Engine> = Rc::new(node);
             let state_dir = config.state_dir.clone();
+            let cluster = membership::Settings::of(&config)?;
+            let name = config.node_name.clone();
             let controller = Controller::start(Rc::clone(&core), config, engine).await?;
+            if let Some(settings) = cluster {
+                in_cluster(&core, settings, name, &controller).await?;
+            }
             let token = api::load_token(&core, &state_dir).await?;
             let follow = Controller::follow_served(Rc::downgrade(&controller), Box::new(attempt));
             core.spawn(Box::pin(follow));
@@ -204,6 +210,43 @@ fn start_node(
             Ok((handle, token))
         })
     })
+}
+
+/// What the node is to other nodes, as long as the daemon runs.
+async fn in_cluster(
+    core: &CoreHandle,
+    settings: membership::Settings,
+    name: String,
+    controller: &Rc<Controller>,
+) -> Result<(), Problem> {
+    let status = controller.status().await;
+    let own = membership::Own {
+        id: status.node_id,
+        name,
+        version: status.version,
+    };
+    let controller = Rc::downgrade(controller);
+    let facts = move || -> LocalFuture<membership::Facts> {
+        let controller = controller.upgrade();
+        Box::pin(async move {
+            let Some(controller) = controller else {
+                return membership::Facts::default();
+            };
+            let journals = controller.pools().await.into_iter();
+            let objects = controller.objects();
+            let luns = objects.luns.values().chain(objects.removed.values());
+            membership::Facts {
+                rings: journals.filter_map(|it| Some(it.journal?.rings)).collect(),
+                naas: luns.map(|it| it.naa.clone()).collect(),
+            }
+        })
+    };
+    let membership = Membership::start(core, settings, (own, Box::new(facts))).await?;
+    core.spawn(Box::pin(async move {
+        let _goes_on = membership;
+        std::future::pending::<()>().await;
+    }));
+    Ok(())
 }
 
 /// Tries a portal of the node's own.

@@ -6,11 +6,17 @@ use std::collections::BTreeSet;
 
 const WITHOUT: &str = "local: it has to work without a daemon";
 const HERE: &str = "local: it is about the machine where it runs";
+const SOCKET: &str = "local: it is for whoever may open the node's state directory";
 const PROGRAM: &str = "local: the program itself knows it";
 
 /// Verbs below others stand with these.
 const VERBS: &[(&str, &str)] = &[
     ("serve", WITHOUT),
+    ("cluster init", SOCKET),
+    ("cluster token", SOCKET),
+    ("cluster join", SOCKET),
+    ("cluster status", SOCKET),
+    ("cluster leave", SOCKET),
     ("config check", WITHOUT),
     ("config schema", PROGRAM),
     ("config show", "GET /api/v1/config"),
@@ -202,7 +208,7 @@ fn each_verb_goes_through_an_operation_of_the_interface_or_says_why_not() {
 }
 
 /// Nouns that stand for something which is not kept: their verbs are what can be done.
-const ACTS: &[&str] = &["config", "support", "lab", "path"];
+const ACTS: &[&str] = &["cluster", "config", "support", "lab", "path"];
 
 #[test]
 fn each_noun_has_the_verbs_that_all_have_or_its_help_says_why_not() {

@@ -1,7 +1,7 @@
 //! `causeway config ...`: the settings of `node.toml`, in force and as the file says by now.
 
 use super::context::Context;
-use crate::args::Deleted;
+use crate::args::{Deleted, NODE_TOML};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{ArgGroup, Args, Subcommand};
@@ -70,12 +70,7 @@ pub(crate) enum ConfigVerb {
     /// daemon
     Check {
         /// The file
-        #[arg(
-            long,
-            short,
-            value_name = "FILE",
-            default_value = "/etc/causeway/node.toml"
-        )]
+        #[arg(long, short, value_name = "FILE", default_value = NODE_TOML)]
         config: PathBuf,
     },
     /// Print the JSON Schema of node.toml, for editors and whoever makes such files: each key with

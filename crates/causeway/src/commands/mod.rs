@@ -7,6 +7,7 @@ pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod cluster;
 pub(crate) mod config;
 mod confirm;
 pub(crate) mod context;
