@@ -1,0 +1,336 @@
+//! This node and another one: a connection for control, and one for each ring.
+//!
+//! ```text
+//!   nothing --control opened--> beginning --all rings attached--> up --control over--> nothing
+//! ```
+//!
+//! LUNs hear of each other while the pair is up. What comes over control before is kept, as the
+//! other side may be up a little earlier. The node with the lower slot dials, one connection at a
+//! time.
+
+use crate::line::Line;
+use peer::{
+    ConnectionNumber, Incarnation, KnownNode, Limits, Opened, Position, Positions, Purpose, Reason,
+    RingStream,
+};
+use replica::{Epoch, Message, Moment, RingSummary};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use write_back::{Sequence, VolumeId};
+
+/// What is there while a connection for control is.
+pub(crate) struct Session {
+    control: Rc<Line>,
+    is_up: bool,
+    /// What came before it was up.
+    early: Vec<(VolumeId, Message)>,
+    /// When anything came last.
+    heard: Moment,
+    beacon: Option<Moment>,
+    answer: Option<Moment>,
+}
+
+/// What another node is to this one.
+pub(crate) struct Pair {
+    pub(crate) to: KnownNode,
+    session: RefCell<Option<Session>>,
+    streams: Vec<RefCell<RingStream>>,
+    lines: RefCell<Vec<Option<Rc<Line>>>>,
+    /// Connections for control that this side made.
+    numbered: Cell<u64>,
+    last: Cell<Option<(Incarnation, ConnectionNumber)>>,
+}
+
+impl Pair {
+    pub(crate) fn new(to: KnownNode, rings: u8, limits: Limits) -> Self {
+        let streams = (0..rings).map(|ring| RefCell::new(RingStream::new(ring, limits)));
+        Self {
+            to,
+            session: RefCell::new(None),
+            streams: streams.collect(),
+            lines: RefCell::new(vec![None; usize::from(rings)]),
+            numbered: Cell::new(0),
+            last: Cell::new(None),
+        }
+    }
+
+    /// What is to be dialled next, with its number.
+    pub(crate) fn missing(&self) -> Option<(Purpose, ConnectionNumber)> {
+        if self.session.borrow().is_none() {
+            let last = self.last.get().map_or(0, |(_, number)| number.0);
+            let number = self.numbered.get().max(last) + 1;
+            self.numbered.set(number);
+            return Some((Purpose::Control, ConnectionNumber(number)));
+        }
+        let ring = self.lines.borrow().iter().position(Option::is_none)?;
+        let number = self.streams[ring].borrow_mut().next_number();
+        let ring = u8::try_from(ring).expect("rings are few");
+        Some((Purpose::Ring(ring), number))
+    }
+
+    /// A connection has begun; answers whether the pair is up with it.
+    pub(crate) fn opened(&self, line: &Rc<Line>, opened: &Opened, now: Moment) -> bool {
+        match opened.purpose {
+            Purpose::Control => self.begins(line, opened, now),
+            Purpose::Ring(ring) => self.attach(line, usize::from(ring), opened),
+        }
+        let is_whole = self.lines.borrow().iter().all(Option::is_some);
+        match &mut *self.session.borrow_mut() {
+            Some(session) if is_whole && !session.is_up => {
+                session.is_up = true;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn begins(&self, line: &Rc<Line>, opened: &Opened, now: Moment) {
+        self.last.set(Some((opened.incarnation, opened.number)));
+        *self.session.borrow_mut() = Some(Session {
+            control: Rc::clone(line),
+            is_up: false,
+            early: Vec::new(),
+            heard: now,
+            beacon: None,
+            answer: None,
+        });
+    }
+
+    /// A connection for control that is older than the one that is there, or was.
+    pub(crate) fn is_late(&self, opened: &Opened) -> bool {
+        let last = self.last.get();
+        opened.purpose == Purpose::Control
+            && last.is_some_and(|(of, number)| of == opened.incarnation && opened.number <= number)
+    }
+
+    fn attach(&self, line: &Rc<Line>, ring: usize, opened: &Opened) {
+        let stream = self.streams.get(ring);
+        let attached = stream.is_some_and(|it| it.borrow_mut().attach(opened).is_ok());
+        if !attached || self.session.borrow().is_none() {
+            return line.connection.borrow_mut().bye(Reason::Replaced);
+        }
+        let before = self.lines.borrow_mut()[ring].replace(Rc::clone(line));
+        if let Some(before) = before {
+            before.end();
+        }
+    }
+
+    /// What came before the pair was up.
+    pub(crate) fn early(&self) -> Vec<(VolumeId, Message)> {
+        let mut session = self.session.borrow_mut();
+        session
+            .as_mut()
+            .map(|it| std::mem::take(&mut it.early))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn is_control(&self, line: &Rc<Line>) -> bool {
+        let session = self.session.borrow();
+        let control = session.as_ref().map(|it| &it.control);
+        control.is_some_and(|it| Rc::ptr_eq(it, line))
+    }
+
+    /// Something came over control; `None`: it was kept, or is of another session.
+    pub(crate) fn hears(
+        &self,
+        line: &Rc<Line>,
+        now: Moment,
+        said: Option<(VolumeId, Message)>,
+    ) -> Option<(VolumeId, Message)> {
+        let mut session = self.session.borrow_mut();
+        let session = session.as_mut()?;
+        if !Rc::ptr_eq(&session.control, line) {
+            return None;
+        }
+        session.heard = now;
+        if session.is_up {
+            return said;
+        }
+        session.early.extend(said);
+        None
+    }
+
+    /// Nothing came for so long.
+    pub(crate) fn is_silent(&self, now: Moment, span: u64) -> bool {
+        let session = self.session.borrow();
+        session
+            .as_ref()
+            .is_some_and(|it| now >= it.heard.after(span))
+    }
+
+    /// Ends all connections with the node, and what was streamed of these; answers whether the pair
+    /// was there.
+    pub(crate) fn end(&self, volumes: &[VolumeId]) -> bool {
+        let Some(session) = self.session.borrow_mut().take() else {
+            return false;
+        };
+        session.control.end();
+        for line in self.lines.borrow_mut().iter_mut() {
+            if let Some(line) = line.take() {
+                line.end();
+            }
+        }
+        for stream in &self.streams {
+            for volume in volumes {
+                stream.borrow_mut().end(*volume);
+                stream.borrow_mut().leave(*volume);
+            }
+        }
+        true
+    }
+
+    /// A line is over: whether it was that for control.
+    pub(crate) fn loses(&self, line: &Rc<Line>) -> bool {
+        for place in self.lines.borrow_mut().iter_mut() {
+            if place.as_ref().is_some_and(|it| Rc::ptr_eq(it, line)) {
+                *place = None;
+            }
+        }
+        self.is_control(line)
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(session) = &*self.session.borrow() {
+            session.control.wake();
+        }
+        for line in self.lines.borrow().iter().flatten() {
+            line.wake();
+        }
+    }
+
+    /// The stream of a ring, for something that goes on its way at once.
+    pub(crate) fn stream<T>(&self, ring: u8, work: impl FnOnce(&mut RingStream) -> T) -> T {
+        let ring = usize::from(ring);
+        let done = work(&mut self.streams[ring].borrow_mut());
+        if let Some(line) = &self.lines.borrow()[ring] {
+            line.wake();
+        }
+        done
+    }
+
+    /// Puts on its way what a ring's line may send.
+    pub(crate) fn pump(&self, ring: u8, line: &Line) {
+        let Some(stream) = self.streams.get(usize::from(ring)) else {
+            return;
+        };
+        let mut connection = line.connection.borrow_mut();
+        let mut stream = stream.borrow_mut();
+        stream.pump(&mut connection);
+        stream.flush(&mut connection);
+    }
+
+    fn with_control(&self, work: impl FnOnce(&mut Session, &Line)) {
+        if let Some(session) = &mut *self.session.borrow_mut() {
+            let control = Rc::clone(&session.control);
+            work(session, &control);
+            control.wake();
+        }
+    }
+
+    /// Says something about a LUN. What cannot be said ends the connection: the other side must not
+    /// go on without it.
+    pub(crate) fn say(&self, volume: VolumeId, message: &Message) {
+        self.with_control(|_, control| {
+            let said = control.connection.borrow_mut().message(volume, message);
+            let shorter = shortened(message);
+            let said = match (said, shorter) {
+                (Err(peer::NotSent::TooLong), Some(shorter)) => {
+                    control.connection.borrow_mut().message(volume, &shorter)
+                }
+                (said, _) => said,
+            };
+            if let Err(why) = said {
+                tracing::warn!(?why, "nothing can be said to another node");
+                control.end();
+            }
+        });
+    }
+
+    /// Beacons and their answers stand for all LUNs: each moment is said once.
+    pub(crate) fn beacon(&self, sent: Moment) {
+        self.with_control(|session, control| {
+            if session.beacon < Some(sent) {
+                session.beacon = Some(sent);
+                let _next_time = control.connection.borrow_mut().beacon(sent);
+            }
+        });
+    }
+
+    pub(crate) fn answer(&self, sent: Moment) {
+        self.with_control(|session, control| {
+            if session.answer < Some(sent) {
+                session.answer = Some(sent);
+                let _next_time = control.connection.borrow_mut().answer(sent);
+            }
+        });
+    }
+
+    /// Acknowledges over control, behind what was said there.
+    pub(crate) fn ack(&self, ring: u8, (volume, epoch, stable): (VolumeId, Epoch, u64)) {
+        let position = Position {
+            volume,
+            epoch,
+            below: Sequence(stable),
+        };
+        let positions = Positions {
+            ring,
+            positions: vec![position],
+        };
+        self.with_control(|_, control| {
+            if control.connection.borrow_mut().acks(&positions).is_err() {
+                control.end();
+            }
+        });
+    }
+}
+
+/// The same with the newest epochs of each ring: what a frame holds of them. The other node has
+/// the older ones committed, or copies what it lacks.
+fn shortened(message: &Message) -> Option<Message> {
+    let Message::Lead { known, rings } = message else {
+        return None;
+    };
+    let most = 3000 / rings.len().max(1);
+    let newest = |ring: &RingSummary| RingSummary {
+        epochs: ring.epochs[ring.epochs.len().saturating_sub(most)..].to_vec(),
+        next: ring.next,
+    };
+    Some(Message::Lead {
+        known: known.clone(),
+        rings: rings.iter().map(newest).collect(),
+    })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use replica::{CopyId, NodeSet, NodeSlot, Revision, RoleRecord};
+
+    #[test]
+    fn a_lead_that_is_too_long_keeps_the_newest_epochs_of_each_ring() {
+        let slot = NodeSlot(0);
+        let record = RoleRecord {
+            epoch: Epoch(9000),
+            step: 0,
+            owner: slot,
+            in_sync: NodeSet::of([slot]),
+            copies: vec![(slot, CopyId(1))],
+        };
+        let ring = RingSummary {
+            epochs: (0..4000).map(|it| (Epoch(it), it * 2)).collect(),
+            next: 8000,
+        };
+        let known = (Revision(1), record);
+        let rings = vec![ring.clone(), ring];
+        let Some(Message::Lead { rings, .. }) = shortened(&Message::Lead { known, rings }) else {
+            panic!("it is one");
+        };
+        for ring in rings {
+            assert_eq!(ring.epochs.len(), 1500);
+            assert_eq!(ring.epochs.last(), Some(&(Epoch(3999), 7998)));
+            assert_eq!(ring.next, 8000);
+        }
+        let epoch = Epoch(1);
+        assert_eq!(shortened(&Message::Yield { epoch }), None);
+    }
+}
