@@ -1,0 +1,48 @@
+//! What the task of a LUN hears.
+
+use peer::Records;
+use replica::{Arbitration, Epoch, Message, NodeSlot};
+use units::Buf;
+use write_back::{Change, NotRead, ReadBack};
+
+/// One thing that happened. Each is stamped with the moment at which it did, not at which the task
+/// comes to it: a task that is late must not take a beacon that waits for silence.
+pub(crate) enum Input {
+    /// All connections with a node are there.
+    Connected(NodeSlot),
+    /// One of them is not, and with it what was said.
+    Disconnected(NodeSlot),
+    Heard(NodeSlot, Message),
+    /// New records of the stream that is followed.
+    Records(Records),
+    /// The owner's log gave these changes numbers, and they are on their way to its device.
+    Submitted {
+        ring: u8,
+        changes: Vec<(Change, Buf)>,
+    },
+    Stable {
+        ring: u8,
+        below: u64,
+    },
+    Tick,
+    /// The answer to the question with this number.
+    Arbitrated(u64, Arbitration),
+    /// What a node has missed was read out of the log.
+    ReadBack {
+        ring: u8,
+        to: NodeSlot,
+        feed: u64,
+        read: Result<ReadBack, NotRead>,
+    },
+    /// The log did not take what came.
+    NotAppended {
+        ring: u8,
+        generation: u64,
+        why: write_back::NotAppended,
+    },
+    /// An epoch of this node's did not begin in a ring.
+    NotBegun {
+        epoch: Epoch,
+        why: write_back::NoEpoch,
+    },
+}
