@@ -1,0 +1,261 @@
+//! The task of a LUN: what it hears goes to the copy's machine, one thing after the other, and
+//! each act is done to its end before the next one.
+
+use crate::copy_file::CopyStore;
+use crate::feed::{FeedState, Lag};
+use crate::input::Input;
+use crate::node::Node;
+use crate::ring_side::RingSide;
+use crate::tenure::Tenure;
+use arbiter::Key;
+use env::CoreHandle;
+use replica::{Durable, Epoch, LunCopy, Message, Moment, NodeSet, NodeSlot, RoleRecord, State};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use write_back::{VolumeId, WriteBack};
+
+/// How a LUN is on this node.
+#[derive(Clone, Debug)]
+pub struct LunStatus {
+    /// What its copy here does.
+    pub state: State,
+    /// The last role record that is known here.
+    pub record: RoleRecord,
+    /// Hosts' changes are taken here; they are acknowledged when they are committed.
+    pub writes: bool,
+    /// Hosts' reads are answered here.
+    pub reads: bool,
+    /// Of an owner: the copies that its log cannot bring up, and in which ring.
+    pub lags: Vec<(NodeSlot, u8, Lag)>,
+    /// Why it works no more.
+    pub stopped: Option<String>,
+}
+
+/// A LUN with copies, on one node.
+pub(crate) struct Lun {
+    pub(crate) id: VolumeId,
+    pub(crate) key: Key,
+    pub(crate) core: CoreHandle,
+    pub(crate) node: Rc<dyn Node>,
+    pub(crate) volume: Arc<WriteBack>,
+    pub(crate) store: Rc<dyn CopyStore>,
+    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) copy: RefCell<LunCopy>,
+    pub(crate) rings: RefCell<Vec<RingSide>>,
+    pub(crate) kept: RefCell<Durable>,
+    /// Who said on this connection what it knows of the LUN.
+    pub(crate) greeted: Cell<NodeSet>,
+    pub(crate) inbox: RefCell<VecDeque<(Moment, Input)>>,
+    pub(crate) news: Notify,
+    /// Nothing is on its way to the log that came over a line.
+    pub(crate) appended: Notify,
+    /// Numbers of questions to the arbiter, and of feeds.
+    pub(crate) asked: Cell<u64>,
+    pub(crate) feeds: Cell<u64>,
+    pub(crate) stopped: RefCell<Option<String>>,
+}
+
+impl Lun {
+    /// Something happened now.
+    pub(crate) fn hears(&self, input: Input) {
+        let now = self.node.now();
+        self.inbox.borrow_mut().push_back((now, input));
+        self.news.notify_one();
+    }
+
+    async fn next(&self) -> (Moment, Input) {
+        loop {
+            let next = self.inbox.borrow_mut().pop_front();
+            match next {
+                Some(next) => return next,
+                None => self.news.notified().await,
+            }
+        }
+    }
+
+    pub(crate) fn status(&self) -> LunStatus {
+        let rings = self.rings.borrow();
+        let lags = rings.iter().enumerate().flat_map(lags_of);
+        LunStatus {
+            state: self.copy.borrow().state(self.node.now()),
+            record: self.kept.borrow().known.1.clone(),
+            writes: self.tenure.may_write(),
+            reads: self.tenure.may_read(self.node.now()),
+            lags: lags.collect(),
+            stopped: self.stopped.borrow().clone(),
+        }
+    }
+
+    /// It cannot go on: nobody is served, and others hear nothing of it any more.
+    pub(crate) fn stops(&self, why: String) {
+        tracing::error!(lun = format!("{:016x}", self.id.0), why, "a copy stops");
+        self.stopped.borrow_mut().get_or_insert(why);
+        self.tenure.end();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.borrow().is_some()
+    }
+
+    pub(crate) async fn run(self: Rc<Self>) {
+        self.settle().await;
+        while !self.is_stopped() {
+            let (at, input) = self.next().await;
+            self.takes(at, input).await;
+            self.settle().await;
+        }
+        self.node.loses(self.id);
+        for (node, _) in &self.kept.borrow().known.1.copies {
+            self.node.disconnect(*node);
+        }
+    }
+
+    /// Does what the machine says, until it says no more.
+    async fn settle(self: &Rc<Self>) {
+        loop {
+            let acts = self.copy.borrow_mut().acts();
+            if acts.is_empty() || self.is_stopped() {
+                break;
+            }
+            for act in acts {
+                self.perform(act).await;
+                if self.is_stopped() {
+                    return;
+                }
+            }
+        }
+        let now = self.node.now();
+        let copy = self.copy.borrow();
+        self.tenure
+            .follow(&copy, now, is_worth_waiting(copy.state(now)));
+    }
+
+    async fn takes(self: &Rc<Self>, at: Moment, input: Input) {
+        match input {
+            Input::Connected(node) => {
+                self.greeted.set(self.greeted.get().without(node));
+                self.copy.borrow_mut().connected(node);
+            }
+            Input::Disconnected(node) => {
+                self.greeted.set(self.greeted.get().without(node));
+                for ring in self.rings.borrow_mut().iter_mut() {
+                    ring.feeds.remove(&node);
+                }
+                self.copy.borrow_mut().disconnected(node);
+            }
+            Input::Heard(node, message) => self.heard(at, node, message).await,
+            Input::Records(records) => self.append_later(records),
+            Input::Submitted { ring, changes } => self.submitted(ring, changes),
+            Input::Stable { ring, below } => self.is_stable(ring, below, at),
+            Input::Tick => self.copy.borrow_mut().tick(at),
+            Input::Arbitrated(number, answer) => {
+                if number == self.asked.get() {
+                    self.copy.borrow_mut().arbitrated(answer, at);
+                }
+            }
+            Input::ReadBack {
+                ring,
+                to,
+                feed,
+                read,
+            } => self.was_read(ring, (to, feed), read),
+            Input::NotAppended {
+                ring,
+                generation,
+                why,
+            } => self.not_appended(ring, generation, why),
+            Input::NotBegun { epoch, why } => self.not_begun(epoch, why),
+        }
+    }
+
+    async fn heard(self: &Rc<Self>, at: Moment, node: NodeSlot, message: Message) {
+        match &message {
+            Message::Hello { .. } => self.greeted.set(self.greeted.get().with(node)),
+            // It stands for all LUNs that the other node has: whether this one is among them is
+            // known by its greeting. A beacon counts for all that are here when it comes.
+            Message::Answer { .. } if !self.greeted.get().has(node) => return,
+            Message::Commit {
+                epoch,
+                ring,
+                commit,
+            } => self.commit_is_said(*ring, (*epoch, *commit)),
+            Message::Lead { known, .. } if known.1.epoch >= self.kept.borrow().promised => {
+                self.quiesce().await;
+            }
+            Message::Lead { .. }
+            | Message::Beacon { .. }
+            | Message::Answer { .. }
+            | Message::Yield { .. }
+            | Message::Refuse { .. }
+            | Message::Follow { .. }
+            | Message::Append { .. }
+            | Message::Ack { .. }
+            | Message::Ask { .. }
+            | Message::Grant { .. } => {}
+        }
+        let is_ack = matches!(message, Message::Ack { .. });
+        self.copy.borrow_mut().heard(node, message, at);
+        if is_ack {
+            self.has_room(node);
+        }
+    }
+
+    fn commit_is_said(&self, ring: u8, (epoch, commit): (Epoch, u64)) {
+        if let Some(of) = self.rings.borrow_mut().get_mut(usize::from(ring))
+            && of.follows == Some(epoch)
+        {
+            of.is_live = true;
+            of.commit_said = of.commit_said.max(Some((epoch, commit)));
+        }
+    }
+
+    /// More is stable, or something was given up.
+    fn is_stable(&self, ring: u8, below: u64, at: Moment) {
+        let mut rings = self.rings.borrow_mut();
+        let of = &mut rings[usize::from(ring)];
+        let Some(news) = of.is_stable(below) else {
+            return;
+        };
+        let mut copy = self.copy.borrow_mut();
+        for number in news {
+            copy.appended(ring, of.epoch_of(number));
+        }
+        copy.stable(ring, below, at);
+        // The owner may have said so before it was stable here.
+        if let Some((epoch, commit)) = of.commit_said {
+            let owner = self.kept.borrow().known.1.owner;
+            let commit = Message::Commit {
+                epoch,
+                ring,
+                commit,
+            };
+            copy.heard(owner, commit, at);
+        }
+    }
+}
+
+fn lags_of((ring, of): (usize, &RingSide)) -> Vec<(NodeSlot, u8, Lag)> {
+    let ring = u8::try_from(ring).expect("rings are few");
+    let lag = |(to, feed): (&NodeSlot, &crate::feed::Feed)| match feed.state {
+        FeedState::Lags(lag) => Some((*to, ring, lag)),
+        FeedState::Reading | FeedState::Live | FeedState::Full => None,
+    };
+    of.feeds.iter().filter_map(lag).collect()
+}
+
+/// Hosts wait for what is over soon; else they look for another path.
+const fn is_worth_waiting(state: State) -> bool {
+    match state {
+        State::Opening | State::Owner | State::Solo | State::Removing | State::Holding => true,
+        State::Yielding => true,
+        State::Joining
+        | State::Replica
+        | State::CatchingUp
+        | State::Candidate
+        | State::Stopped
+        | State::NoMember => false,
+    }
+}
