@@ -1,0 +1,379 @@
+//! One node of a cluster: its connections with the others, and its LUNs.
+
+use crate::input::Input;
+use crate::line::{Hub, Line};
+use crate::lun::{Lun, LunStatus};
+use crate::node::Node;
+use crate::pair::Pair;
+use crate::tenure::moment;
+use crate::transport::{Channel, Transport};
+use arbiter::Arbiter;
+use env::{CoreHandle, in_time};
+use peer::{
+    Connection, ConnectionNumber, Event, KnownNode, Limits, Opened, Own, Positions, Purpose,
+    Reason, Records, Taken,
+};
+use replica::{Epoch, Message, Moment, NodeSlot, Spans};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use write_back::VolumeId;
+
+/// How often the time is read.
+const TICK: Duration = Duration::from_millis(25);
+/// How long after a dial the next one comes, where something is missing.
+const DIAL_AGAIN: Duration = Duration::from_millis(20);
+/// How long a transport may take to connect, and a connection to begin.
+const DIAL_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a node of a cluster is.
+pub struct Settings {
+    /// Itself.
+    pub own: Own,
+    /// All others.
+    pub others: Vec<KnownNode>,
+    /// How long promises last.
+    pub spans: Spans,
+    /// Rings of each log: the same on all nodes.
+    pub rings: u8,
+    /// What the stream of a ring may hold.
+    pub limits: Limits,
+}
+
+/// A node of a cluster. It lives on one core, that of control.
+pub struct Cluster {
+    pub(crate) core: CoreHandle,
+    pub(crate) settings: Settings,
+    pub(crate) arbiter: Rc<dyn Arbiter>,
+    transport: Rc<dyn Transport>,
+    pairs: BTreeMap<NodeSlot, Pair>,
+    luns: RefCell<BTreeMap<VolumeId, Weak<Lun>>>,
+}
+
+impl Cluster {
+    /// Listens, dials, and has time pass; LUNs are [opened](Cluster::open) then.
+    #[must_use]
+    pub fn start(
+        core: &CoreHandle,
+        settings: Settings,
+        transport: Rc<dyn Transport>,
+        arbiter: Rc<dyn Arbiter>,
+    ) -> Rc<Self> {
+        let pair = |to: &KnownNode| (to.slot, Pair::new(*to, settings.rings, settings.limits));
+        let pairs = settings.others.iter().map(pair).collect();
+        let cluster = Rc::new(Self {
+            core: Rc::clone(core),
+            settings,
+            arbiter,
+            transport,
+            pairs,
+            luns: RefCell::default(),
+        });
+        core.spawn(Box::pin(Rc::clone(&cluster).accept()));
+        core.spawn(Box::pin(Rc::clone(&cluster).tick()));
+        for to in cluster.pairs.keys() {
+            if *to > cluster.settings.own.slot {
+                core.spawn(Box::pin(Rc::clone(&cluster).dial(*to)));
+            }
+        }
+        cluster
+    }
+
+    pub(crate) fn lun(&self, id: VolumeId) -> Option<Rc<Lun>> {
+        self.luns.borrow().get(&id)?.upgrade()
+    }
+
+    /// A LUN is there: it hears of the nodes that are.
+    pub(crate) fn put(&self, lun: &Rc<Lun>) {
+        self.luns.borrow_mut().insert(lun.id, Rc::downgrade(lun));
+        // What both said of it before is lost: all begin anew.
+        for slot in self.pairs.keys() {
+            self.disconnect(*slot);
+        }
+    }
+
+    /// How a LUN is here; `None`: it is not open.
+    #[must_use]
+    pub fn status(&self, id: VolumeId) -> Option<LunStatus> {
+        Some(self.lun(id)?.status())
+    }
+
+    fn all(&self) -> Vec<Rc<Lun>> {
+        self.luns
+            .borrow()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    async fn tick(self: Rc<Self>) {
+        loop {
+            self.core.sleep_until(self.core.now().after(TICK)).await;
+            let (now, patience) = (self.now(), self.settings.spans.patience);
+            for (slot, pair) in &self.pairs {
+                if pair.is_silent(now, patience) {
+                    self.disconnect(*slot);
+                }
+                // Also for what waits for memory.
+                pair.wake();
+            }
+            for lun in self.all() {
+                lun.hears(Input::Tick);
+            }
+        }
+    }
+
+    async fn accept(self: Rc<Self>) {
+        loop {
+            match self.transport.accept().await {
+                Ok(channel) => {
+                    let known = self.settings.others.clone();
+                    self.run(Connection::accepts(self.settings.own, known), channel);
+                }
+                Err(_) => self.pause().await,
+            }
+        }
+    }
+
+    async fn pause(&self) {
+        let again = self.core.now().after(DIAL_AGAIN);
+        self.core.sleep_until(again).await;
+    }
+
+    fn run(self: &Rc<Self>, connection: Connection, channel: Rc<dyn Channel>) -> Rc<Line> {
+        let line = Line::new(connection);
+        let running = Rc::clone(&line).run(
+            Rc::clone(&self.core),
+            Rc::clone(self) as Rc<dyn Hub>,
+            channel,
+        );
+        self.core.spawn(Box::pin(running));
+        line
+    }
+
+    async fn dial(self: Rc<Self>, to: NodeSlot) {
+        loop {
+            let missing = self.pairs[&to].missing();
+            let has_begun = match missing {
+                Some((purpose, number)) => self.dial_once(to, purpose, number).await,
+                None => false,
+            };
+            if !has_begun {
+                self.pause().await;
+            }
+        }
+    }
+
+    /// Makes one connection; answers whether it has begun.
+    async fn dial_once(
+        self: &Rc<Self>,
+        to: NodeSlot,
+        purpose: Purpose,
+        number: ConnectionNumber,
+    ) -> bool {
+        let dialled = self.transport.dial(to);
+        let Some(Ok(channel)) = in_time(&self.core, DIAL_WITHIN, dialled).await else {
+            return false;
+        };
+        let (own, known) = (self.settings.own, self.pairs[&to].to);
+        let connection = Connection::connects(own, known, number, purpose);
+        let line = self.run(connection, channel);
+        while line.opened.get().is_none() && !line.is_over() {
+            let soon = self.core.now().after(Duration::from_millis(1));
+            self.core.sleep_until(soon).await;
+        }
+        line.opened.get().is_some()
+    }
+
+    fn opened(&self, line: &Rc<Line>, opened: &Opened) {
+        let slot = opened.slot;
+        let pair = &self.pairs[&slot];
+        if pair.is_late(opened) {
+            return line.connection.borrow_mut().bye(Reason::Replaced);
+        }
+        line.opened.set(Some(*opened));
+        if opened.purpose == Purpose::Control {
+            self.disconnect(slot);
+        }
+        if pair.opened(line, opened, self.now()) {
+            for lun in self.all() {
+                lun.hears(Input::Connected(slot));
+            }
+            for (id, message) in pair.early() {
+                self.hears(slot, id, message);
+            }
+        }
+    }
+
+    fn hears(&self, slot: NodeSlot, id: VolumeId, message: Message) {
+        if let Some(lun) = self.lun(id) {
+            lun.hears(Input::Heard(slot, message));
+        }
+    }
+
+    /// What stands for all LUNs about which both nodes have greeted each other.
+    fn hears_all(&self, slot: NodeSlot, event: &Event) {
+        let message = match event {
+            Event::Beacon(sent) => Message::Beacon { sent: *sent },
+            Event::Answer(sent) => Message::Answer { sent: *sent },
+            Event::Opened(_)
+            | Event::Message(..)
+            | Event::Records(_)
+            | Event::Acks(_)
+            | Event::Commits(_)
+            | Event::Credits
+            | Event::Closed(_) => return,
+        };
+        for lun in self.all() {
+            lun.hears(Input::Heard(slot, message.clone()));
+        }
+    }
+
+    fn records(&self, line: &Rc<Line>, slot: NodeSlot, records: Records) {
+        let origin = records.origin();
+        let pair = &self.pairs[&slot];
+        match pair.stream(origin.ring, |it| it.records(records)) {
+            Taken::New(records) => {
+                let commit = Message::Commit {
+                    epoch: origin.epoch,
+                    ring: origin.ring,
+                    commit: origin.commit.0,
+                };
+                // Ahead of what it came with, which may have to wait for it.
+                self.hears(slot, origin.volume, commit);
+                if let Some(lun) = self.lun(origin.volume) {
+                    lun.hears(Input::Records(records));
+                }
+            }
+            Taken::Repeated | Taken::NotFollowed => {}
+            Taken::Gap(_) => line.connection.borrow_mut().bye(Reason::OutOfOrder),
+        }
+    }
+
+    fn acks(&self, slot: NodeSlot, positions: &Positions) {
+        let ring = positions.ring;
+        if ring >= self.settings.rings {
+            return;
+        }
+        self.pairs[&slot].stream(ring, |it| it.acks(positions));
+        self.hears_each(slot, positions, |epoch, below| Message::Ack {
+            epoch,
+            ring,
+            stable: below,
+        });
+    }
+
+    fn commits(&self, slot: NodeSlot, positions: &Positions) {
+        let ring = positions.ring;
+        if ring >= self.settings.rings {
+            return;
+        }
+        self.hears_each(slot, positions, |epoch, below| Message::Commit {
+            epoch,
+            ring,
+            commit: below,
+        });
+    }
+
+    /// Each LUN hears of its position, in an epoch and below a number.
+    fn hears_each(
+        &self,
+        slot: NodeSlot,
+        positions: &Positions,
+        message: impl Fn(Epoch, u64) -> Message,
+    ) {
+        for it in &positions.positions {
+            self.hears(slot, it.volume, message(it.epoch, it.below.0));
+        }
+    }
+}
+
+impl Hub for Cluster {
+    fn pump(&self, line: &Line) {
+        let Some(opened) = line.opened.get() else {
+            return;
+        };
+        if let (Some(pair), Purpose::Ring(ring)) = (self.pair(opened.slot), opened.purpose) {
+            pair.pump(ring, line);
+        }
+    }
+
+    fn event(&self, line: &Rc<Line>, event: Event) {
+        if let Event::Opened(opened) = &event {
+            return self.opened(line, opened);
+        }
+        let Some(opened) = line.opened.get() else {
+            return line.end();
+        };
+        if line.is_over() {
+            return;
+        }
+        let (slot, pair) = (opened.slot, &self.pairs[&opened.slot]);
+        let said = match event {
+            Event::Message(id, message) => pair.hears(line, self.now(), Some((id, message))),
+            Event::Beacon(_) | Event::Answer(_) => {
+                if pair.is_control(line) {
+                    pair.hears(line, self.now(), None);
+                    self.hears_all(slot, &event);
+                }
+                return;
+            }
+            Event::Records(records) => return self.records(line, slot, records),
+            Event::Acks(positions) => return self.acks(slot, &positions),
+            Event::Commits(positions) => return self.commits(slot, &positions),
+            Event::Closed(closed) => {
+                tracing::info!(node = slot.0, %closed, "a connection between nodes is over");
+                return line.end();
+            }
+            Event::Opened(_) | Event::Credits => return,
+        };
+        if let Some((id, message)) = said {
+            self.hears(slot, id, message);
+        }
+    }
+
+    fn line_is_over(&self, line: &Rc<Line>) {
+        if let Some(opened) = line.opened.get() {
+            let pair = &self.pairs[&opened.slot];
+            if pair.loses(line) {
+                self.disconnect(opened.slot);
+            }
+        }
+    }
+}
+
+impl Node for Cluster {
+    fn now(&self) -> Moment {
+        moment(&self.core)
+    }
+
+    fn pair(&self, slot: NodeSlot) -> Option<&Pair> {
+        self.pairs.get(&slot)
+    }
+
+    fn disconnect(&self, slot: NodeSlot) {
+        let luns = self.all();
+        let Some(pair) = self.pairs.get(&slot) else {
+            return;
+        };
+        let ids: Vec<VolumeId> = luns.iter().map(|it| it.id).collect();
+        if pair.end(&ids) {
+            for lun in luns {
+                lun.hears(Input::Disconnected(slot));
+            }
+        }
+    }
+
+    fn loses(&self, id: VolumeId) {
+        self.luns.borrow_mut().remove(&id);
+    }
+
+    fn slot(&self) -> NodeSlot {
+        self.settings.own.slot
+    }
+
+    fn arbiter(&self) -> Rc<dyn Arbiter> {
+        Rc::clone(&self.arbiter)
+    }
+}

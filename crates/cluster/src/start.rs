@@ -1,0 +1,114 @@
+//! How a LUN with copies begins to work on a node.
+
+use crate::cluster::Cluster;
+use crate::copy_file::CopyStore;
+use crate::lun::Lun;
+use crate::node::Node;
+use crate::perform::lacks_some;
+use crate::registry::{Registry, Reporter};
+use crate::ring_side::RingSide;
+use crate::served::Served;
+use crate::tenure::Tenure;
+use arbiter::{Key, role};
+use replica::{Durable, LunCopy, NodeSet};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use volume::{IoError, OpenError, Volume};
+use write_back::WriteBack;
+
+/// A LUN with copies.
+pub struct LunSpec {
+    /// Its log and what lies below, with copies and a history.
+    pub volume: Arc<WriteBack>,
+    /// Where its role record stands.
+    pub key: Key,
+    /// Where its copy here keeps what it must not forget,
+    pub store: Rc<dyn CopyStore>,
+    /// and what it kept.
+    pub kept: Durable,
+}
+
+/// Why a LUN does not begin to work.
+#[derive(Debug)]
+pub enum NotStarted {
+    /// Its volume does not open.
+    Open(OpenError),
+    /// Its log does not answer.
+    Log(IoError),
+    /// Its log has another number of rings than the cluster.
+    Rings(u32),
+}
+
+impl Cluster {
+    /// Has a LUN work on this node; hosts use what is answered.
+    ///
+    /// # Errors
+    /// [`NotStarted`].
+    pub async fn open(self: &Rc<Self>, spec: LunSpec) -> Result<Arc<Served>, NotStarted> {
+        let (core, id) = (&self.core, spec.volume.id());
+        spec.volume.keep_log(lacks_some(&spec.kept));
+        // All rings know it from here on.
+        let lane = Arc::clone(&spec.volume).open(core).await;
+        drop(lane.map_err(NotStarted::Open)?);
+        let found = spec.volume.history(core).await.len();
+        if found != usize::from(self.settings.rings) {
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            return Err(NotStarted::Rings(found));
+        }
+        let mut rings = Vec::new();
+        for ring in 0..self.settings.rings {
+            let home = core.id();
+            let make = move |core: &env::CoreHandle| -> Rc<dyn write_back::Carrier> {
+                Rc::new(Reporter {
+                    core: Rc::clone(core),
+                    home,
+                    id,
+                    ring,
+                })
+            };
+            let carried = spec.volume.carry(core, ring.into(), make).await;
+            carried.map_err(NotStarted::Log)?;
+            let order = spec.volume.order(core, ring.into()).await;
+            rings.push(RingSide::new(&order.map_err(NotStarted::Log)?));
+        }
+        role::begin(&*self.arbiter, [&spec.kept]);
+        let lun = Rc::new(self.lun_of(spec, rings));
+        core.locals().get::<Registry>().put(&lun);
+        self.put(&lun);
+        core.spawn(Box::pin(Rc::clone(&lun).run()));
+        Ok(Served::new(
+            Arc::clone(&lun.volume),
+            Arc::clone(&lun.tenure),
+        ))
+    }
+
+    fn lun_of(self: &Rc<Self>, spec: LunSpec, rings: Vec<RingSide>) -> Lun {
+        let summaries = rings.iter().map(RingSide::summary).collect();
+        let (me, spans) = (self.settings.own.slot, self.settings.spans);
+        let mut copy = LunCopy::start(me, spans, spec.kept.clone(), summaries, self.now());
+        for (ring, of) in (0..).zip(&rings) {
+            copy.is_committed(ring, of.committed);
+        }
+        Lun {
+            id: spec.volume.id(),
+            key: spec.key,
+            core: Rc::clone(&self.core),
+            node: Rc::clone(self) as Rc<dyn Node>,
+            volume: spec.volume,
+            store: spec.store,
+            tenure: Arc::new(Tenure::default()),
+            copy: RefCell::new(copy),
+            rings: RefCell::new(rings),
+            kept: RefCell::new(spec.kept),
+            greeted: Cell::new(NodeSet::default()),
+            inbox: RefCell::default(),
+            news: Notify::new(),
+            appended: Notify::new(),
+            asked: Cell::new(0),
+            feeds: Cell::new(0),
+            stopped: RefCell::new(None),
+        }
+    }
+}
