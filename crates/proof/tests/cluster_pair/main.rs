@@ -1,0 +1,386 @@
+//! Two nodes with copies of a LUN, each with a simulated disk of its own, joined by simulated TCP:
+//! the crate `cluster` as a daemon has it. Hosts ask both nodes all the time. Power is cut on one
+//! node or both, processes are killed, the network between them is cut, and the arbiter is late,
+//! loses answers or is away.
+//!
+//! Oracles: the model disk for all that hosts of both nodes are answered; never do both nodes
+//! answer reads; in the end one owns the LUN, both are in sync, and both backing volumes are equal,
+//! byte by byte.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy knows only test functions"
+)]
+
+mod node;
+
+use arbiter::model::{Manners, ModelStore};
+use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
+use node::{LUN, RINGS, Side, VOLUME_BYTES, Work, found, make, open, path};
+use proof::seeds::seeds;
+use replica::State;
+use std::sync::Arc;
+use std::time::Duration;
+use volume::Volume;
+use volume_test::model::verify;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// How often what happened that the test is about.
+#[derive(Clone, Copy, Default, Debug)]
+struct Seen {
+    crashes: u64,
+    kills: u64,
+    cuts: u64,
+    away: u64,
+    owners: u64,
+    /// The other copy lacks what the log of the owner has no more.
+    lags: u64,
+    written: [u64; 2],
+    read: u64,
+    failed: u64,
+}
+
+struct Run {
+    world: World,
+    nodes: [Node; 2],
+    sides: [Option<Side>; 2],
+    store: ModelStore,
+    manners: Manners,
+    work: Work,
+    rng: Rng,
+    seen: Seen,
+    owner: Option<usize>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let config = WorldConfig {
+            faults: FaultPlan::benign(),
+            cores: 1,
+            ..WorldConfig::default()
+        };
+        let world = World::new(seed, config);
+        let nodes = ["one", "other"].map(|name| world.node(name));
+        let witness = world.node("witness");
+        let store = ModelStore::new(&witness.core(0));
+        let founding = found(witness.core(0), store.clone());
+        let revision = world.block_on(&witness, DAY, founding).unwrap();
+        for node in &nodes {
+            let making = make(node.core(0), revision);
+            world.block_on(node, DAY, making).unwrap();
+        }
+        Self {
+            world,
+            nodes,
+            sides: [None, None],
+            store,
+            manners: [Manners::GOOD, Manners::BAD][usize::try_from(seed % 2).unwrap()],
+            work: Work::new(),
+            rng: Rng::new(seed ^ 0xc1_05_7e_12),
+            seen: Seen::default(),
+            owner: None,
+        }
+    }
+
+    fn open(&mut self, at: usize) {
+        if self.sides[at].is_some() {
+            return;
+        }
+        self.nodes[at].restart();
+        let ips = [self.nodes[0].ip(), self.nodes[1].ip()];
+        let me = u8::try_from(at).unwrap();
+        let with = (self.store.clone(), self.manners);
+        let opening = open(self.nodes[at].core(0), me, ips, with);
+        let side = self.world.block_on(&self.nodes[at], DAY, opening).unwrap();
+        self.work.begin(&side, at, &mut self.rng);
+        self.sides[at] = Some(side);
+    }
+
+    fn end(&mut self, at: usize, is_power_cut: bool) {
+        if self.sides[at].take().is_none() {
+            return;
+        }
+        if is_power_cut {
+            self.nodes[at].crash();
+            self.seen.crashes += 1;
+        } else {
+            self.nodes[at].kill();
+            self.seen.kills += 1;
+        }
+        self.work.busy[at].set(0);
+    }
+
+    /// Time passes, and both nodes never answer reads at once.
+    fn watch(&mut self, span: Duration) {
+        let until = self.world.now().after(span);
+        while self.world.now() < until {
+            self.world.run_for(Duration::from_millis(3));
+            let reads = |it: &Option<Side>| it.as_ref().is_some_and(|it| it.status().reads);
+            let reads = self.sides.each_ref().map(reads);
+            assert_ne!(reads, [true, true], "both nodes answer reads");
+            let owner = reads.iter().position(|it| *it);
+            if owner.is_some() && owner != self.owner {
+                self.owner = owner;
+                self.seen.owners += 1;
+            }
+        }
+    }
+
+    fn pause(&mut self, most: u64) {
+        let span = Duration::from_millis(1 + self.rng.below(most));
+        self.watch(span);
+    }
+
+    fn life(&mut self) {
+        for at in 0..2 {
+            if self.sides[at].is_some() || self.rng.below(3) > 0 {
+                self.open(at);
+            }
+        }
+        self.pause(8000);
+        match self.rng.below(4) {
+            0 => self.cut_link(9000),
+            1 => {
+                self.store.is_away(true);
+                self.seen.away += 1;
+                self.pause(6000);
+                if self.rng.below(2) == 0 {
+                    self.cut_link(9000);
+                }
+                self.store.is_away(false);
+            }
+            _ => {}
+        }
+        self.pause(3000);
+        let is_power_cut = self.rng.below(2) == 0;
+        match self.rng.below(5) {
+            0 => self.end(0, is_power_cut),
+            1 => self.end(1, is_power_cut),
+            2 => {
+                self.end(0, is_power_cut);
+                self.pause(4000);
+                self.end(1, is_power_cut);
+            }
+            3 => {
+                for at in 0..2 {
+                    self.end(at, is_power_cut);
+                }
+            }
+            _ => {}
+        }
+        self.pause(6000);
+    }
+
+    /// Faults that end before any node is removed: whoever was in sync stays so.
+    fn short_life(&mut self) {
+        self.pause(2500);
+        let is_power_cut = self.rng.below(2) == 0;
+        let at = usize::try_from(self.rng.below(2)).unwrap();
+        match self.rng.below(4) {
+            0 => self.cut_link(700),
+            1 => {
+                self.end(0, is_power_cut);
+                self.end(1, is_power_cut);
+            }
+            _ => self.end(at, is_power_cut),
+        }
+        self.pause(600);
+        for at in 0..2 {
+            self.open(at);
+        }
+    }
+
+    fn cut_link(&mut self, most: u64) {
+        let [one, other] = self.nodes.clone();
+        self.world.cut_link(&one, &other);
+        self.seen.cuts += 1;
+        self.pause(most);
+        self.world.mend_link(&one, &other);
+    }
+
+    fn states(&self) -> [Option<State>; 2] {
+        let state = |it: &Option<Side>| it.as_ref().map(|it| it.status().state);
+        self.sides.each_ref().map(state)
+    }
+
+    /// One owns the LUN alone, and says of the other one that its log cannot bring it up.
+    fn lags(&self) -> bool {
+        let statuses = self
+            .sides
+            .each_ref()
+            .map(|it| it.as_ref().unwrap().status());
+        let solo = statuses.iter().position(|it| it.state == State::Solo);
+        solo.is_some_and(|at| {
+            let (owner, other) = (&statuses[at], &statuses[1 - at]);
+            !owner.lags.is_empty() && other.state == State::CatchingUp && !other.reads
+        })
+    }
+
+    /// One owns the LUN, the other one has all of it.
+    fn is_whole(&self) -> bool {
+        matches!(
+            self.states(),
+            [Some(State::Owner), Some(State::Replica)] | [Some(State::Replica), Some(State::Owner)]
+        )
+    }
+
+    fn both_have_all(&self) -> bool {
+        let has_all = |(node, side): (&Node, &Option<Side>)| {
+            let side = side.clone().unwrap();
+            let all = async move {
+                let mut orders = Vec::new();
+                for ring in 0..u32::from(RINGS) {
+                    let order = side.volume.order(&side.core, ring).await.unwrap();
+                    orders.push((order.next, order.stable, order.committed));
+                }
+                orders
+            };
+            self.world.block_on(node, DAY, all).unwrap()
+        };
+        let both = self.nodes.iter().zip(&self.sides).map(has_all);
+        let both: Vec<_> = both.collect();
+        let is_committed = both[0].iter().all(|it| it.0 == it.2);
+        both[0] == both[1] && is_committed
+    }
+
+    fn rest(&mut self) {
+        for at in 0..2 {
+            self.open(at);
+        }
+        let ends = self.world.now().after(Duration::from_secs(120));
+        while !self.is_whole() && !self.lags() {
+            let statuses = self
+                .sides
+                .each_ref()
+                .map(|it| it.as_ref().unwrap().status());
+            assert!(self.world.now() < ends, "{statuses:#?}");
+            self.watch(Duration::from_millis(50));
+        }
+        self.pause(2000);
+        self.work.ends.set(true);
+        while self.work.busy.iter().any(|it| it.get() > 0) {
+            assert!(self.world.now() < ends, "hosts are not answered");
+            self.watch(Duration::from_millis(50));
+        }
+        let lags = self.lags();
+        self.seen.lags += u64::from(lags);
+        while !lags && !self.both_have_all() {
+            assert!(self.world.now() < ends, "not all is on both nodes");
+            self.watch(Duration::from_millis(50));
+        }
+        self.compare(lags);
+    }
+
+    fn compare(&mut self, lags: bool) {
+        // Its right to read may pause for a moment.
+        let owner = loop {
+            let leads = |it: &Option<State>| matches!(it, Some(State::Owner | State::Solo));
+            if let Some(owner) = self.states().iter().position(leads) {
+                break owner;
+            }
+            self.watch(Duration::from_millis(50));
+        };
+        let those: &[usize] = if lags { &[owner] } else { &[owner, 1 - owner] };
+        for &at in those {
+            let (side, model) = (self.sides[at].clone().unwrap(), self.work.model.clone());
+            let is_owner = at == owner;
+            let check = async move {
+                // A replica serves nobody; what it has is read below.
+                let volume: Arc<dyn Volume> = if is_owner {
+                    side.served
+                } else {
+                    Arc::clone(&side.volume) as _
+                };
+                let shape = volume.shape();
+                let lane = volume.open(&side.core).await.unwrap();
+                verify(&lane, &shape, &model).await;
+                side.journal.drain(&side.core).await;
+                let status = side.journal.status(&side.core).await;
+                let left: u64 = status.iter().map(|it| it.pages).sum();
+                assert_eq!(left, 0, "{status:?}");
+            };
+            self.world.block_on(&self.nodes[at], DAY, check).unwrap();
+        }
+        if lags {
+            return;
+        }
+        let images = [0, 1].map(|at| self.nodes[at].disk().durable(&path()).unwrap());
+        assert_eq!(images[0].len() as u64, VOLUME_BYTES);
+        assert!(images[0] == images[1], "the copies of {LUN:?} differ");
+    }
+}
+
+fn run(seed: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
+    let mut run = Run::new(seed);
+    for at in 0..2 {
+        run.open(at);
+    }
+    for _ in 0..lives {
+        live(&mut run);
+    }
+    run.rest();
+    Seen {
+        written: [0, 1].map(|at| run.work.written[at].get()),
+        read: run.work.read.get(),
+        failed: run.work.failed.get(),
+        ..run.seen
+    }
+}
+
+fn runs(count: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
+    let mut all = Seen::default();
+    for seed in seeds(count) {
+        println!("seed {seed}");
+        let seen = run(seed, lives, &live);
+        all.crashes += seen.crashes;
+        all.kills += seen.kills;
+        all.cuts += seen.cuts;
+        all.away += seen.away;
+        all.owners += seen.owners;
+        all.lags += seen.lags;
+        for at in 0..2 {
+            all.written[at] += seen.written[at];
+        }
+        all.read += seen.read;
+        all.failed += seen.failed;
+    }
+    println!("{all:?}");
+    all
+}
+
+#[test]
+fn two_nodes_begin_with_one_owner_and_both_have_what_hosts_write() {
+    let mut run = Run::new(0);
+    for at in 0..2 {
+        run.open(at);
+    }
+    run.watch(Duration::from_secs(5));
+    assert!(run.is_whole(), "{:?}", run.states());
+    run.rest();
+    let written: u64 = run.work.written.iter().map(|it| it.get()).sum();
+    println!("{written} written");
+    assert!(written > 200, "{written}");
+}
+
+#[test]
+fn what_is_acknowledged_is_there_whatever_fails_and_one_node_at_most_answers() {
+    let all = runs(20, 4, Run::life);
+    assert!(all.crashes > 20 && all.kills > 20, "{all:?}");
+    assert!(all.cuts > 10 && all.away > 5, "{all:?}");
+    let [one, other] = all.written;
+    assert!(one > 3000 && other > 3000, "both own it at times: {all:?}");
+    assert!(all.owners > 35, "{all:?}");
+    // More than half of the runs end with both copies equal.
+    assert!(all.lags * 5 < seeds(20).count() as u64 * 3, "{all:?}");
+}
+
+#[test]
+fn who_is_back_before_it_is_removed_is_brought_up_from_the_log_and_both_are_equal() {
+    let all = runs(20, 5, Run::short_life);
+    assert!(
+        all.crashes > 20 && all.kills > 20 && all.cuts > 10,
+        "{all:?}"
+    );
+    assert_eq!(all.lags, 0, "{all:?}");
+}
