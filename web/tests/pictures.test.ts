@@ -33,10 +33,11 @@ async function cut(page: Page): Promise<string[]> {
   });
 }
 
-/** Lines that name where the test's daemon is: a loopback address, one of its ports, its directory, or plain http. */
+/** Lines that name where the test's daemon is: a loopback address, one of its ports, its directory, or plain http of
+ * somewhere: http://IP:PORT is a pattern. */
 function ofThisMachine(text: string): string[] {
   const ports = [daemon.port, new URL(daemon.url).port, new URL(daemon.secureUrl).port].join('|');
-  const telling = new RegExp(`\\b127\\.|\\b(?:${ports})\\b|${daemon.dir}|http://`);
+  const telling = new RegExp(`\\b127\\.|\\b(?:${ports})\\b|${daemon.dir}|http://(?!IP:PORT)`);
   return text.split('\n').filter((line) => telling.test(line));
 }
 const dir = mkdtempSync(join(tmpdir(), 'causeway-pictures-'));
