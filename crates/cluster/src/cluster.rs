@@ -31,8 +31,6 @@ const DIAL_WITHIN: Duration = Duration::from_secs(2);
 pub struct Settings {
     /// Itself.
     pub own: Own,
-    /// All others.
-    pub others: Vec<KnownNode>,
     /// How long promises last.
     pub spans: Spans,
     /// Rings of each log: the same on all nodes.
@@ -47,12 +45,13 @@ pub struct Cluster {
     pub(crate) settings: Settings,
     pub(crate) arbiter: Rc<dyn Arbiter>,
     transport: Rc<dyn Transport>,
-    pairs: BTreeMap<NodeSlot, Pair>,
+    pairs: RefCell<BTreeMap<NodeSlot, Rc<Pair>>>,
     luns: RefCell<BTreeMap<VolumeId, Weak<Lun>>>,
 }
 
 impl Cluster {
-    /// Listens, dials, and has time pass; LUNs are [opened](Cluster::open) then.
+    /// Listens, and has time pass. Who the others are is [said](Cluster::meets) then, and LUNs are
+    /// [opened](Cluster::open).
     #[must_use]
     pub fn start(
         core: &CoreHandle,
@@ -60,24 +59,43 @@ impl Cluster {
         transport: Rc<dyn Transport>,
         arbiter: Rc<dyn Arbiter>,
     ) -> Rc<Self> {
-        let pair = |to: &KnownNode| (to.slot, Pair::new(*to, settings.rings, settings.limits));
-        let pairs = settings.others.iter().map(pair).collect();
         let cluster = Rc::new(Self {
             core: Rc::clone(core),
             settings,
             arbiter,
             transport,
-            pairs,
+            pairs: RefCell::default(),
             luns: RefCell::default(),
         });
         core.spawn(Box::pin(Rc::clone(&cluster).accept()));
         core.spawn(Box::pin(Rc::clone(&cluster).tick()));
-        for to in cluster.pairs.keys() {
-            if *to > cluster.settings.own.slot {
-                core.spawn(Box::pin(Rc::clone(&cluster).dial(*to)));
+        cluster
+    }
+
+    /// All other nodes are these from now on. With those that it does not know yet it makes
+    /// connections; with those that are not among them it has none any more.
+    pub fn meets(self: &Rc<Self>, others: &[KnownNode]) {
+        let known: Vec<Rc<Pair>> = self.pairs.borrow().values().map(Rc::clone).collect();
+        for pair in known.iter().filter(|it| !others.contains(&it.to)) {
+            self.disconnect(pair.to.slot);
+            pair.leaves();
+            self.pairs.borrow_mut().remove(&pair.to.slot);
+        }
+        for to in others {
+            if self.pairs.borrow().contains_key(&to.slot) {
+                continue;
+            }
+            let (rings, limits) = (self.settings.rings, self.settings.limits);
+            let pair = Rc::new(Pair::new(*to, rings, limits));
+            self.pairs.borrow_mut().insert(to.slot, Rc::clone(&pair));
+            if to.slot > self.settings.own.slot {
+                self.core.spawn(Box::pin(Rc::clone(self).dial(pair)));
             }
         }
-        cluster
+    }
+
+    fn pairs(&self) -> Vec<Rc<Pair>> {
+        self.pairs.borrow().values().map(Rc::clone).collect()
     }
 
     pub(crate) fn lun(&self, id: VolumeId) -> Option<Rc<Lun>> {
@@ -88,8 +106,15 @@ impl Cluster {
     pub(crate) fn put(&self, lun: &Rc<Lun>) {
         self.luns.borrow_mut().insert(lun.id, Rc::downgrade(lun));
         // What both said of it before is lost: all begin anew.
-        for slot in self.pairs.keys() {
-            self.disconnect(*slot);
+        for pair in self.pairs() {
+            self.disconnect(pair.to.slot);
+        }
+    }
+
+    /// A LUN works no more on this node: it is answered when its task is over.
+    pub async fn close(&self, id: VolumeId) {
+        if let Some(lun) = self.lun(id) {
+            lun.close().await;
         }
     }
 
@@ -111,9 +136,9 @@ impl Cluster {
         loop {
             self.core.sleep_until(self.core.now().after(TICK)).await;
             let (now, patience) = (self.now(), self.settings.spans.patience);
-            for (slot, pair) in &self.pairs {
+            for pair in self.pairs() {
                 if pair.is_silent(now, patience) {
-                    self.disconnect(*slot);
+                    self.disconnect(pair.to.slot);
                 }
                 // Also for what waits for memory.
                 pair.wake();
@@ -128,7 +153,7 @@ impl Cluster {
         loop {
             match self.transport.accept().await {
                 Ok(channel) => {
-                    let known = self.settings.others.clone();
+                    let known = self.pairs().iter().map(|it| it.to).collect();
                     self.run(Connection::accepts(self.settings.own, known), channel);
                 }
                 Err(_) => self.pause().await,
@@ -152,11 +177,11 @@ impl Cluster {
         line
     }
 
-    async fn dial(self: Rc<Self>, to: NodeSlot) {
-        loop {
-            let missing = self.pairs[&to].missing();
+    async fn dial(self: Rc<Self>, pair: Rc<Pair>) {
+        while !pair.has_left() {
+            let missing = pair.missing();
             let has_begun = match missing {
-                Some((purpose, number)) => self.dial_once(to, purpose, number).await,
+                Some((purpose, number)) => self.dial_once(pair.to, purpose, number).await,
                 None => false,
             };
             if !has_begun {
@@ -168,16 +193,15 @@ impl Cluster {
     /// Makes one connection; answers whether it has begun.
     async fn dial_once(
         self: &Rc<Self>,
-        to: NodeSlot,
+        to: KnownNode,
         purpose: Purpose,
         number: ConnectionNumber,
     ) -> bool {
-        let dialled = self.transport.dial(to);
+        let dialled = self.transport.dial(to.slot);
         let Some(Ok(channel)) = in_time(&self.core, DIAL_WITHIN, dialled).await else {
             return false;
         };
-        let (own, known) = (self.settings.own, self.pairs[&to].to);
-        let connection = Connection::connects(own, known, number, purpose);
+        let connection = Connection::connects(self.settings.own, to, number, purpose);
         let line = self.run(connection, channel);
         while line.opened.get().is_none() && !line.is_over() {
             let soon = self.core.now().after(Duration::from_millis(1));
@@ -188,7 +212,9 @@ impl Cluster {
 
     fn opened(&self, line: &Rc<Line>, opened: &Opened) {
         let slot = opened.slot;
-        let pair = &self.pairs[&slot];
+        let Some(pair) = self.pair(slot) else {
+            return line.end();
+        };
         if pair.is_late(opened) {
             return line.connection.borrow_mut().bye(Reason::Replaced);
         }
@@ -232,7 +258,9 @@ impl Cluster {
 
     fn records(&self, line: &Rc<Line>, slot: NodeSlot, records: Records) {
         let origin = records.origin();
-        let pair = &self.pairs[&slot];
+        let Some(pair) = self.pair(slot) else {
+            return;
+        };
         match pair.stream(origin.ring, |it| it.records(records)) {
             Taken::New(records) => {
                 let commit = Message::Commit {
@@ -253,10 +281,10 @@ impl Cluster {
 
     fn acks(&self, slot: NodeSlot, positions: &Positions) {
         let ring = positions.ring;
-        if ring >= self.settings.rings {
+        let Some(pair) = self.pair(slot).filter(|_| ring < self.settings.rings) else {
             return;
-        }
-        self.pairs[&slot].stream(ring, |it| it.acks(positions));
+        };
+        pair.stream(ring, |it| it.acks(positions));
         self.hears_each(slot, positions, |epoch, below| Message::Ack {
             epoch,
             ring,
@@ -309,7 +337,10 @@ impl Hub for Cluster {
         if line.is_over() {
             return;
         }
-        let (slot, pair) = (opened.slot, &self.pairs[&opened.slot]);
+        let slot = opened.slot;
+        let Some(pair) = self.pair(slot) else {
+            return line.end();
+        };
         let said = match event {
             Event::Message(id, message) => pair.hears(line, self.now(), Some((id, message))),
             Event::Beacon(_) | Event::Answer(_) => {
@@ -335,8 +366,8 @@ impl Hub for Cluster {
 
     fn line_is_over(&self, line: &Rc<Line>) {
         if let Some(opened) = line.opened.get() {
-            let pair = &self.pairs[&opened.slot];
-            if pair.loses(line) {
+            let pair = self.pair(opened.slot);
+            if pair.is_some_and(|it| it.loses(line)) {
                 self.disconnect(opened.slot);
             }
         }
@@ -348,13 +379,13 @@ impl Node for Cluster {
         moment(&self.core)
     }
 
-    fn pair(&self, slot: NodeSlot) -> Option<&Pair> {
-        self.pairs.get(&slot)
+    fn pair(&self, slot: NodeSlot) -> Option<Rc<Pair>> {
+        self.pairs.borrow().get(&slot).map(Rc::clone)
     }
 
     fn disconnect(&self, slot: NodeSlot) {
         let luns = self.all();
-        let Some(pair) = self.pairs.get(&slot) else {
+        let Some(pair) = self.pair(slot) else {
             return;
         };
         let ids: Vec<VolumeId> = luns.iter().map(|it| it.id).collect();
@@ -366,7 +397,10 @@ impl Node for Cluster {
     }
 
     fn loses(&self, id: VolumeId) {
-        self.luns.borrow_mut().remove(&id);
+        // It may be open anew by then.
+        if self.lun(id).is_none_or(|it| it.is_over.get()) {
+            self.luns.borrow_mut().remove(&id);
+        }
     }
 
     fn slot(&self) -> NodeSlot {

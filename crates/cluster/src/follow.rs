@@ -72,7 +72,8 @@ impl Lun {
             | Input::Arbitrated(..)
             | Input::ReadBack { .. }
             | Input::NotAppended { .. }
-            | Input::NotBegun { .. } => true,
+            | Input::NotBegun { .. }
+            | Input::Close => true,
         });
     }
 

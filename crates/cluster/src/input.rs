@@ -25,6 +25,8 @@ pub(crate) enum Input {
         below: u64,
     },
     Tick,
+    /// The LUN is to work no more on this node.
+    Close,
     /// The answer to the question with this number.
     Arbitrated(u64, Arbitration),
     /// What a node has missed was read out of the log.

@@ -56,6 +56,10 @@ pub(crate) struct Lun {
     pub(crate) asked: Cell<u64>,
     pub(crate) feeds: Cell<u64>,
     pub(crate) stopped: RefCell<Option<String>>,
+    /// It was closed: the task goes on until it has let go of the log.
+    pub(crate) ends: Cell<bool>,
+    pub(crate) is_over: Cell<bool>,
+    pub(crate) ended: Notify,
 }
 
 impl Lun {
@@ -102,15 +106,33 @@ impl Lun {
 
     pub(crate) async fn run(self: Rc<Self>) {
         self.settle().await;
-        while !self.is_stopped() {
+        while !self.is_stopped() && !self.ends.get() {
             let (at, input) = self.next().await;
             self.takes(at, input).await;
             self.settle().await;
         }
+        self.tenure.end();
+        if !self.is_stopped() {
+            self.resign().await;
+        }
+        self.is_over.set(true);
         self.node.loses(self.id);
-        for (node, _) in &self.kept.borrow().known.1.copies {
+        let record = self.kept.borrow().known.1.clone();
+        for (node, _) in &record.copies {
             self.node.disconnect(*node);
         }
+        self.ended.notify_waiters();
+    }
+
+    /// It works no more; answers when its task is over.
+    pub(crate) async fn close(&self) {
+        let ended = self.ended.notified();
+        if self.is_over.get() {
+            return;
+        }
+        self.tenure.end();
+        self.hears(Input::Close);
+        ended.await;
     }
 
     /// Does what the machine says, until it says no more.
@@ -151,6 +173,7 @@ impl Lun {
             Input::Submitted { ring, changes } => self.submitted(ring, changes),
             Input::Stable { ring, below } => self.is_stable(ring, below, at),
             Input::Tick => self.copy.borrow_mut().tick(at),
+            Input::Close => self.ends.set(true),
             Input::Arbitrated(number, answer) => {
                 if number == self.asked.get() {
                     self.copy.borrow_mut().arbitrated(answer, at);

@@ -15,7 +15,7 @@ pub(crate) trait Node {
     fn slot(&self) -> NodeSlot;
 
     /// What another node is to it.
-    fn pair(&self, slot: NodeSlot) -> Option<&Pair>;
+    fn pair(&self, slot: NodeSlot) -> Option<Rc<Pair>>;
 
     /// Ends all connections with a node: what was said there holds no more.
     fn disconnect(&self, slot: NodeSlot);

@@ -39,6 +39,7 @@ pub(crate) struct Pair {
     /// Connections for control that this side made.
     numbered: Cell<u64>,
     last: Cell<Option<(Incarnation, ConnectionNumber)>>,
+    has_left: Cell<bool>,
 }
 
 impl Pair {
@@ -51,7 +52,17 @@ impl Pair {
             lines: RefCell::new(vec![None; usize::from(rings)]),
             numbered: Cell::new(0),
             last: Cell::new(None),
+            has_left: Cell::new(false),
         }
+    }
+
+    /// The other node is none of the cluster any more.
+    pub(crate) fn leaves(&self) {
+        self.has_left.set(true);
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left.get()
     }
 
     /// What is to be dialled next, with its number.

@@ -51,7 +51,7 @@ impl Lun {
         self.kept.borrow().known.1.epoch
     }
 
-    pub(crate) fn pair(&self, node: NodeSlot) -> Option<&Pair> {
+    pub(crate) fn pair(&self, node: NodeSlot) -> Option<Rc<Pair>> {
         self.node.pair(node)
     }
 
@@ -72,7 +72,7 @@ impl Lun {
                 epoch,
                 ring,
                 stable,
-            } => self.ack(pair, ring, (epoch, stable)),
+            } => self.ack(&pair, ring, (epoch, stable)),
             Message::Commit {
                 epoch,
                 ring,

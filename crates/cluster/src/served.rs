@@ -19,8 +19,22 @@ pub struct Served {
 }
 
 impl Served {
-    pub(crate) fn new(below: Arc<WriteBack>, tenure: Arc<Tenure>) -> Arc<Self> {
+    /// Over the log of a LUN, which [has copies](WriteBack::has_copies). Nobody is served before a
+    /// [cluster](crate::Cluster::open) says so.
+    #[must_use]
+    pub fn new(below: Arc<WriteBack>) -> Arc<Self> {
+        let tenure = Arc::default();
         Arc::new(Self { below, tenure })
+    }
+
+    /// The log below.
+    #[must_use]
+    pub fn log(&self) -> &Arc<WriteBack> {
+        &self.below
+    }
+
+    pub(crate) fn tenure(&self) -> &Arc<Tenure> {
+        &self.tenure
     }
 }
 

@@ -8,7 +8,6 @@ use crate::perform::lacks_some;
 use crate::registry::{Registry, Reporter};
 use crate::ring_side::RingSide;
 use crate::served::Served;
-use crate::tenure::Tenure;
 use arbiter::{Key, role};
 use replica::{Durable, LunCopy, NodeSet};
 use std::cell::{Cell, RefCell};
@@ -16,12 +15,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use volume::{IoError, OpenError, Volume};
-use write_back::WriteBack;
 
 /// A LUN with copies.
 pub struct LunSpec {
-    /// Its log and what lies below, with copies and a history.
-    pub volume: Arc<WriteBack>,
+    /// What hosts use, over its log, which has copies and a history.
+    pub served: Arc<Served>,
     /// Where its role record stands.
     pub key: Key,
     /// Where its copy here keeps what it must not forget,
@@ -42,17 +40,18 @@ pub enum NotStarted {
 }
 
 impl Cluster {
-    /// Has a LUN work on this node; hosts use what is answered.
+    /// Has a LUN work on this node, which works nowhere else on it.
     ///
     /// # Errors
     /// [`NotStarted`].
-    pub async fn open(self: &Rc<Self>, spec: LunSpec) -> Result<Arc<Served>, NotStarted> {
-        let (core, id) = (&self.core, spec.volume.id());
-        spec.volume.keep_log(lacks_some(&spec.kept));
+    pub async fn open(self: &Rc<Self>, spec: LunSpec) -> Result<(), NotStarted> {
+        let (core, volume) = (&self.core, Arc::clone(spec.served.log()));
+        let id = volume.id();
+        volume.keep_log(lacks_some(&spec.kept));
         // All rings know it from here on.
-        let lane = Arc::clone(&spec.volume).open(core).await;
+        let lane = Arc::clone(&volume).open(core).await;
         drop(lane.map_err(NotStarted::Open)?);
-        let found = spec.volume.history(core).await.len();
+        let found = volume.history(core).await.len();
         if found != usize::from(self.settings.rings) {
             let found = u32::try_from(found).unwrap_or(u32::MAX);
             return Err(NotStarted::Rings(found));
@@ -68,20 +67,17 @@ impl Cluster {
                     ring,
                 })
             };
-            let carried = spec.volume.carry(core, ring.into(), make).await;
+            let carried = volume.carry(core, ring.into(), make).await;
             carried.map_err(NotStarted::Log)?;
-            let order = spec.volume.order(core, ring.into()).await;
+            let order = volume.order(core, ring.into()).await;
             rings.push(RingSide::new(&order.map_err(NotStarted::Log)?));
         }
         role::begin(&*self.arbiter, [&spec.kept]);
         let lun = Rc::new(self.lun_of(spec, rings));
         core.locals().get::<Registry>().put(&lun);
         self.put(&lun);
-        core.spawn(Box::pin(Rc::clone(&lun).run()));
-        Ok(Served::new(
-            Arc::clone(&lun.volume),
-            Arc::clone(&lun.tenure),
-        ))
+        core.spawn(Box::pin(lun.run()));
+        Ok(())
     }
 
     fn lun_of(self: &Rc<Self>, spec: LunSpec, rings: Vec<RingSide>) -> Lun {
@@ -92,13 +88,13 @@ impl Cluster {
             copy.is_committed(ring, of.committed);
         }
         Lun {
-            id: spec.volume.id(),
+            id: spec.served.log().id(),
             key: spec.key,
             core: Rc::clone(&self.core),
             node: Rc::clone(self) as Rc<dyn Node>,
-            volume: spec.volume,
+            volume: Arc::clone(spec.served.log()),
             store: spec.store,
-            tenure: Arc::new(Tenure::default()),
+            tenure: Arc::clone(spec.served.tenure()),
             copy: RefCell::new(copy),
             rings: RefCell::new(rings),
             kept: RefCell::new(spec.kept),
@@ -109,6 +105,9 @@ impl Cluster {
             asked: Cell::new(0),
             feeds: Cell::new(0),
             stopped: RefCell::new(None),
+            ends: Cell::new(false),
+            is_over: Cell::new(false),
+            ended: Notify::new(),
         }
     }
 }

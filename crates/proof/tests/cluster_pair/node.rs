@@ -133,11 +133,14 @@ impl Side {
     }
 }
 
-fn settings(core: &CoreHandle, me: u8) -> Settings {
-    let node = |slot: u8| KnownNode {
+fn node(slot: u8) -> KnownNode {
+    KnownNode {
         slot: NodeSlot(slot),
         node: NodeId([slot + 1; 16]),
-    };
+    }
+}
+
+fn settings(core: &CoreHandle, me: u8) -> Settings {
     let mut incarnation = [0; 8];
     core.fill_random(&mut incarnation);
     let KnownNode { slot, node: id } = node(me);
@@ -150,7 +153,6 @@ fn settings(core: &CoreHandle, me: u8) -> Settings {
             level: 1,
             level_max: 1,
         },
-        others: vec![node(1 - me)],
         spans: Spans::default(),
         rings: RINGS,
         limits: Limits {
@@ -182,15 +184,17 @@ pub(crate) async fn open(
     let arbiter = Rc::new(ModelArbiter::new(&core, &store, manners));
     let settings = settings(&core, me);
     let cluster = Cluster::start(&core, settings, Rc::new(transport), arbiter);
+    cluster.meets(&[node(1 - me)]);
     let store = CopyFile::new(&core, record_path());
     let kept = store.kept().await.unwrap();
+    let served = Served::new(Arc::clone(&volume));
     let spec = LunSpec {
-        volume: Arc::clone(&volume),
+        served: Arc::clone(&served),
         key: key(),
         store: Rc::new(store),
         kept,
     };
-    let served = cluster.open(spec).await.unwrap();
+    cluster.open(spec).await.unwrap();
     Side {
         core,
         journal,
