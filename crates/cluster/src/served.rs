@@ -56,8 +56,9 @@ impl Volume for Served {
         })
     }
 
-    fn events(self: Arc<Self>, core: &CoreHandle) -> Rc<dyn VolumeEvents> {
-        Arc::clone(&self.below).events(core)
+    /// Of who serves hosts alone: what happens below is the node's own.
+    fn events(self: Arc<Self>, _core: &CoreHandle) -> Rc<dyn VolumeEvents> {
+        self.tenure.events()
     }
 }
 

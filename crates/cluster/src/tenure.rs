@@ -1,9 +1,11 @@
 //! Who may serve hosts on this node now: said by the task of the LUN, read by all cores.
 
 use replica::{LunCopy, Moment};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
+use volume::{Access, Followers, VolumeEvent, VolumeEvents};
 
 /// The right to serve a LUN's hosts.
 #[derive(Default)]
@@ -15,6 +17,16 @@ pub(crate) struct Tenure {
     /// Who may not now is worth waiting: this node owns the LUN, or is about to.
     waits: AtomicBool,
     changed: Notify,
+    /// Who follows whether hosts are served.
+    followers: Followers,
+}
+
+/// Hosts of a node that takes changes are served, and of one that will in a moment.
+const fn access(writes: bool, waits: bool) -> Access {
+    match writes || waits {
+        true => Access::Served,
+        false => Access::Elsewhere,
+    }
 }
 
 /// The present, by a node's own clock.
@@ -36,6 +48,18 @@ impl Tenure {
         if was != (writes, until, waits) {
             self.changed.notify_waiters();
         }
+        if access(was.0, was.2) != access(writes, waits) {
+            self.followers
+                .notify(&VolumeEvent::Access(access(writes, waits)));
+        }
+    }
+
+    /// Follows whether hosts are served, beginning with how it is now.
+    pub(crate) fn events(&self) -> Rc<dyn VolumeEvents> {
+        let events = self.followers.follow();
+        let now = access(self.may_write(), self.is_worth_waiting());
+        self.followers.notify(&VolumeEvent::Access(now));
+        events
     }
 
     /// Nobody is served any more.
@@ -44,6 +68,8 @@ impl Tenure {
         self.reads_until.store(0, Ordering::Release);
         self.waits.store(false, Ordering::Release);
         self.changed.notify_waiters();
+        let elsewhere = VolumeEvent::Access(Access::Elsewhere);
+        self.followers.notify(&elsewhere);
     }
 
     pub(crate) fn may_write(&self) -> bool {

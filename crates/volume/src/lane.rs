@@ -109,6 +109,17 @@ pub enum VolumeEvent {
     Lost(String),
     /// It can be reached again.
     Back,
+    /// Whether hosts are served of it here has changed.
+    Access(Access),
+}
+
+/// Whether hosts are served of a volume where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// They are, or will be in a moment.
+    Served,
+    /// They are not: another node does so, or nobody.
+    Elsewhere,
 }
 
 /// The stream of a volume's events.

@@ -36,7 +36,7 @@ pub use io::{
 };
 pub use kind::OpKind;
 pub use lane::{
-    IoFuture, IoResult, Lane, OpenError, OpenErrorKind, Volume, VolumeEvent, VolumeEvents,
+    Access, IoFuture, IoResult, Lane, OpenError, OpenErrorKind, Volume, VolumeEvent, VolumeEvents,
 };
 pub use shape::{Caps, Epoch, Limits, Shape, Support};
 pub use unverified::UnverifiedBlocks;
