@@ -17,6 +17,7 @@
 //! I3: a task management function is answered within 2 s, whatever the backend does.
 //! I4: a change of state is answered after every core has adopted it.
 
+mod access;
 mod admission;
 mod change;
 mod closing;
