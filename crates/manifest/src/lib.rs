@@ -10,7 +10,6 @@
 pub mod activity;
 pub mod code;
 pub mod config;
-pub mod disks;
 pub mod document;
 pub mod ending;
 pub mod facts;
@@ -43,4 +42,5 @@ pub mod tag;
 pub mod toml_table;
 pub mod view;
 
+pub use disk_documents as disks;
 pub use units::rfc3339 as time;
