@@ -86,6 +86,7 @@ fn tagged(edit: &Edit, body: &Body) -> Tagged {
         | Edit::Create(_)
         | Edit::Set(_)
         | Edit::Adopt { .. }
+        | Edit::Copy(_)
         | Edit::RollBack(_) => Tagged::All,
     }
 }

@@ -7,7 +7,9 @@ use env::sim::{World, WorldConfig};
 use manifest::facts::{HealthFacts, LunFacts, OpFacts, StallFacts};
 use manifest::golden;
 use manifest::journal::{JournalFacts, JournalState};
-use manifest::objects::{CacheMode, ChecksumFacts, LayerFacts, Metric, WaitFacts, layer_metrics};
+use manifest::objects::{
+    CacheMode, ChecksumFacts, LayerFacts, Metric, MirrorFacts, WaitFacts, layer_metrics,
+};
 use manifest::scrub::ScrubFacts;
 use markdown::{MarkdownTable, with_block};
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,6 +196,7 @@ fn fill(lun: &mut LunFacts) {
         shared: Some(WaitFacts::default()),
         cached: Some(manifest::objects::ReadCacheFacts::default()),
         checksums: Some(ChecksumFacts::default()),
+        mirror: Some(MirrorFacts::default()),
         pending_bytes: Some(4096),
     };
     lun.stalled = Some(StallFacts {

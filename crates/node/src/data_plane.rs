@@ -24,6 +24,7 @@ use crate::lun::units::Units;
 use crate::lun::{
     changing, export, facts, layers, pulse, reopening, resizing, stalls, unserved, works,
 };
+use crate::mirrors::Mirrors;
 use crate::pool::facts as pool_facts;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
@@ -52,7 +53,7 @@ use manifest::pulse::{Asked, Ended, Pulse};
 use manifest::scrub::{ScrubFacts, ScrubOp};
 use manifest::served::Unserved;
 use manifest::size::Size;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -98,6 +99,7 @@ impl Node {
             stalls: stalled::Stalls::default(),
             pools: RefCell::new(Rc::new(kinds::no_pools())),
             journals: all::Journals::default(),
+            mirrors: OnceCell::new(),
             intent_log: intents::IntentLog::default(),
             unsaved: late::Unsaved::default(),
             stored: RefCell::default(),
@@ -110,6 +112,11 @@ impl Node {
             returned: Rc::default(),
             turn: Mutex::new(()),
         }))
+    }
+
+    /// Who knows the other nodes of the cluster; before the node starts, and once.
+    pub fn set_mirrors(&self, mirrors: Rc<dyn Mirrors>) {
+        let _once = self.0.mirrors.set(mirrors);
     }
 }
 
@@ -143,7 +150,8 @@ impl Inner {
         let pools = self.pools();
         let ground = (&self.config, &*pools);
         let named = (number, name, is_new);
-        let opened = Unit::open(&self.core, ground, named, lun, kept, journal);
+        let above = (journal, self.mirrors.get().map(Rc::clone));
+        let opened = Unit::open(&self.core, ground, named, lun, kept, above);
         let unit: Rc<Unit> = Rc::new(opened.await);
         self.units
             .borrow_mut()
@@ -312,12 +320,35 @@ impl Inner {
     pub(crate) async fn allows(&self, changes: &LunChanges) -> Result<(), Problem> {
         self.are_there(changes).await?;
         for lun in &changes.resized {
+            if lun.storage.copies.is_some() {
+                let detail = "a LUN with copies on other nodes keeps its size in this version";
+                return Err(of_lun(&Problem::new(Code::Immutable, detail), lun, "size"));
+            }
             let unit = self.unit(&lun.naa);
             if let Some(reason) = unit.and_then(|unit| unit.offline()) {
                 return Err(keeps_its_size(lun, &reason));
             }
         }
+        for lun in changes.created.iter().chain(&changes.restored) {
+            self.may_have_copies(lun)?;
+        }
         Ok(())
+    }
+
+    /// The nodes that a LUN names are there to have a copy.
+    fn may_have_copies(&self, lun: &Lun) -> Result<(), Problem> {
+        if lun.storage.copies.is_none() {
+            return Ok(());
+        }
+        let allowed = match self.mirrors.get() {
+            Some(mirrors) => mirrors.allows(lun),
+            None => {
+                let detail = "this node is in no cluster, so that no other one can have a copy";
+                let next = "write [cluster] into node.toml, restart, and `causeway cluster init` or `join`";
+                Err(Problem::new(Code::ClusterNotConfigured, detail).hint(next))
+            }
+        };
+        allowed.map_err(|problem| of_lun(&problem, lun, "copies"))
     }
 
     pub(crate) async fn prepare(self: &Rc<Self>, changes: &LunChanges) -> Result<(), Problem> {
@@ -456,6 +487,9 @@ impl Inner {
         }
         let mut left = Vec::new();
         for lun in &changes.purged {
+            if let (Some(_), Some(mirrors)) = (lun.storage.copies, self.mirrors.get()) {
+                mirrors.forget(&lun.naa).await;
+            }
             self.retired.borrow_mut().remove(&lun.naa);
             self.forget_scrub(lun).await;
             if let Err(problem) = self.destroy(lun).await {

@@ -8,6 +8,7 @@ use crate::lun::stalled;
 use crate::lun::unit::Kept;
 use crate::lun::units::Units;
 use crate::lun::works;
+use crate::mirrors::Mirrors;
 use crate::pool::intents;
 use crate::pool::intents::Finishing;
 use crate::pool::late;
@@ -20,7 +21,7 @@ use iscsi_target::Server;
 use manifest::config::Config;
 use manifest::facts::NodeNic;
 use manifest::objects::Objects;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tokio::sync::{Mutex, Notify};
@@ -46,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) stalls: stalled::Stalls,
     pub(crate) pools: RefCell<Rc<Pools>>,
     pub(crate) journals: all::Journals,
+    /// Who knows the other nodes of the cluster, where this one is in one.
+    pub(crate) mirrors: OnceCell<Rc<dyn Mirrors>>,
     pub(crate) intent_log: intents::IntentLog,
     pub(crate) unsaved: late::Unsaved,
     /// The objects that were stored last and compared with the pools: the node and their

@@ -12,7 +12,9 @@ mod hardware;
 mod inner;
 mod journal;
 mod lun;
+mod mirrors;
 mod pool;
 mod scrub;
 
 pub use data_plane::Node;
+pub use mirrors::Mirrors;

@@ -145,6 +145,12 @@ impl WriteBack {
         self.journal.unverified_blocks(self.id)
     }
 
+    /// Rings of the journal that its log is in.
+    #[must_use]
+    pub fn rings(&self) -> u32 {
+        self.journal.rings()
+    }
+
     /// Has the log know of everything before it goes to the backing volume, in volatile mode as
     /// well: the layer below keeps checksums of the data, and asks after a crash what may not
     /// fit together.

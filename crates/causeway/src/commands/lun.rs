@@ -89,7 +89,7 @@ pub(crate) enum LunVerb {
         /// Its name
         name: String,
         #[command(flatten)]
-        fields: LunFields,
+        fields: Box<LunFields>,
         /// Succeed where a LUN of this name exists
         #[arg(long)]
         if_not_exists: bool,

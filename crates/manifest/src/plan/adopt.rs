@@ -1,8 +1,10 @@
 //! Storage of LUNs that no object names comes into service, as what it was.
 
+use super::Surroundings;
+use super::choice::choose;
 use crate::code::Code;
 use crate::name::check_object_name;
-use crate::objects::{Lun, Objects, check_whole_blocks};
+use crate::objects::{Backing, Lun, Objects, check_place, check_whole_blocks};
 use crate::problem::Problem;
 
 /// One that is to be adopted: the name that it had or shall have, and what it is.
@@ -31,6 +33,29 @@ pub(super) fn adopt(current: &Objects, all: &[Adopted]) -> Result<Objects, Probl
         after.luns.insert(name, lun.clone());
     }
     Ok(after)
+}
+
+/// The objects with a copy of a LUN that another node has made: in the pool of the same name, or
+/// in the one that new LUNs get.
+pub(super) fn copy(
+    current: &Objects,
+    one: &Adopted,
+    around: &Surroundings,
+) -> Result<Objects, Problem> {
+    let refused = |rule: String| Problem::new(Code::BadRequest, format!("{}: {rule}", one.name));
+    let mut one = one.clone();
+    let wanted = one
+        .lun
+        .backing
+        .pool()
+        .filter(|it| around.pools.iter().any(|pool| pool == it));
+    let pool = choose(wanted, &around.pools, "pool").map_err(refused)?;
+    let broken = check_place(&one.lun.storage, Some(around.pool(&pool)));
+    if let Some((_, rule)) = broken.into_iter().next() {
+        return Err(refused(rule));
+    }
+    one.lun.backing = Backing::Pool(pool);
+    adopt(current, std::slice::from_ref(&one))
 }
 
 /// This name, or with a number behind it where it is taken.

@@ -78,6 +78,8 @@ pub enum Edit {
         /// What is to be known of it, one sentence each.
         notices: Vec<String>,
     },
+    /// Make the copy here of a LUN that another node of the cluster has made.
+    Copy(Box<Adopted>),
     /// Go back to the objects of an earlier generation, without losing data.
     RollBack(Box<Objects>),
     /// Give an object another name; nothing that hosts see changes.

@@ -62,6 +62,7 @@ pub(super) fn wanted(
         Edit::Restore(name) => single::restore(current, name)?,
         Edit::Purge(name) => single::purge(current, name)?,
         Edit::Adopt { adopted, .. } => adopt::adopt(current, adopted)?,
+        Edit::Copy(one) => adopt::copy(current, one, around)?,
         Edit::RollBack(then) => {
             let after = rollback::roll_back(current, then).0;
             rollback::check(current, &after, around)?;
@@ -544,6 +545,14 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
         let why = "the data would not move with it";
         let (is, wanted) = (known.backing.to_string(), wanted.to_string());
         return Err(immutable(spec, key, &is, &wanted, why));
+    }
+    if let Some(wanted) = spec.storage.copies
+        && known.storage.copies != Some(wanted)
+    {
+        let why = "copies are made with the LUN";
+        let is = known.storage.copies;
+        let is = is.map_or_else(|| "on this node alone".to_owned(), |it| format!("on {it}"));
+        return Err(immutable(spec, "copies", &is, &wanted.to_string(), why));
     }
     Ok(Lun {
         size: spec.size,

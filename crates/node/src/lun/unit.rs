@@ -13,6 +13,7 @@ use crate::lun::layers::door::{Base, Opening};
 use crate::lun::layers::{Layers, UnitParts, sidecars};
 use crate::lun::seen::Seen;
 use crate::lun::sidecar;
+use crate::mirrors::Mirrors;
 use backends::Progress;
 use env::{CoreHandle, CoreId, in_time};
 use layers::Brief;
@@ -31,7 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use units::Now;
-use volume::{Fences, Io, Op, OpenError, OpenErrorKind, Origin, Volume};
+use volume::{
+    Access, Fences, Io, IoError, Op, OpenError, OpenErrorKind, Origin, Volume, VolumeEvent,
+};
 use write_back::VolumeId;
 
 /// What is opened for a LUN: the file or device of its blocks, and what its sidecars may be.
@@ -142,12 +145,12 @@ impl Unit {
         (number, name, is_new): (u64, &str, bool),
         lun: &Lun,
         kept: Option<Kept>,
-        journal: PoolJournal,
+        (journal, mirrors): (PoolJournal, Option<Rc<dyn Mirrors>>),
     ) -> Self {
         let id = UnitId(number);
         let kept_fences = kept.as_ref().map(|kept| kept.fences.clone());
         let fences = kept_fences.unwrap_or_else(LogicalUnit::fences_for);
-        let parts = UnitParts::new(lun, fences);
+        let parts = UnitParts::new(lun, fences, mirrors);
         let opening = Opening {
             core,
             ground,
@@ -171,6 +174,7 @@ impl Unit {
         let started = unit.start(core, stack.volume.clone()).await;
         let fixed = lun.storage.task_aborted_fixed();
         unit.fix_task_aborted_status(core, fixed).await;
+        follow_access(core, &unit, &stack).await;
         Self {
             id,
             block_bytes: u64::from(lun.block_size),
@@ -261,6 +265,7 @@ impl Unit {
                 Err(error.clone())
             }
         };
+        follow_access(core, &self.unit, &stack).await;
         self.over(stack, resumed.err())
     }
 
@@ -486,7 +491,8 @@ impl Unit {
             timeout.as_mut().poll(cx).map(|()| None)
         });
         match flushed.await {
-            Some(Ok(_)) => {}
+            // Of a LUN that another node serves nothing is to be flushed here.
+            Some(Ok(_) | Err(IoError::Transition)) => {}
             Some(Err(error)) => {
                 tracing::error!(lun = &*self.unit.name(), ?error, "the last flush failed");
             }
@@ -501,6 +507,32 @@ impl Unit {
     pub(crate) async fn stop(&self, core: &CoreHandle) {
         self.unit.stop(core).await;
     }
+}
+
+/// Of a LUN with copies on several nodes: hosts hear whether this one serves them, as long as it is
+/// over this stack.
+async fn follow_access(core: &CoreHandle, unit: &Arc<LogicalUnit>, stack: &Stack) {
+    let Ok(volume) = stack.volume.as_ref().map(Arc::clone) else {
+        return;
+    };
+    if !stack.layers.has_copies() {
+        return;
+    }
+    unit.set_access(core, Access::Elsewhere).await;
+    let (here, unit) = (Rc::clone(core), Arc::downgrade(unit));
+    let below = Arc::downgrade(&volume);
+    let events = volume.events(core);
+    core.spawn(Box::pin(async move {
+        loop {
+            let event = events.next().await;
+            let (Some(unit), Some(_)) = (unit.upgrade(), below.upgrade()) else {
+                return;
+            };
+            if let VolumeEvent::Access(access) = event {
+                unit.set_access(&here, access).await;
+            }
+        }
+    }));
 }
 
 fn identity(name: &str, lun: &Lun) -> Identity {

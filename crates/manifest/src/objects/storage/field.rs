@@ -154,6 +154,14 @@ pub(super) trait OneField: Sync {
         Ok(())
     }
 
+    /// Whether it goes with what the other fields say.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    fn goes_with(_value: Self::Value, _storage: &Storage) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What a new LUN of this pool has where nobody said anything. It is written down, so that the
     /// LUN stays what it is when its pool becomes another.
     fn default_in(_pool: PoolBrief<'_>) -> Option<Self::Value> {
@@ -234,7 +242,7 @@ pub trait StorageField: Sync {
     fn resolve(&self, into: &mut Storage);
     /// The rules that hold whatever else exists: `wrong` gets key and rule.
     fn check(&self, wanted: &Storage, wrong: &mut dyn FnMut(&str, String));
-    /// Whether it goes with what holds the LUN; `None`: no pool does.
+    /// Whether it goes with what holds the LUN, and with the other fields; `None`: no pool does.
     ///
     /// # Errors
     /// The rule that is broken.
@@ -342,7 +350,11 @@ impl<F: OneField> StorageField for F {
     }
 
     fn fits(&self, wanted: &Storage, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
-        of::<F>(wanted).map_or(Ok(()), |value| F::fits(value, pool))
+        let Some(value) = of::<F>(wanted) else {
+            return Ok(());
+        };
+        F::fits(value, pool)?;
+        F::goes_with(value, wanted)
     }
 
     fn default_in(&self, pool: PoolBrief<'_>, into: &mut Storage) {

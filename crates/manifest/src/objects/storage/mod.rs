@@ -4,10 +4,12 @@
 //! pages, documents and metrics walk that table.
 
 mod cache;
+mod copies;
 mod facts;
 mod field;
 mod integrity;
 mod limit;
+mod node_names;
 mod place;
 mod read_cache;
 mod serial;
@@ -17,10 +19,12 @@ mod task_aborted;
 pub use cache::CacheMode;
 #[cfg(test)]
 pub(crate) use cache::VOLATILE_RISK;
+pub use copies::MirrorFacts;
 pub use facts::{Figure, Metric, Shown, WaitFacts};
 pub use field::{Changed, Part, Risk, StorageField, Switched};
 pub use integrity::ChecksumFacts;
 pub use limit::{BURST_SECONDS_MAX, LIMIT_IOPS_MAX, Limit};
+pub use node_names::NodeNames;
 pub(crate) use place::check_place;
 pub use place::{Adoption, PoolBrief};
 pub use read_cache::ReadCacheFacts;
@@ -34,8 +38,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The fields, as documents and pages show them.
-pub const FIELDS: [&dyn StorageField; 6] = [
+pub const FIELDS: [&dyn StorageField; 7] = [
     &cache::Cache,
+    &copies::Copies,
     &integrity::Integrity,
     &read_cache::ReadCache,
     &limit::Limited,
@@ -51,6 +56,8 @@ pub struct Storage {
     /// What acknowledged writes have behind them. Absent from a stored LUN: nobody chose, and there
     /// was no journal when it was made.
     pub cache: Option<CacheMode>,
+    /// Nodes that have copies of it, this one among them.
+    pub copies: Option<NodeNames>,
     /// Blocks are checked when they are read.
     pub integrity: Option<bool>,
     /// Memory for blocks that may be read again; wanted 0: none.
@@ -78,6 +85,9 @@ pub struct LayerFacts {
     /// How its checksums are, where it has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<ChecksumFacts>,
+    /// How its copies on several nodes are, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<MirrorFacts>,
     /// Bytes whose newest data is in its pool's journal only, where that is open. Documents have it
     /// in [`LunJournal`](crate::journal::LunJournal).
     #[serde(skip)]

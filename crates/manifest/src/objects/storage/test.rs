@@ -245,6 +245,7 @@ fn a_word(part: &Part) -> &'static str {
     match part.value {
         "SIZE" => "1M",
         "NUMBER" | "SECONDS" => "3",
+        "NODE,NODE" => "san-a,san-b",
         _ => part.words[0],
     }
 }

@@ -5,6 +5,7 @@
 
 use super::checksums::Checksums;
 use crate::lun::geometry::block_count;
+use crate::mirrors::Mirrors;
 use layers::Meter;
 use manifest::objects::Lun;
 use std::cell::{OnceCell, RefCell};
@@ -22,15 +23,18 @@ pub(crate) struct UnitParts {
     pub(crate) fences: Fences,
     /// Blocks that the LUN has.
     pub(crate) blocks: Arc<AtomicU64>,
+    /// Who knows the other nodes of the cluster.
+    pub(crate) mirrors: Option<Rc<dyn Mirrors>>,
 }
 
 impl UnitParts {
     /// Those of a LUN that comes into service, whose writes these fences stop.
-    pub(crate) fn new(lun: &Lun, fences: Fences) -> Self {
+    pub(crate) fn new(lun: &Lun, fences: Fences, mirrors: Option<Rc<dyn Mirrors>>) -> Self {
         Self {
             meter: Meter::new(),
             fences,
             blocks: Arc::new(AtomicU64::new(block_count(lun))),
+            mirrors,
         }
     }
 }

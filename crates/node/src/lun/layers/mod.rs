@@ -12,6 +12,7 @@ mod handles;
 mod integrity;
 mod limit;
 mod live;
+mod mirror;
 mod plain;
 mod read_cache;
 mod shares;
@@ -31,7 +32,7 @@ use volume::{OpenError, Volume};
 use write_back::VolumeId;
 
 /// The stack of every LUN, from top to bottom.
-pub(crate) static STACK: [LayerKind; 12] = [
+pub(crate) static STACK: [LayerKind; 13] = [
     LayerKind {
         name: "LogicalUnit",
         fields: &["task_aborted_status"],
@@ -42,6 +43,7 @@ pub(crate) static STACK: [LayerKind; 12] = [
     limit::KIND,
     read_cache::KIND,
     shares::KIND,
+    mirror::KIND,
     cache::KIND,
     integrity::KIND,
     plain::STABLE_WRITE,
@@ -151,6 +153,13 @@ impl Layers {
     /// What the layer of checksums reports, where the LUN has any.
     pub(crate) fn checksums(&self) -> Option<ChecksumFacts> {
         self.handles.checksums().as_ref().map(Checksums::facts)
+    }
+
+    /// The LUN has copies on several nodes.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.all
+            .iter()
+            .any(|(kind, _)| kind.name == mirror::KIND.name)
     }
 
     /// Operations that wait now for a limit or for the LUN's share.

@@ -1,0 +1,147 @@
+//! The nodes of the cluster that have a copy of a LUN.
+
+use super::Storage;
+use super::cache::CacheMode;
+use super::facts::{Figure, Metric, Shown};
+use super::field::{Changed, OneField, Part};
+use super::node_names::{COPIES, NodeNames};
+use super::place::{PoolBrief, needs_journal};
+use crate::field::{Field, node};
+use crate::toml_table::Table;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a node knows of a LUN with copies.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
+pub struct MirrorFacts {
+    /// What this node's copy does: `owner`, `solo`, `replica`, `catching-up`, `holding`, and so on.
+    pub state: String,
+    /// The node that orders the LUN's changes and serves its hosts, as far as this one knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The number of owners and of their starts so far.
+    pub epoch: u64,
+    /// The nodes that have a copy.
+    pub copies: Vec<String>,
+    /// The nodes whose copies have all that was acknowledged, as far as this one knows.
+    pub in_sync: Vec<String>,
+    /// Hosts are served by this node now.
+    pub serves: bool,
+    /// All of it in one sentence.
+    pub text: String,
+}
+
+fn count(nodes: &[String]) -> Option<Figure> {
+    u64::try_from(nodes.len()).ok().map(Figure::Number)
+}
+
+fn flag(is: bool) -> Option<Figure> {
+    Some(Figure::Number(u64::from(is)))
+}
+
+/// The field `copies`.
+pub(super) struct Copies;
+
+impl OneField for Copies {
+    type Value = NodeNames;
+
+    const FIELD: Field = node(
+        "lun.copies",
+        "list of two nodes",
+        "none",
+        "the nodes of the cluster that have a copy of it, this one among them: what is acknowledged is stable on all that \
+         are in sync; given when the LUN is made",
+    );
+
+    const PARTS: &'static [Part] = &[Part {
+        option: Some("copies"),
+        key: "copies",
+        value: "NODE,NODE",
+        words: &[],
+        example: "copies=NODE,NODE",
+        help: "The nodes of the cluster that have a copy of it, this one among them [default: none, the LUN is on this \
+               node alone]",
+    }];
+
+    const METRICS: &'static [Metric] = &[
+        Metric::gauge(
+            "causeway_lun_copies_in_sync",
+            "Copies of a LUN on several nodes that have all that was acknowledged, as this node knows it",
+            |_, it| count(&it.mirror.as_ref()?.in_sync),
+        ),
+        Metric::gauge(
+            "causeway_lun_copies",
+            "Copies that a LUN on several nodes has",
+            |_, it| count(&it.mirror.as_ref()?.copies),
+        ),
+        Metric::gauge(
+            "causeway_lun_served_here",
+            "Whether this node serves the hosts of a LUN with copies: 1 for the node that does",
+            |_, it| flag(it.mirror.as_ref()?.serves),
+        ),
+    ];
+
+    fn slot(storage: &mut Storage) -> &mut Option<NodeNames> {
+        &mut storage.copies
+    }
+
+    fn read(table: &Table<'_, '_>) -> Option<NodeNames> {
+        let texts = table.texts("copies")?;
+        let names = NodeNames::of(texts.iter().map(|it| &*it.value));
+        names.map_err(|rule| table.wrong("copies", rule)).ok()
+    }
+
+    fn toml(value: NodeNames) -> String {
+        let names: Vec<String> = value.iter().map(|it| format!("\"{it}\"")).collect();
+        format!("[{}]", names.join(", "))
+    }
+
+    fn parse(_: &Part, word: &str, _: Option<NodeNames>) -> Result<NodeNames, String> {
+        NodeNames::of(word.split(',').map(str::trim))
+    }
+
+    fn check(value: NodeNames, wrong: &mut dyn FnMut(&str, String)) {
+        if value.iter().count() != COPIES {
+            let rule = format!("{value}: a LUN has copies on {COPIES} nodes, or none");
+            wrong("copies", rule);
+        }
+    }
+
+    fn fits(_: NodeNames, pool: Option<PoolBrief<'_>>) -> Result<(), String> {
+        needs_journal(pool)
+    }
+
+    fn goes_with(_: NodeNames, storage: &Storage) -> Result<(), String> {
+        if storage.cache_mode() == CacheMode::Volatile {
+            return Err(
+                "what a LUN with copies acknowledges is stable: it cannot have cache = \"volatile\""
+                    .to_owned(),
+            );
+        }
+        if storage.read_cache.is_some() {
+            return Err(
+                "a LUN with copies has no read cache yet: it could answer with what the other node has changed"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn changed(_: Option<NodeNames>, is: Option<NodeNames>) -> Changed {
+        let detail = is.map_or_else(
+            || "no copies on other nodes".to_owned(),
+            |names| format!("copies on {names}"),
+        );
+        detail.into()
+    }
+
+    /// Who has copies, and how they are.
+    fn shown(is: Option<NodeNames>, lun: &Shown<'_>) -> (&'static str, String) {
+        let text = match (is, &lun.layers.mirror) {
+            (None, _) => "none".to_owned(),
+            (Some(names), None) => names.to_string(),
+            (Some(names), Some(facts)) => format!("{names}; {}", facts.text),
+        };
+        ("copies", text)
+    }
+}
