@@ -2,8 +2,8 @@
 //! want to join, who have a token.
 //!
 //! **Failure model.** Of who is not known nothing is kept but a place among [`BOUNDS`], for
-//! [`STRANGER_TIME_MAX`] and a frame of 1 KiB. More who come are sent away unheard. Whatever they
-//! say, it ends with their connection.
+//! [`STRANGER_TIME_MAX`] and a frame of 1 KiB. Where more come, the oldest end, so that whoever
+//! comes is heard ([`Connections`]). Whatever they say, it ends with their connection.
 
 use crate::admission::{Candidate, LUNS_MAX};
 use crate::authority::PublicKey;
@@ -16,10 +16,12 @@ use crate::tls::{JOIN, NODE};
 use crate::words::{BYTES_MAX, Credentials, FIRST_BYTES_MAX, Hello, JoinAnswer, Reply};
 use arbiter::Wire;
 use env::{DetachedStream, in_time};
+use futures_util::future::{Either, select};
 use replica::NODES_MAX;
 use rustls::ServerConfig;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,15 +112,14 @@ async fn accept(
             Some(Ok(stream)) => stream,
             Some(Err(_)) => return,
         };
-        let Some(place) = connections.take(stream.peer.ip()) else {
-            tracing::debug!(
-                "{}: too many connections of nodes that are not known",
-                stream.peer
-            );
-            continue;
-        };
+        let place = connections.take(stream.peer.ip());
         core.spawn(Box::pin(async move {
-            serve(&node, &state, stream).await;
+            let (peer, ends) = (stream.peer, place.ends());
+            let work = pin!(serve(&node, &state, stream));
+            let ends = pin!(ends.notified());
+            if let Either::Right(_) = select(work, ends).await {
+                tracing::debug!("{peer}: too many connections of nodes that are not known");
+            }
             drop(place);
         }));
     }
