@@ -10,11 +10,12 @@ use crate::tls;
 use crate::token::Token;
 use crate::words::{BYTES_MAX, Credentials, Hello, JoinAnswer, Reply};
 use arbiter::Wire;
-use env::{CoreHandle, in_time};
+use env::{CoreHandle, Stream, in_time};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls::time_provider::TimeProvider;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -35,12 +36,13 @@ pub(crate) fn broken(whom: &str, broken: Broken) -> Refusal {
     }
 }
 
-async fn connect(
+/// TLS with the node of this name, and the connection below it.
+pub(crate) async fn connect(
     core: &CoreHandle,
     address: SocketAddr,
     config: Arc<ClientConfig>,
     name: &str,
-) -> Result<TlsStream<Wire>, Refusal> {
+) -> Result<(TlsStream<Wire>, Rc<dyn Stream>), Refusal> {
     let whom = address.to_string();
     let name = ServerName::try_from(name.to_owned()).map_err(|_| {
         Refusal::new(
@@ -52,12 +54,13 @@ async fn connect(
     let connected = async {
         let stream = core.net().connect(address, None).await?;
         let connector = TlsConnector::from(config);
-        connector.connect(name, Wire::new(stream)).await
+        let wire = Wire::new(Rc::clone(&stream));
+        Ok((connector.connect(name, wire).await?, stream))
     };
     connected.await.map_err(|error| tls::refusal(&whom, &error))
 }
 
-fn silent(address: SocketAddr, time: Duration) -> Refusal {
+pub(crate) fn silent(address: SocketAddr, time: Duration) -> Refusal {
     Refusal::new(
         RefusalKind::Unreachable,
         format!("{address}: no answer within {} seconds", time.as_secs()),
@@ -76,49 +79,70 @@ pub(crate) async fn hello(
     roster: &Roster,
     (own, slot): (u8, u8),
 ) -> Result<Hello, Refusal> {
-    let nowhere = || {
-        Refusal::new(
-            RefusalKind::Unreachable,
-            format!("node {slot} has no address"),
-            "write `cluster.listen` into its node.toml",
-        )
-    };
-    let other = roster.nodes.get(&slot).map(|it| &it.record.profile);
-    let other = other.ok_or_else(nowhere)?;
-    let identity = Identity {
-        cluster: roster.cluster.record.id.clone(),
-        slot,
-        node: other.id.clone(),
-    };
-    let name = identity.name();
+    let (name, addresses) = place(roster, slot)?;
     let mut last = None;
-    for address in &other.addresses {
-        let work = exchange(node, *address, (config, &name), roster, (own, slot));
+    for address in &addresses {
+        let work = hello_at(node, *address, (config, &name), roster, (own, slot));
         match in_time(&node.core, HELLO_TIME_MAX, work).await {
             Some(Ok(hello)) => return Ok(hello),
             Some(Err(refusal)) => last = Some(refusal),
             None => last = Some(silent(*address, HELLO_TIME_MAX)),
         }
     }
-    Err(last.unwrap_or_else(nowhere))
+    Err(last.unwrap_or_else(|| nowhere(slot)))
 }
 
-async fn exchange(
+fn nowhere(slot: u8) -> Refusal {
+    Refusal::new(
+        RefusalKind::Unreachable,
+        format!("node {slot} has no address"),
+        "write `cluster.listen` into its node.toml",
+    )
+}
+
+/// By which name a node shows itself, and at which addresses: one or more.
+pub(crate) fn place(roster: &Roster, slot: u8) -> Result<(String, Vec<SocketAddr>), Refusal> {
+    let other = roster.nodes.get(&slot).map(|it| &it.record.profile);
+    let other = other.filter(|it| !it.addresses.is_empty());
+    let other = other.ok_or_else(|| nowhere(slot))?;
+    let identity = Identity {
+        cluster: roster.cluster.record.id.clone(),
+        slot,
+        node: other.id.clone(),
+    };
+    Ok((identity.name(), other.addresses.clone()))
+}
+
+/// The certificate that the other side has shown.
+pub(crate) fn shown(stream: &TlsStream<Wire>) -> Vec<u8> {
+    let shown = stream.get_ref().1.peer_certificates();
+    let first = shown.and_then(|it| it.first());
+    first.map(|it| it.to_vec()).unwrap_or_default()
+}
+
+async fn hello_at(
     node: &Node,
     address: SocketAddr,
     (config, name): (&Arc<ClientConfig>, &str),
     roster: &Roster,
     (own, slot): (u8, u8),
 ) -> Result<Hello, Refusal> {
-    let mut stream = connect(&node.core, address, Arc::clone(config), name).await?;
-    let shown = stream.get_ref().1.peer_certificates();
-    let shown = shown.and_then(|it| it.first()).map(|it| it.to_vec());
-    let found = roster.peer(&shown.unwrap_or_default(), own)?;
+    let (mut stream, _) = connect(&node.core, address, Arc::clone(config), name).await?;
+    let found = roster.peer(&shown(&stream), own)?;
     debug_assert_eq!(found, slot, "TLS has compared the names");
+    greet(node, &mut stream, (address, slot)).await
+}
+
+/// Says who this node is to one that was believed by its certificate, and hears it.
+pub(crate) async fn greet(
+    node: &Node,
+    stream: &mut TlsStream<Wire>,
+    (address, slot): (SocketAddr, u8),
+) -> Result<Hello, Refusal> {
     let whom = address.to_string();
-    let sent = frame::send(&mut stream, &node.hello(slot)).await;
+    let sent = frame::send(stream, &node.hello(slot)).await;
     sent.map_err(|error| tls::refusal(&whom, &error))?;
-    let said: Reply<Hello> = frame::receive(&mut stream, BYTES_MAX)
+    let said: Reply<Hello> = frame::receive(stream, BYTES_MAX)
         .await
         .map_err(|it| broken(&whom, it))?;
     let hello = said?;
@@ -176,7 +200,7 @@ async fn ask(
 ) -> Result<JoinAnswer, Refusal> {
     let whom = address.to_string();
     let name = "cluster.causeway.internal";
-    let mut stream = connect(core, address, config, name).await?;
+    let (mut stream, _) = connect(core, address, config, name).await?;
     let credentials = Credentials {
         token: token.id.clone(),
         secret: token.secret.clone(),

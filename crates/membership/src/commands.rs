@@ -459,6 +459,6 @@ async fn forget(node: &Rc<Node>, state: &MemberState, name: &str) -> Result<Outc
     let done = outcome(state, name, state.member.slot);
     node.forget_others().await;
     node.store.forget().await?;
-    *node.state.borrow_mut() = None;
+    node.becomes(None);
     Ok(done)
 }

@@ -1,19 +1,23 @@
 //! Where other nodes come in: nodes of the cluster, who show their certificates, and nodes that
-//! want to join, who have a token.
+//! want to join, who have a token. What TLS is asked for (ALPN) says what a connection is for:
+//! [`NODE`], [`JOIN`] or [`STREAM`].
 //!
 //! **Failure model.** Of who is not known nothing is kept but a place among [`BOUNDS`], for
 //! [`STRANGER_TIME_MAX`] and a frame of 1 KiB. Where more come, the oldest end, so that whoever
-//! comes is heard ([`Connections`]). Whatever they say, it ends with their connection.
+//! comes is heard ([`Connections`]). Whatever they say, it ends with their connection. A stream of
+//! a node takes no such place as soon as it is known whose it is.
 
 use crate::admission::{Candidate, LUNS_MAX};
 use crate::authority::PublicKey;
-use crate::connections::{Bounds, Connections};
+use crate::belief::{STRANGER_TIME_MAX, answered, believed, shown};
+use crate::connections::{Bounds, Connection, Connections};
 use crate::frame::{self, Broken};
 use crate::node::{MemberState, Node};
 use crate::records::Der;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::tls::{JOIN, NODE};
-use crate::words::{BYTES_MAX, Credentials, FIRST_BYTES_MAX, Hello, JoinAnswer, Reply};
+use crate::stream;
+use crate::tls::{JOIN, NODE, STREAM};
+use crate::words::{BYTES_MAX, Credentials, FIRST_BYTES_MAX, JoinAnswer, Reply};
 use arbiter::Wire;
 use env::{DetachedStream, in_time};
 use futures_util::future::{Either, select};
@@ -34,9 +38,6 @@ pub(crate) const BOUNDS: Bounds = Bounds {
     of_one: 8,
 };
 
-/// How long one may take to say who it is.
-pub(crate) const STRANGER_TIME_MAX: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 10 });
-
 /// How long one may take that has a token, or a certificate.
 const KNOWN_TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -46,7 +47,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// This node is this one from now on, and listens for other nodes.
 pub(crate) fn take(node: &Rc<Node>, state: MemberState) -> Rc<MemberState> {
     let state = Rc::new(state);
-    *node.state.borrow_mut() = Some(Rc::clone(&state));
+    node.becomes(Some(Rc::clone(&state)));
     begin(node);
     state
 }
@@ -115,32 +116,32 @@ async fn accept(
         let place = connections.take(stream.peer.ip());
         core.spawn(Box::pin(async move {
             let (peer, ends) = (stream.peer, place.ends());
-            let work = pin!(serve(&node, &state, stream));
+            let work = pin!(serve(&node, &state, stream, place));
             let ends = pin!(ends.notified());
             if let Either::Right(_) = select(work, ends).await {
                 tracing::debug!("{peer}: too many connections of nodes that are not known");
             }
-            drop(place);
         }));
     }
 }
 
-async fn serve(node: &Rc<Node>, state: &MemberState, stream: DetachedStream) {
+async fn serve(node: &Rc<Node>, state: &MemberState, stream: DetachedStream, place: Connection) {
     let peer = stream.peer;
     let core = &node.core;
-    let Ok(stream) = core.net().adopt(stream) else {
+    let Ok(wire) = core.net().adopt(stream) else {
         return;
     };
-    let shaken = in_time(core, STRANGER_TIME_MAX, handshake(state, Wire::new(stream))).await;
-    let Some(Some((stream, is_node))) = shaken else {
+    let shaking = handshake(state, Wire::new(Rc::clone(&wire)));
+    let shaken = in_time(core, STRANGER_TIME_MAX, shaking).await;
+    let Some(Some((stream, wants))) = shaken else {
         tracing::debug!("{peer}: no node");
         return;
     };
     let work = async {
-        if is_node {
-            serve_node(node, state, stream).await;
-        } else {
-            serve_join(node, state, stream, peer).await;
+        match wants {
+            Wants::Hello => serve_node(node, state, stream).await,
+            Wants::Join => serve_join(node, state, stream, peer).await,
+            Wants::Stream => stream::serve(node, state, (stream, wire), place).await,
         }
     };
     if in_time(core, KNOWN_TIME_MAX, work).await.is_none() {
@@ -148,21 +149,35 @@ async fn serve(node: &Rc<Node>, state: &MemberState, stream: DetachedStream) {
     }
 }
 
-/// Ends in TLS, with whether it is a node of the cluster.
-async fn handshake(state: &MemberState, wire: Wire) -> Option<(TlsStream<Wire>, bool)> {
+/// What a connection is for.
+#[derive(Clone, Copy)]
+enum Wants {
+    Hello,
+    Join,
+    Stream,
+}
+
+/// Ends in TLS, with what it is for.
+async fn handshake(state: &MemberState, wire: Wire) -> Option<(TlsStream<Wire>, Wants)> {
     let begun = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), wire).await;
     let begun = begun.ok()?;
     let wanted: Vec<Vec<u8>> = begun.client_hello().alpn()?.map(<[u8]>::to_vec).collect();
     let wants = |what: &[u8]| wanted.iter().any(|it| it == what);
-    let (is_node, config): (bool, &Arc<ServerConfig>) = match (wants(NODE), wants(JOIN)) {
-        // One of another version wants neither, and is notified by TLS.
-        (true, false) | (false, false) => (true, &state.for_nodes),
-        (false, true) => (false, &state.for_candidates),
-        (true, true) => return None,
-    };
+    let all: [(&[u8], Wants, &Arc<ServerConfig>); 3] = [
+        (NODE, Wants::Hello, &state.for_nodes),
+        (JOIN, Wants::Join, &state.for_candidates),
+        (STREAM, Wants::Stream, &state.for_streams),
+    ];
+    let mut found = all.iter().filter(|it| wants(it.0));
+    let (one, more) = (found.next(), found.next());
+    // One of another version wants none of them, and is notified by TLS.
+    let (_, what, config) = one.unwrap_or(&all[0]);
+    if more.is_some() {
+        return None;
+    }
     let stream = begun.into_stream(Arc::clone(config)).await;
     match stream {
-        Ok(stream) => Some((stream, is_node)),
+        Ok(stream) => Some((stream, *what)),
         Err(error) => {
             let refusal = crate::tls::refusal("a node that connects", &error);
             tracing::debug!("{refusal}");
@@ -171,21 +186,9 @@ async fn handshake(state: &MemberState, wire: Wire) -> Option<(TlsStream<Wire>, 
     }
 }
 
-fn shown(stream: &TlsStream<Wire>) -> Vec<u8> {
-    let shown = stream.get_ref().1.peer_certificates();
-    let first = shown.and_then(|it| it.first());
-    first.map(|it| it.to_vec()).unwrap_or_default()
-}
-
 /// A node of the cluster asks whether this one is there.
 async fn serve_node(node: &Rc<Node>, state: &MemberState, mut stream: TlsStream<Wire>) {
-    let own = state.member.slot;
-    let certificate = shown(&stream);
-    let mut found = state.roster.borrow().peer(&certificate, own);
-    if found.is_err() && node.follow(state).await.is_ok() {
-        // It may have joined, or have another certificate, since the arbiter was asked.
-        found = state.roster.borrow().peer(&certificate, own);
-    }
+    let found = believed(node, state, &shown(&stream)).await;
     let received = in_time(
         &node.core,
         STRANGER_TIME_MAX,
@@ -194,23 +197,7 @@ async fn serve_node(node: &Rc<Node>, state: &MemberState, mut stream: TlsStream<
     let Some(Ok(hello)) = received.await else {
         return;
     };
-    let hello: Hello = hello;
-    let said: Reply<Hello> = found.and_then(|slot| {
-        if hello.to != own {
-            return Err(Refusal::new(
-                RefusalKind::Stranger,
-                format!("this is node {own}, and not node {}", hello.to),
-                "check `cluster.listen` of both nodes: one address is of one node",
-            ));
-        }
-        node.hears(&hello, slot)?;
-        Ok(node.hello(slot))
-    });
-    if let Err(refusal) = &said
-        && node.may_log()
-    {
-        tracing::warn!("a node that connects is not believed: {refusal}");
-    }
+    let said = answered(node, state, found, &hello).map(|it| it.1);
     let _gone = frame::send(&mut stream, &said).await;
 }
 

@@ -2,11 +2,13 @@
 
 use crate::admission::{Candidate, LEVELS, LUNS_MAX, PROTOCOLS};
 use crate::authority::{Authority, SecretKey, seconds};
+use crate::present::Present;
 use crate::records::{ClusterRecord, Profile, random_hex};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::register::Register;
 use crate::roster::{Known, Roster};
 use crate::runs::Runs;
+use crate::standing::Streams;
 use crate::store::{ETCD_FILE, Member, Store};
 use crate::tls::{self, Shown};
 use crate::words::Hello;
@@ -26,7 +28,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use units::{Now, WallClock};
 
 /// How soon after one line of what others do another one may be in the log.
@@ -130,7 +132,9 @@ pub(crate) struct MemberState {
     pub(crate) roster: RefCell<Roster>,
     pub(crate) for_nodes: Arc<ServerConfig>,
     pub(crate) for_candidates: Arc<ServerConfig>,
+    pub(crate) for_streams: Arc<ServerConfig>,
     pub(crate) to_node: Arc<ClientConfig>,
+    pub(crate) to_stream: Arc<ClientConfig>,
 }
 
 impl MemberState {
@@ -152,14 +156,18 @@ impl MemberState {
         let clock = || Arc::clone(clock);
         let for_nodes = tls::for_nodes(&shown, clock()).map_err(failed)?;
         let for_candidates = tls::for_candidates(&shown, clock()).map_err(failed)?;
+        let for_streams = tls::for_streams(&shown, clock()).map_err(failed)?;
         let to_node = tls::to_node(&shown, clock()).map_err(failed)?;
+        let to_stream = tls::to_stream(&shown, clock()).map_err(failed)?;
         Ok(Self {
             authority,
             key,
             roster: RefCell::new(roster),
             for_nodes,
             for_candidates,
+            for_streams,
             to_node,
+            to_stream,
             member,
         })
     }
@@ -201,9 +209,17 @@ pub(crate) struct Node {
     run: String,
     /// Those of other nodes, by their numbers.
     runs: RefCell<BTreeMap<u8, Runs>>,
+    /// Streams with other nodes.
+    pub(crate) streams: Rc<Streams>,
+    /// The address of each other node at which a stream is dialled first.
+    pub(crate) reached: RefCell<BTreeMap<u8, SocketAddr>>,
+    /// What the rest of the program knows of the cluster.
+    pub(crate) present: watch::Sender<Option<Present>>,
     /// One change of this node at a time.
     pub(crate) turn: Mutex<()>,
     register: Mutex<Option<Register>>,
+    /// This one is asked in place of etcd.
+    given: Option<Rc<dyn Arbiter>>,
 }
 
 impl Node {
@@ -225,9 +241,19 @@ impl Node {
             logged: Cell::default(),
             run: random_hex::<8>(core),
             runs: RefCell::default(),
+            streams: Rc::default(),
+            reached: RefCell::default(),
+            present: watch::Sender::new(None),
             turn: Mutex::default(),
             register: Mutex::default(),
+            given: None,
         }
+    }
+
+    /// Asks this arbiter, and no etcd.
+    pub(crate) fn asking(self, arbiter: Rc<dyn Arbiter>) -> Self {
+        let given = Some(arbiter);
+        Self { given, ..self }
     }
 
     /// Reads what is kept. What cannot be read is named, and nothing is done with it.
@@ -244,12 +270,36 @@ impl Node {
             Ok::<_, Problem>(Some(Rc::new(state)))
         };
         match opened.await {
-            Ok(state) => *self.state.borrow_mut() = state,
+            Ok(state) => self.becomes(state),
             Err(problem) => {
                 tracing::error!(code = %problem.code, "the cluster: {problem}");
                 *self.damage.borrow_mut() = Some(problem);
             }
         }
+    }
+
+    /// It is this in its cluster from now on, or in none.
+    pub(crate) fn becomes(&self, state: Option<Rc<MemberState>>) {
+        if state.is_none() {
+            self.streams.end(|_| true);
+        }
+        *self.state.borrow_mut() = state;
+        self.says_who_is_there();
+    }
+
+    /// Whoever waits hears who is in the cluster by now; streams of others end.
+    fn says_who_is_there(&self) {
+        let state = self.state();
+        let present = state.as_ref().and_then(|it| {
+            let (roster, own) = (it.roster.borrow(), it.member.slot);
+            self.streams.follow(&roster, own);
+            Present::of(&roster, own, &self.run)
+        });
+        self.present.send_if_modified(|it| {
+            let is_new = *it != present;
+            *it = present;
+            is_new
+        });
     }
 
     /// By this node's clock.
@@ -332,6 +382,11 @@ impl Node {
         if let Some(register) = &*register {
             return Ok(register.clone());
         }
+        if let Some(arbiter) = &self.given {
+            let opened = Register::new(&self.core, Rc::clone(arbiter));
+            *register = Some(opened.clone());
+            return Ok(opened);
+        }
         let arbiter = EtcdArbiter::open(&self.core, &self.settings.etcd()).await;
         let arbiter = arbiter.map_err(|trouble| {
             Problem::new(Code::ClusterArbiter, &trouble.cause).hint(&trouble.next_step)
@@ -351,6 +406,7 @@ impl Node {
         *self.register.lock().await = None;
         self.seen.borrow_mut().clear();
         self.runs.borrow_mut().clear();
+        self.reached.borrow_mut().clear();
         *self.trouble.borrow_mut() = None;
         *self.not_renewed.borrow_mut() = None;
     }
@@ -398,6 +454,7 @@ impl Node {
             self.store.keep_roster(&roster).await?;
         }
         *state.roster.borrow_mut() = roster;
+        self.says_who_is_there();
         Ok(())
     }
 

@@ -103,6 +103,12 @@ impl Register {
         }
     }
 
+    /// Who is asked.
+    #[must_use]
+    pub fn arbiter(&self) -> Rc<dyn Arbiter> {
+        Rc::clone(&self.arbiter)
+    }
+
     /// Asks until there is an answer that says something.
     async fn ask(&self, question: Question) -> Result<Answer, Refusal> {
         let until = self.core.now().after(PATIENCE);

@@ -5,10 +5,14 @@ use crate::commands::run;
 use crate::frame;
 use crate::listener::begin;
 use crate::node::{FactsOf, Node, Own, Settings};
+use crate::present::Present;
+use crate::refusal::Refusal;
+use crate::standing::{Incoming, NodeStream};
 use crate::store::SOCKET;
+use crate::stream;
 use crate::upkeep;
 use crate::words::{BYTES_MAX, Command};
-use arbiter::Wire;
+use arbiter::{Arbiter, Wire};
 use env::{CoreHandle, DetachedStream, Listener, in_time};
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -19,6 +23,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long a command may take to say what it wants.
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
@@ -40,7 +45,25 @@ impl Membership {
         settings: Settings,
         (own, facts): (Own, FactsOf),
     ) -> Result<Self, Problem> {
-        let node = Rc::new(Node::new(core, settings, (own, facts)));
+        Self::go_on(core, Node::new(core, settings, (own, facts))).await
+    }
+
+    /// The same, with this arbiter in place of etcd: for nodes of one process, which tests have.
+    ///
+    /// # Errors
+    /// The socket for commands cannot be made.
+    pub async fn start_with(
+        core: &CoreHandle,
+        settings: Settings,
+        who: (Own, FactsOf),
+        arbiter: Rc<dyn Arbiter>,
+    ) -> Result<Self, Problem> {
+        let node = Node::new(core, settings, who).asking(arbiter);
+        Self::go_on(core, node).await
+    }
+
+    async fn go_on(core: &CoreHandle, node: Node) -> Result<Self, Problem> {
+        let node = Rc::new(node);
         node.open().await;
         let path = node.store.path(SOCKET);
         let socket = core.net().listen_local(&path).map_err(|error| {
@@ -62,6 +85,57 @@ impl Membership {
     /// Why not.
     pub async fn run(&self, command: Command) -> Result<Value, Problem> {
         run(&self.0, command).await
+    }
+
+    /// Who this node is in its cluster, and who else is in it; `None`: it is in none, or was
+    /// removed from it.
+    #[must_use]
+    pub fn present(&self) -> Option<Present> {
+        self.0.present.borrow().clone()
+    }
+
+    /// Whoever waits for nodes that join, leave or have other addresses, and for this one to do so.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        Changes(self.0.present.subscribe())
+    }
+
+    /// Makes a stream to another node. Its addresses are tried in turn, the one that did last
+    /// first, each for a second, five together.
+    ///
+    /// # Errors
+    /// It is not reached, is not the node that the arbiter knows, or takes no streams.
+    pub async fn dial(&self, slot: u8) -> Result<NodeStream, Refusal> {
+        stream::dial(&self.0, slot).await
+    }
+
+    /// Takes streams that other nodes make from now on. While nobody has this they are refused.
+    #[must_use]
+    pub fn incoming(&self) -> Incoming {
+        Incoming::new(&self.0.streams)
+    }
+
+    /// The cluster's arbiter, which is opened when it is asked for first. Names of records, as
+    /// [`arbiter::role::key`] has them for LUNs, stand below the cluster's prefix there. When
+    /// this node has left and joined another cluster, it is another one.
+    ///
+    /// # Errors
+    /// It cannot be opened: its certificates cannot be read.
+    pub async fn arbiter(&self) -> Result<Rc<dyn Arbiter>, Problem> {
+        Ok(self.0.register().await?.arbiter())
+    }
+}
+
+/// Changes of [`Membership::present`].
+#[derive(Debug)]
+pub struct Changes(watch::Receiver<Option<Present>>);
+
+impl Changes {
+    /// The next one, and what is known then; changes that nobody waited for count as one. `None`:
+    /// the membership has ended.
+    pub async fn next(&mut self) -> Option<Option<Present>> {
+        self.0.changed().await.ok()?;
+        Some(self.0.borrow_and_update().clone())
     }
 }
 

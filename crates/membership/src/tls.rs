@@ -18,8 +18,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::version::TLS13;
 use rustls::{
-    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName,
-    Error, RootCertStore, ServerConfig, SignatureScheme,
+    AlertDescription, CertificateError, CipherSuite, ClientConfig, DigitallySignedStruct,
+    DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
 };
 use std::io;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub const JOIN: &[u8] = b"causeway-join/1";
 
 /// What a node of the cluster asks for.
 pub const NODE: &[u8] = b"causeway-node/1";
+
+/// What a node of the cluster asks for that makes a stream.
+pub const STREAM: &[u8] = b"causeway-stream/1";
 
 /// What a node shows.
 pub struct Shown<'a> {
@@ -54,6 +57,40 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
+/// For streams, which carry all data.
+///
+/// AES-128 comes first where the processor has instructions for it, and for GHASH: it is then the
+/// fastest of the three, and no search finds a key of 128 bits. Without them ChaCha20 does, which
+/// needs none. The order of the node that dials decides ([`ServerConfig::ignore_client_order`] is
+/// off): both know all three.
+fn stream_provider() -> Arc<CryptoProvider> {
+    let first = if has_aes() {
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+    } else {
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256
+    };
+    let mut provider = ring::default_provider();
+    let suites = &mut provider.cipher_suites;
+    suites.sort_by_key(|it| it.suite() != first);
+    Arc::new(provider)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_aes() -> bool {
+    std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn has_aes() -> bool {
+    std::arch::is_aarch64_feature_detected!("aes")
+        && std::arch::is_aarch64_feature_detected!("pmull")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn has_aes() -> bool {
+    false
+}
+
 fn roots(authority: &[u8]) -> Result<Arc<RootCertStore>, Error> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(authority.to_vec()))?;
@@ -68,10 +105,27 @@ pub fn for_nodes(
     shown: &Shown<'_>,
     clock: Arc<dyn TimeProvider>,
 ) -> Result<Arc<ServerConfig>, Error> {
+    let with = (provider(), clock);
+    server(shown, of_nodes(shown)?, with, NODE)
+}
+
+/// For streams of nodes of the cluster.
+///
+/// # Errors
+/// The certificates or the key cannot be used.
+pub fn for_streams(
+    shown: &Shown<'_>,
+    clock: Arc<dyn TimeProvider>,
+) -> Result<Arc<ServerConfig>, Error> {
+    let with = (stream_provider(), clock);
+    server(shown, of_nodes(shown)?, with, STREAM)
+}
+
+fn of_nodes(shown: &Shown<'_>) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let roots = roots(shown.authority)?;
     let inner = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
     let inner = inner.map_err(|error| Error::General(error.to_string()))?;
-    server(shown, Arc::new(OfNodes(inner)), clock, NODE)
+    Ok(Arc::new(OfNodes(inner)))
 }
 
 /// For nodes that want to join.
@@ -82,16 +136,17 @@ pub fn for_candidates(
     shown: &Shown<'_>,
     clock: Arc<dyn TimeProvider>,
 ) -> Result<Arc<ServerConfig>, Error> {
-    server(shown, Arc::new(AnyKey(provider())), clock, JOIN)
+    let with = (provider(), clock);
+    server(shown, Arc::new(AnyKey(provider())), with, JOIN)
 }
 
 fn server(
     shown: &Shown<'_>,
     whom: Arc<dyn ClientCertVerifier>,
-    clock: Arc<dyn TimeProvider>,
+    (provider, clock): (Arc<CryptoProvider>, Arc<dyn TimeProvider>),
     protocol: &[u8],
 ) -> Result<Arc<ServerConfig>, Error> {
-    let builder = ServerConfig::builder_with_details(provider(), clock);
+    let builder = ServerConfig::builder_with_details(provider, clock);
     let builder = builder.with_protocol_versions(&[&TLS13])?;
     let builder = builder.with_client_cert_verifier(whom);
     let mut config = builder.with_single_cert(shown.chain(), shown.key.der())?;
@@ -110,7 +165,21 @@ pub fn to_node(
     clock: Arc<dyn TimeProvider>,
 ) -> Result<Arc<ClientConfig>, Error> {
     let whom = of_node(shown.authority)?;
-    client(shown.chain(), shown.key, Arc::new(whom), clock, NODE)
+    let shown = (shown.chain(), shown.key);
+    client(shown, Arc::new(whom), (provider(), clock), NODE)
+}
+
+/// To a node of the cluster, for a stream.
+///
+/// # Errors
+/// The certificates or the key cannot be used.
+pub fn to_stream(
+    shown: &Shown<'_>,
+    clock: Arc<dyn TimeProvider>,
+) -> Result<Arc<ClientConfig>, Error> {
+    let whom = of_node(shown.authority)?;
+    let shown = (shown.chain(), shown.key);
+    client(shown, Arc::new(whom), (stream_provider(), clock), STREAM)
 }
 
 /// To a node of a cluster whose authority has this fingerprint, with a certificate that this node
@@ -131,17 +200,16 @@ pub fn to_cluster(
         provider: provider(),
     };
     let chain = vec![CertificateDer::from(request)];
-    client(chain, key, Arc::new(whom), clock, JOIN)
+    client((chain, key), Arc::new(whom), (provider(), clock), JOIN)
 }
 
 fn client(
-    chain: Vec<CertificateDer<'static>>,
-    key: &SecretKey,
+    (chain, key): (Vec<CertificateDer<'static>>, &SecretKey),
     whom: Arc<dyn ServerCertVerifier>,
-    clock: Arc<dyn TimeProvider>,
+    (provider, clock): (Arc<CryptoProvider>, Arc<dyn TimeProvider>),
     protocol: &[u8],
 ) -> Result<Arc<ClientConfig>, Error> {
-    let builder = ClientConfig::builder_with_details(provider(), clock);
+    let builder = ClientConfig::builder_with_details(provider, clock);
     let builder = builder.with_protocol_versions(&[&TLS13])?;
     let builder = builder.dangerous().with_custom_certificate_verifier(whom);
     let mut config = builder.with_client_auth_cert(chain, key.der())?;

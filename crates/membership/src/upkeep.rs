@@ -22,6 +22,10 @@ use units::rfc3339::{parse, rfc3339};
 /// How often.
 const EVERY: Duration = Duration::from_secs(15);
 
+/// How often the arbiter is asked who is in the cluster, while there are streams: those with a node
+/// that was removed elsewhere end by it.
+const FOLLOWED_EVERY: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
+
 /// How long a node's certificate before is believed beside its new one.
 const BOTH_FOR: Duration = Duration::from_secs(3600);
 
@@ -33,8 +37,23 @@ pub(crate) async fn run(node: Weak<Node>) {
         if let Some(state) = here.state() {
             round(&here, &state).await;
         }
+        let again = core.now().after(EVERY);
         drop(here);
-        core.sleep_until(core.now().after(EVERY)).await;
+        while core.now() < again {
+            let soon = core.now().after(FOLLOWED_EVERY);
+            core.sleep_until(soon.min(again)).await;
+            let Some(here) = node.upgrade() else { return };
+            if core.now() < again {
+                follow_streams(&here).await;
+            }
+        }
+    }
+}
+
+/// What the arbiter does not say now, the next round names.
+async fn follow_streams(node: &Node) {
+    if let Some(state) = node.state().filter(|_| !node.streams.is_empty()) {
+        let _named = node.follow(&state).await;
     }
 }
 
@@ -186,7 +205,7 @@ pub(crate) async fn renew(node: &Rc<Node>, state: &Rc<MemberState>) -> Result<()
     let next = MemberState::new(member, roster, &node.clock)?;
     node.store.keep_member(&next.member).await?;
     tracing::info!("this node has another certificate");
-    *node.state.borrow_mut() = Some(Rc::new(next));
+    node.becomes(Some(Rc::new(next)));
     Ok(())
 }
 

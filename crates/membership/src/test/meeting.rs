@@ -2,9 +2,10 @@
 
 use super::bed::*;
 use crate::authority::{Authority, SecretKey, seconds};
+use crate::belief::STRANGER_TIME_MAX;
 use crate::client;
 use crate::commands::run;
-use crate::listener::{BOUNDS, STRANGER_TIME_MAX};
+use crate::listener::BOUNDS;
 use crate::node::{MemberState, Node};
 use crate::records::Der;
 use crate::refusal::RefusalKind;
