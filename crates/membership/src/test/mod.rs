@@ -6,3 +6,5 @@ mod meeting;
 mod races;
 mod refusals;
 mod renewal;
+mod streams;
+mod talk;
