@@ -153,7 +153,9 @@ impl Cluster {
         loop {
             match self.transport.accept().await {
                 Ok(channel) => {
-                    let known = self.pairs().iter().map(|it| it.to).collect();
+                    let peer = channel.peer();
+                    let mut known: Vec<KnownNode> = self.pairs().iter().map(|it| it.to).collect();
+                    known.retain(|it| peer.is_none_or(|peer| it.slot == peer));
                     self.run(Connection::accepts(self.settings.own, known), channel);
                 }
                 Err(_) => self.pause().await,

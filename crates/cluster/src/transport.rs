@@ -17,6 +17,11 @@ pub trait Channel {
 
     /// Ends it at once, in both directions.
     fn end(&self);
+
+    /// Which node is at the other end, where the transport knows: nobody else is believed there.
+    fn peer(&self) -> Option<NodeSlot> {
+        None
+    }
 }
 
 /// What makes connections.
