@@ -1,0 +1,138 @@
+//! How the copy of a LUN on this node begins to work: by what it kept, or, the first time, by the
+//! role record.
+
+use crate::entry::{Begun, Entry};
+use crate::found::Found;
+use arbiter::{Answer, Arbiter, Key, Question, role};
+use cluster::{Cluster, CopyStore, LunSpec, NotStarted};
+use env::CoreHandle;
+use manifest::objects::NodeNames;
+use replica::{CopyId, Durable, Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
+use std::io;
+use std::rc::Rc;
+
+/// What a copy begins with.
+pub(crate) struct Beginning<'a> {
+    pub(crate) core: &'a CoreHandle,
+    pub(crate) found: &'a Found,
+    pub(crate) arbiter: &'a dyn Arbiter,
+}
+
+/// The slots of the nodes that a LUN names.
+fn slots(found: &Found, names: &NodeNames) -> Result<Vec<NodeSlot>, String> {
+    let slot = |name: &str| {
+        let missing = || format!("the cluster has no node \"{name}\", which it names");
+        found.slot_of(name).ok_or_else(missing)
+    };
+    let mut slots: Vec<NodeSlot> = names.iter().map(slot).collect::<Result<_, _>>()?;
+    slots.sort_unstable();
+    Ok(slots)
+}
+
+impl Beginning<'_> {
+    /// The first record: this node has all of nothing. The others come to be in sync when they have
+    /// made their copies, so that nobody waits for them.
+    fn first(&self, names: &NodeNames) -> Result<RoleRecord, String> {
+        let slots = slots(self.found, names)?;
+        let copies = slots.iter().map(|slot| {
+            let mut id = [0; 16];
+            self.core.fill_random(&mut id);
+            (*slot, CopyId(u128::from_le_bytes(id)))
+        });
+        Ok(RoleRecord {
+            epoch: Epoch(0),
+            step: 0,
+            owner: self.found.own.slot,
+            in_sync: NodeSet::of([self.found.own.slot]),
+            copies: copies.collect(),
+        })
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answer, String> {
+        let answer = self.arbiter.ask(vec![question]).await.pop();
+        match answer {
+            None => Err("the arbiter did not answer".to_owned()),
+            Some(Answer::Unknown(trouble)) => Err(trouble.to_string()),
+            Some(answer) => Ok(answer),
+        }
+    }
+
+    /// The role record as it is, where need be the first one.
+    async fn record(&self, key: &Key, names: &NodeNames) -> Result<(Revision, RoleRecord), String> {
+        let is = match self.ask(Question::Read(key.clone())).await? {
+            Answer::Is(Some(is)) => is,
+            Answer::Is(None) | Answer::Refused(_) | Answer::Swapped(_) | Answer::Unknown(_) => {
+                let first = self.first(names)?;
+                let swap = Question::Swap(role::first(key.clone(), &first));
+                match self.ask(swap).await? {
+                    Answer::Swapped(revision) => return Ok((revision, first)),
+                    Answer::Refused(Some(is)) => is,
+                    Answer::Refused(None) | Answer::Is(_) | Answer::Unknown(_) => {
+                        return Err(format!("{key}: the record was not written"));
+                    }
+                }
+            }
+        };
+        let record = role::decode(&is.1).map_err(|why| format!("{key}: {why}"))?;
+        Ok((is.0, record))
+    }
+
+    /// What a copy knows that never began: all of it is empty.
+    ///
+    /// A node that counts as one in sync, and has nothing that says so, has lost what it had.
+    async fn begins_new(&self, entry: &Entry, key: &Key) -> Result<Durable, String> {
+        let known = self.record(key, &entry.names).await?;
+        let (own, record) = (self.found.own.slot, &known.1);
+        if record.copy_of(own).is_none() {
+            return Err(format!(
+                "its role record has no copy on node \"{}\"",
+                self.found.name
+            ));
+        }
+        let is_first = record.epoch == Epoch(0) && record.owner == own;
+        if record.in_sync.has(own) && !is_first {
+            return Err(format!(
+                "its copy here counts as one that has all of it, in epoch {}, and what this node kept of it is lost; the \
+                 node that has it, {}, must remove this one",
+                record.epoch.0,
+                self.found.name_of(record.owner)
+            ));
+        }
+        let durable = Durable {
+            known,
+            promised: Epoch(0),
+        };
+        let kept = entry.file.keep(&durable).await;
+        kept.map_err(|error| format!("what the copy is cannot be stored: {error}"))?;
+        Ok(durable)
+    }
+
+    /// Has the LUN work, or says why it does not yet.
+    pub(crate) async fn begin(&self, entry: &Entry, cluster: &Rc<Cluster>) -> Result<(), String> {
+        let key = role::key(&entry.naa).ok_or("its NAA identifier is none")?;
+        let kept = match entry.file.kept().await {
+            Ok(kept) => kept,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.begins_new(entry, &key).await?
+            }
+            Err(error) => return Err(format!("what this node kept of the copy: {error}")),
+        };
+        if *entry.begun.borrow() == Begun::Closed {
+            return Ok(());
+        }
+        let spec = LunSpec {
+            served: entry.served.clone(),
+            key,
+            store: Rc::clone(&entry.file) as Rc<dyn CopyStore>,
+            kept,
+        };
+        cluster.open(spec).await.map_err(|why| match why {
+            NotStarted::Open(error) => error.to_string(),
+            NotStarted::Log(error) => format!("its log does not answer: {error:?}"),
+            NotStarted::Rings(rings) => format!(
+                "the journal of its pool has {rings} rings, and the copies of this node have another number: make that \
+                 journal anew with as many"
+            ),
+        })
+    }
+}

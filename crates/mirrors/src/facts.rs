@@ -1,0 +1,104 @@
+//! How a LUN with copies is, in words.
+
+use crate::entry::{Begun, Entry};
+use crate::found::Found;
+use cluster::{Cluster, LunStatus};
+use manifest::objects::MirrorFacts;
+use replica::{NodeSlot, State};
+
+/// The word of a state.
+const fn word(state: State) -> &'static str {
+    match state {
+        State::Joining => "joining",
+        State::Replica => "replica",
+        State::CatchingUp => "catching-up",
+        State::Candidate => "candidate",
+        State::Opening => "opening",
+        State::Owner => "owner",
+        State::Solo => "solo",
+        State::Removing => "removing",
+        State::Holding => "holding",
+        State::Yielding => "yielding",
+        State::Stopped => "stopped",
+        State::NoMember => "no-member",
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "no node".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+/// What is so, in one sentence.
+fn text(found: &Found, status: &LunStatus) -> String {
+    let record = &status.record;
+    let names = |wanted: bool| -> Vec<String> {
+        let copies = record.copies.iter().map(|(slot, _)| *slot);
+        let those = copies.filter(|slot| record.in_sync.has(*slot) == wanted);
+        those.map(|slot| found.name_of(slot)).collect()
+    };
+    let (in_sync, behind) = (names(true), names(false));
+    let owner = found.name_of(record.owner);
+    if let Some(why) = &status.stopped {
+        return format!("stopped here: {why}");
+    }
+    let lags = status.lags.first().map(|(slot, _, lag)| {
+        let node = found.name_of(*slot);
+        format!("; what {node} lacks is not in the log any more ({lag:?}), and it stays behind")
+    });
+    let lags = lags.unwrap_or_default();
+    match status.state {
+        State::Owner => format!("served here; {} have all of it{lags}", listed(&in_sync)),
+        State::Solo => format!("served here; {} has all of it alone, {} is behind{lags}", owner, listed(&behind)),
+        State::Opening => "this node takes it over, and serves it in a moment".to_owned(),
+        State::Removing => format!("another copy is silent, and is being removed; {owner} serves it then"),
+        State::Holding => "this node owns it, and hosts wait: another copy is silent, and etcd does not say yet that it does not count".to_owned(),
+        State::Replica => format!("{owner} serves it; this node has all of it"),
+        State::CatchingUp => format!("{owner} serves it; this node is being brought up"),
+        State::Candidate => "this node takes it over, and waits for etcd".to_owned(),
+        State::Joining => format!("this node waits to hear of {owner}, or of etcd"),
+        State::Yielding => "this node gives it to another one".to_owned(),
+        State::Stopped => "stopped here: etcd has not the records that are known here".to_owned(),
+        State::NoMember => "this node has no copy of it, by its role record".to_owned(),
+    }
+}
+
+/// What is known of a LUN on this node.
+pub(crate) fn facts(
+    entry: &Entry,
+    found: Option<&Found>,
+    cluster: Option<&Cluster>,
+) -> MirrorFacts {
+    let waits = |why: &str| MirrorFacts {
+        state: "joining".to_owned(),
+        text: format!("not served here yet: {why}"),
+        ..MirrorFacts::default()
+    };
+    let begun = entry.begun.borrow();
+    let why = match &*begun {
+        Begun::Waits(why) => why,
+        Begun::Closed => "it is out of service here",
+        Begun::Works => "it begins",
+    };
+    let (Some(found), Some(cluster)) = (found, cluster) else {
+        return waits(why);
+    };
+    let status = (*begun == Begun::Works).then(|| cluster.status(entry.id()));
+    let Some(status) = status.flatten() else {
+        return waits(why);
+    };
+    let record = &status.record;
+    let name = |slot: NodeSlot| found.name_of(slot);
+    MirrorFacts {
+        state: word(status.state).to_owned(),
+        owner: Some(name(record.owner)),
+        epoch: record.epoch.0,
+        copies: record.copies.iter().map(|it| name(it.0)).collect(),
+        in_sync: record.in_sync.iter().map(name).collect(),
+        serves: status.writes && status.reads,
+        text: text(found, &status),
+    }
+}

@@ -1,0 +1,358 @@
+//! The LUNs with copies of this node, from the log of each to the cluster.
+
+use crate::begin::Beginning;
+use crate::entry::{Begun, Entry};
+use crate::facts::facts;
+use crate::follow::{Followed, Here};
+use crate::found::{Found, Luns, Nodes};
+use crate::object::{self, LunObject};
+use arbiter::{Answer, Arbiter, Question, Swap};
+use cluster::{Cluster, CopyFile, Served, Settings};
+use env::durable::{make_dir, remove_file, replace_file};
+use env::{CoreHandle, LocalFuture, OpenHow, in_time};
+use manifest::code::Code;
+use manifest::objects::{Lun, MirrorFacts, NodeNames};
+use manifest::problem::Problem;
+use peer::{Cost, Limits};
+use replica::{Revision, Spans};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use volume::{Cut, OpenError, OpenErrorKind, Volume};
+use write_back::WriteBack;
+
+/// How often the arbiter is asked for LUNs, and what waits is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The same while a LUN waits: one that was just made is to be served at once.
+const SOON: Duration = Duration::from_millis(100);
+
+/// How long a copy may take to let go of its log: one that has failed may not answer.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The first cut of the history of each copy: the same on all nodes.
+const FIRST_CUT: Cut = Cut(1);
+
+/// What the stream of a ring holds.
+const LIMITS: Limits = Limits {
+    window: Cost {
+        bytes: 8 << 20,
+        records: 2048,
+    },
+    held: Cost {
+        bytes: 8 << 20,
+        records: 2048,
+    },
+};
+
+/// The LUNs with copies of a node.
+pub struct Mirrors {
+    core: CoreHandle,
+    dir: PathBuf,
+    entries: RefCell<BTreeMap<String, Rc<Entry>>>,
+    nodes: OnceCell<Rc<dyn Nodes>>,
+    luns: OnceCell<Rc<dyn Luns>>,
+    cluster: OnceCell<Rc<Cluster>>,
+    news: Notify,
+}
+
+fn failed(path: &std::path::Path, error: &io::Error) -> OpenError {
+    OpenError {
+        kind: OpenErrorKind::Other,
+        cause: format!("{}: {error}", path.display()),
+        next_step: "check the state directory and its disk".to_owned(),
+    }
+}
+
+impl Mirrors {
+    /// Keeps what copies must not forget below the state directory. Nobody is served before it
+    /// [runs](Mirrors::run).
+    #[must_use]
+    pub fn new(core: &CoreHandle, state_dir: &std::path::Path) -> Rc<Self> {
+        Rc::new(Self {
+            core: Rc::clone(core),
+            dir: state_dir.join("copies"),
+            entries: RefCell::default(),
+            nodes: OnceCell::new(),
+            luns: OnceCell::new(),
+            cluster: OnceCell::new(),
+            news: Notify::new(),
+        })
+    }
+
+    /// Has LUNs work, and makes those that other nodes want to have copies of here; goes on as long
+    /// as the node does.
+    pub async fn run(self: Rc<Self>, nodes: Rc<dyn Nodes>, luns: Rc<dyn Luns>) {
+        let _once = (self.nodes.set(Rc::clone(&nodes)), self.luns.set(luns));
+        let mut followed = Followed::default();
+        loop {
+            match (nodes.found(), nodes.arbiter().await) {
+                (Some(found), Some(arbiter)) => {
+                    self.begin_all(&found, &arbiter).await;
+                    followed.hear(&*arbiter, &found).await;
+                    followed.make(&*self).await;
+                    self.publish(&found, &*arbiter).await;
+                }
+                (None, _) => self.all_wait("this node is in no cluster"),
+                (Some(_), None) => {
+                    self.all_wait("etcd cannot be asked: see `causeway cluster status`");
+                }
+            }
+            let news = async {
+                tokio::select! {
+                    () = self.news.notified() => {}
+                    () = nodes.changed() => {}
+                }
+            };
+            let again = if self.waiting().is_empty() {
+                AGAIN
+            } else {
+                SOON
+            };
+            let _in_time = in_time(&self.core, again, news).await;
+        }
+    }
+
+    fn all_wait(&self, why: &str) {
+        for entry in self.waiting() {
+            entry.waits(why);
+        }
+    }
+
+    fn waiting(&self) -> Vec<Rc<Entry>> {
+        let entries = self.entries.borrow();
+        let waiting = entries.values().filter(|it| it.is_waiting());
+        waiting.map(Rc::clone).collect()
+    }
+
+    /// The node's cluster, as soon as a LUN says how many rings there are.
+    fn cluster_for(&self, found: &Found, arbiter: &Rc<dyn Arbiter>, rings: u8) -> &Rc<Cluster> {
+        self.cluster.get_or_init(|| {
+            let settings = Settings {
+                own: found.own,
+                spans: Spans::default(),
+                rings,
+                limits: LIMITS,
+            };
+            let nodes = self.nodes.get().expect("it runs");
+            Cluster::start(&self.core, settings, nodes.transport(), Rc::clone(arbiter))
+        })
+    }
+
+    async fn begin_all(&self, found: &Found, arbiter: &Rc<dyn Arbiter>) {
+        for entry in self.waiting() {
+            // What is being made may still fail.
+            if self.lun(&entry.naa).is_none() {
+                continue;
+            }
+            let rings = u8::try_from(entry.served.log().rings());
+            let Ok(rings) = rings else {
+                entry.waits("the journal of its pool has more than 255 rings");
+                continue;
+            };
+            let cluster = self.cluster_for(found, arbiter, rings);
+            cluster.meets(&found.known());
+            let beginning = Beginning {
+                core: &self.core,
+                found,
+                arbiter: &**arbiter,
+            };
+            match beginning.begin(&entry, cluster).await {
+                Ok(()) if entry.is_waiting() => *entry.begun.borrow_mut() = Begun::Works,
+                // It was closed meanwhile.
+                Ok(()) => cluster.close(entry.id()).await,
+                Err(why) => entry.waits(&why),
+            }
+        }
+        if let Some(cluster) = self.cluster.get() {
+            cluster.meets(&found.known());
+        }
+    }
+
+    /// Says to the other nodes what the LUNs are that were made here.
+    async fn publish(&self, found: &Found, arbiter: &dyn Arbiter) {
+        let entries: Vec<Rc<Entry>> = self.entries.borrow().values().map(Rc::clone).collect();
+        for entry in entries {
+            if entry.is_published.get() || entry.is_waiting() {
+                continue;
+            }
+            let (Some(key), Some((name, lun))) = (object::key(&entry.naa), self.lun(&entry.naa))
+            else {
+                continue;
+            };
+            let mut nonce = [0; 8];
+            self.core.fill_random(&mut nonce);
+            let nonce = format!("{:016x}", u64::from_le_bytes(nonce));
+            let object = LunObject::new(&name, &lun, (&found.name, nonce));
+            let swap = Swap::new(key, Revision(0), object::encode(&object));
+            match arbiter.ask(vec![Question::Swap(swap)]).await.pop() {
+                Some(Answer::Swapped(_) | Answer::Refused(Some(_))) => {
+                    entry.is_published.set(true);
+                }
+                Some(Answer::Unknown(_) | Answer::Is(_) | Answer::Refused(None)) | None => {}
+            }
+        }
+    }
+
+    fn path_of_gone(&self, naa: &str) -> PathBuf {
+        self.dir.join(format!("{naa}.gone"))
+    }
+
+    fn lun(&self, naa: &str) -> Option<(String, Lun)> {
+        self.luns.get()?.lun(naa)
+    }
+
+    fn path(&self, naa: &str) -> PathBuf {
+        self.dir.join(format!("{naa}.json"))
+    }
+
+    async fn put_over(
+        self: Rc<Self>,
+        (naa, names): (String, NodeNames),
+        log: Arc<WriteBack>,
+    ) -> Result<Arc<dyn Volume>, OpenError> {
+        self.close_now(&naa).await;
+        log.has_copies();
+        let (files, path) = (self.core.files(), self.path(&naa));
+        make_dir(&*files, &self.dir)
+            .await
+            .map_err(|error| failed(&self.dir, &error))?;
+        let file = CopyFile::new(&self.core, path.clone());
+        match file.kept().await {
+            Ok(_) => {}
+            // It never began: its history begins as that of the other copies does.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                log.begin_history(&self.core, FIRST_CUT).await?;
+            }
+            Err(error) => return Err(failed(&path, &error)),
+        }
+        let served = Served::new(log);
+        let entry = Entry {
+            naa: naa.clone(),
+            names,
+            served: Arc::clone(&served),
+            file: Rc::new(file),
+            begun: RefCell::new(Begun::Waits("the cluster is not known yet".to_owned())),
+            is_published: false.into(),
+        };
+        self.entries.borrow_mut().insert(naa, Rc::new(entry));
+        self.news.notify_one();
+        Ok(served)
+    }
+
+    async fn close_now(&self, naa: &str) {
+        let entry = self.entries.borrow_mut().remove(naa);
+        let Some(entry) = entry else {
+            return;
+        };
+        let before = entry.begun.replace(Begun::Closed);
+        if let (Begun::Works, Some(cluster)) = (before, self.cluster.get()) {
+            let closed = in_time(&self.core, CLOSE_TIME_MAX, cluster.close(entry.id()));
+            if closed.await.is_none() {
+                tracing::warn!(
+                    naa,
+                    "what a copy has begun hangs in its journal, and is left alone"
+                );
+            }
+        }
+    }
+
+    async fn forget_now(&self, naa: &str) {
+        self.close_now(naa).await;
+        let files = self.core.files();
+        let noted = replace_file(&*files, &self.path_of_gone(naa), b"").await;
+        let forgot = remove_file(&*files, &self.path(naa)).await;
+        if let Err(error) = noted.and(forgot) {
+            tracing::warn!(naa, %error, "what is kept of a copy stays");
+        }
+    }
+}
+
+impl Here for Mirrors {
+    fn knows(&self, naa: &str) -> bool {
+        self.entries.borrow().contains_key(naa)
+    }
+
+    fn is_gone(&self, naa: &str) -> LocalFuture<bool> {
+        let (files, path) = (self.core.files(), self.path_of_gone(naa));
+        Box::pin(async move { files.open(&path, OpenHow::READ).await.is_ok() })
+    }
+
+    fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>> {
+        match self.luns.get() {
+            Some(luns) => luns.make(name, lun),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+}
+
+/// What the data plane asks.
+struct Door(Rc<Mirrors>);
+
+impl Mirrors {
+    /// For the data plane.
+    #[must_use]
+    pub fn door(self: &Rc<Self>) -> Rc<dyn node::Mirrors> {
+        Rc::new(Door(Rc::clone(self)))
+    }
+}
+
+impl node::Mirrors for Door {
+    fn allows(&self, lun: &Lun) -> Result<(), Problem> {
+        let Some(names) = lun.storage.copies else {
+            return Ok(());
+        };
+        let found = self.0.nodes.get().and_then(|it| it.found());
+        let Some(found) = found else {
+            let detail = "this node is in no cluster, so that no other one can have a copy";
+            let next = "`causeway cluster init`, or `join` on the second node, comes first";
+            return Err(Problem::new(Code::ClusterNone, detail).hint(next));
+        };
+        let refused = |detail: String| {
+            let known = found.others.iter().map(|it| it.1.as_str());
+            let all: Vec<&str> = std::iter::once(&*found.name).chain(known).collect();
+            let next = format!("the nodes of the cluster are {}", all.join(", "));
+            Err(Problem::new(Code::BadRequest, detail).hint(next))
+        };
+        if let Some(strange) = names.iter().find(|it| found.slot_of(it).is_none()) {
+            return refused(format!("the cluster has no node \"{strange}\""));
+        }
+        if !names.has(&found.name) {
+            return refused(format!(
+                "this node, \"{}\", is to be one of those with a copy",
+                found.name
+            ));
+        }
+        Ok(())
+    }
+
+    fn over(
+        &self,
+        (naa, names): (&str, NodeNames),
+        log: Arc<WriteBack>,
+    ) -> LocalFuture<Result<Arc<dyn Volume>, OpenError>> {
+        Box::pin(Rc::clone(&self.0).put_over((naa.to_owned(), names), log))
+    }
+
+    fn close(&self, naa: &str) -> LocalFuture<()> {
+        let (mirrors, naa) = (Rc::clone(&self.0), naa.to_owned());
+        Box::pin(async move { mirrors.close_now(&naa).await })
+    }
+
+    fn forget(&self, naa: &str) -> LocalFuture<()> {
+        let (mirrors, naa) = (Rc::clone(&self.0), naa.to_owned());
+        Box::pin(async move { mirrors.forget_now(&naa).await })
+    }
+
+    fn facts(&self, naa: &str) -> Option<MirrorFacts> {
+        let entry = self.0.entries.borrow().get(naa).map(Rc::clone)?;
+        let found = self.0.nodes.get().and_then(|it| it.found());
+        let cluster = self.0.cluster.get().map(|it| &**it);
+        Some(facts(&entry, found.as_ref(), cluster))
+    }
+}
