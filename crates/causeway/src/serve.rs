@@ -2,24 +2,27 @@
 
 use crate::secret_file;
 use crate::version::COMMIT;
-use controller::{Controller, Handle, Reached};
+use controller::{Controller, Handle, How, Reached};
 use engine::Engine;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::TargetAnswer;
 use manifest::code::{Code, Exit};
 use manifest::config::{Config, Cores, Driver, Store};
+use manifest::objects::Lun;
+use manifest::plan::{Adopted, Edit};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use membership::Membership;
+use mirrors::{Luns, Members, Mirrors};
 use node::Node;
 use output::Output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use service::{Log, Lost};
 use service::{NotifyState, begin_anew, notify};
 use std::path::Path;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -194,13 +197,17 @@ fn start_node(
                     .collect()
             };
             let node = Node::new(Rc::clone(&core), config.clone(), Box::new(all_notices));
-            let engine: Rc<dyn Engine> = Rc::new(node);
             let state_dir = config.state_dir.clone();
             let cluster = membership::Settings::of(&config)?;
+            let mirrors = Mirrors::new(&core, &state_dir);
+            if cluster.is_some() {
+                node.set_mirrors(mirrors.door());
+            }
+            let engine: Rc<dyn Engine> = Rc::new(node);
             let name = config.node_name.clone();
             let controller = Controller::start(Rc::clone(&core), config, engine).await?;
             if let Some(settings) = cluster {
-                in_cluster(&core, settings, name, &controller).await?;
+                in_cluster(&core, (settings, name), &controller, mirrors).await?;
             }
             let token = api::load_token(&core, &state_dir).await?;
             let follow = Controller::follow_served(Rc::downgrade(&controller), Box::new(attempt));
@@ -215,16 +222,17 @@ fn start_node(
 /// What the node is to other nodes, as long as the daemon runs.
 async fn in_cluster(
     core: &CoreHandle,
-    settings: membership::Settings,
-    name: String,
+    (settings, name): (membership::Settings, String),
     controller: &Rc<Controller>,
+    mirrors: Rc<Mirrors>,
 ) -> Result<(), Problem> {
     let status = controller.status().await;
     let own = membership::Own {
         id: status.node_id,
-        name,
+        name: name.clone(),
         version: status.version,
     };
+    let luns = Rc::new(LunsHere(Rc::downgrade(controller)));
     let controller = Rc::downgrade(controller);
     let facts = move || -> LocalFuture<membership::Facts> {
         let controller = controller.upgrade();
@@ -242,11 +250,37 @@ async fn in_cluster(
         })
     };
     let membership = Membership::start(core, settings, (own, Box::new(facts))).await?;
-    core.spawn(Box::pin(async move {
-        let _goes_on = membership;
-        std::future::pending::<()>().await;
-    }));
+    let members = Members::new(Rc::new(membership), &name);
+    core.spawn(Box::pin(mirrors.run(Rc::new(members), luns)));
     Ok(())
+}
+
+/// The LUNs of this node, for those that have copies on others: what other nodes have made comes as
+/// changes of the objects.
+struct LunsHere(Weak<Controller>);
+
+impl Luns for LunsHere {
+    fn lun(&self, naa: &str) -> Option<(String, Lun)> {
+        let objects = self.0.upgrade()?.objects();
+        let found = objects.luns.iter().find(|(_, it)| it.naa == naa);
+        found.map(|(name, lun)| (name.clone(), lun.clone()))
+    }
+
+    fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>> {
+        let controller = self.0.upgrade();
+        Box::pin(async move {
+            let Some(controller) = controller else {
+                return Ok(());
+            };
+            let objects = controller.objects();
+            let mut known = objects.luns.values().chain(objects.removed.values());
+            if known.any(|it| it.naa == lun.naa) {
+                return Ok(());
+            }
+            let copy = Edit::Copy(Box::new(Adopted { name, lun }));
+            controller.edit(&copy, How::default()).await.map(drop)
+        })
+    }
 }
 
 /// Tries a portal of the node's own.
