@@ -11,3 +11,4 @@ mod channel;
 mod frames;
 mod pair;
 mod records;
+mod throughput;
