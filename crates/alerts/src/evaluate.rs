@@ -4,8 +4,9 @@ use crate::facts::{Facts, Finding, HostSeen, Path};
 use crate::object::Object;
 use crate::rule::{
     CERTIFICATE_ENDING, DESTAGE_ERROR, DEVICE_HEALTH, JOURNAL_FILLING, JOURNAL_LOST,
-    JOURNAL_OFFLINE, LUN_OFFLINE, LUN_STALLED, NOT_SERVED, POOL_FILLING, POOL_NEARLY_FULL,
-    POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule, SCRUB_FINDINGS,
+    JOURNAL_OFFLINE, LUN_COPY_MISSING, LUN_OFFLINE, LUN_STALLED, NOT_SERVED, POOL_FILLING,
+    POOL_NEARLY_FULL, POOL_OFFLINE, POOL_OVERCOMMITTED, PORTAL_OFFLINE, RECORDS_DAMAGED, Rule,
+    SCRUB_FINDINGS,
 };
 use crate::settings::{InForce, Settings};
 use crate::severity::Severity;
@@ -94,8 +95,9 @@ impl Sink<'_> {
 type Asked = fn(&Facts, Moment, &mut Sink<'_>);
 
 /// The rules that need no memory.
-const OF_THE_MOMENT: [(&Rule, Asked); 16] = [
+const OF_THE_MOMENT: [(&Rule, Asked); 17] = [
     (&LUN_OFFLINE, offline_luns),
+    (&LUN_COPY_MISSING, missing_copies),
     (&LUN_STALLED, stalled_luns),
     (&SCRUB_FINDINGS, damage),
     (&POOL_OFFLINE, offline_pools),
@@ -210,6 +212,15 @@ fn offline_luns(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
     for lun in &facts.luns {
         if let Some(reason) = &lun.offline {
             let cause = format!("LUN {} is offline: {reason}", lun.name);
+            sink.bad(Object::new("lun", &lun.name), cause);
+        }
+    }
+}
+
+fn missing_copies(facts: &Facts, _: Moment, sink: &mut Sink<'_>) {
+    for lun in &facts.luns {
+        if let Some(problem) = &lun.copies {
+            let cause = format!("LUN {}: {problem}", lun.name);
             sink.bad(Object::new("lun", &lun.name), cause);
         }
     }

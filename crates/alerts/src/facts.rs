@@ -111,6 +111,8 @@ pub struct LunSeen {
     pub scrub: Option<ScrubFacts>,
     /// What is known to be damaged, one sentence each.
     pub damage: Vec<String>,
+    /// What is not as it should be of its copies on several nodes.
+    pub copies: Option<String>,
 }
 
 /// A place where the node is to listen.

@@ -134,6 +134,19 @@ pub(crate) const LUN_OFFLINE: Rule = Rule {
     next_step: "causeway lun show NAME has the reason; docs/operate/faults.md what to do about each",
 };
 
+/// LUNs whose copies on several nodes do not have all of it.
+pub(crate) const LUN_COPY_MISSING: Rule = Rule {
+    id: "lun_copy_missing",
+    title: "A copy of a LUN is missing",
+    severity: Severity::Warning,
+    condition: "a LUN with copies on several nodes is served by none, or not all of its copies have all of it",
+    over: "it is served, and all copies have all of it",
+    bounds: &[],
+    hold_seconds: 20,
+    clear_seconds: 10,
+    next_step: "causeway cluster status says which node does not answer; docs/cluster.md what each state of a copy means",
+};
+
 /// LUNs whose storage hangs.
 pub(crate) const LUN_STALLED: Rule = Rule {
     id: "lun_stalled",
@@ -426,11 +439,12 @@ pub(crate) const RECORDS_DAMAGED: Rule = Rule {
 };
 
 /// Every rule, in the order of the documentation.
-pub const RULES: [&Rule; 21] = [
+pub const RULES: [&Rule; 22] = [
     &HOST_SINGLE_PATH,
     &HOST_AWAY,
     &PATH_FLAPPING,
     &LUN_OFFLINE,
+    &LUN_COPY_MISSING,
     &LUN_STALLED,
     &LUN_SLOW,
     &SCRUB_OVERDUE,

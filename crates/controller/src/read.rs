@@ -520,7 +520,9 @@ fn damaged(objects: &Objects, conditions: &BTreeMap<String, LunCondition>) -> Ve
         let condition = conditions.get(&lun.naa);
         let checked = condition.and_then(|it| it.checksums.clone());
         let all = found(condition.and_then(|it| it.scrub.as_ref()), checked);
-        let named = all.into_iter().map(|it| format!("LUN {name}: {it}"));
+        let copies = condition.and_then(|it| it.copies.clone());
+        let all = all.into_iter().chain(copies);
+        let named = all.map(|it| format!("LUN {name}: {it}"));
         named.collect::<Vec<String>>()
     };
     luns.flat_map(problems).collect()

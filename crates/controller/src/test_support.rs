@@ -186,6 +186,7 @@ impl Engine for FakeEngine {
                 state: if gone { reason } else { LunState::Online },
                 checksums: None,
                 scrub: self.scrubs.borrow().get(naa).cloned(),
+                copies: None,
             };
             (naa.clone(), condition)
         };

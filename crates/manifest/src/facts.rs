@@ -60,6 +60,8 @@ pub struct LunCondition {
     pub checksums: Option<String>,
     /// The scrub that runs, or the last one.
     pub scrub: Option<ScrubFacts>,
+    /// What is not as it should be of its copies on several nodes.
+    pub copies: Option<String>,
 }
 
 /// What is known of a LUN in service.

@@ -117,6 +117,7 @@ fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
         Some(scrub) => scrub.problems(checked),
         None => checked.into_iter().collect(),
     };
+    let mirror = facts.layers.mirror.as_ref();
     LunSeen {
         name,
         key,
@@ -129,6 +130,7 @@ fn of_lun(name: String, key: String, facts: &LunFacts) -> LunSeen {
         stalled: facts.stalled,
         scrub: facts.scrub.clone(),
         damage,
+        copies: mirror.and_then(|it| it.problem()).map(str::to_owned),
         ..LunSeen::default()
     }
 }

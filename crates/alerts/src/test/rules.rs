@@ -303,6 +303,26 @@ fn luns_that_are_offline_or_damaged_are_named_with_the_reason() {
 }
 
 #[test]
+fn a_copy_that_is_missing_is_named_with_how_the_lun_is() {
+    let of = |copies: Option<&str>| {
+        let lun = LunSeen {
+            name: "vm01".to_owned(),
+            copies: copies.map(str::to_owned),
+            ..LunSeen::default()
+        };
+        read(&Facts {
+            luns: vec![lun],
+            ..Facts::default()
+        })
+    };
+    assert_eq!(of(None), []);
+    let missing = of(Some("served here; a has all of it alone, b is behind"));
+    assert_eq!(said(&missing), [("lun_copy_missing", "vm01", true)]);
+    assert_eq!(missing[0].severity, Severity::Warning);
+    assert!(missing[0].cause.contains("b is behind"));
+}
+
+#[test]
 fn storage_that_hangs_is_named_with_how_long_and_what_it_is() {
     let of = |stalled: Option<StallFacts>| {
         let lun = LunSeen {

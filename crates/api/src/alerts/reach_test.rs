@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use manifest::disks::{DiskAlert, DiskSeverity};
 use manifest::facts::{LunState, OpFacts, PortalFacts, StallFacts};
 use manifest::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
+use manifest::objects::MirrorFacts;
 use manifest::plan::Edit;
 use manifest::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState};
 use manifest::served::Unserved;
@@ -144,13 +145,23 @@ fn after(change: impl Fn(&mut Seen)) -> BTreeSet<&'static str> {
     })
 }
 
-fn of_luns() -> [(&'static str, BTreeSet<&'static str>); 6] {
+fn of_luns() -> [(&'static str, BTreeSet<&'static str>); 7] {
     [
         (
             "lun_offline",
             after(|it| {
                 let reason = LunState::Offline("its file is gone".to_owned());
                 it.sample.luns.get_mut("l").unwrap().state = reason;
+            }),
+        ),
+        (
+            "lun_copy_missing",
+            after(|it| {
+                let mirror = MirrorFacts {
+                    state: "solo".to_owned(),
+                    ..MirrorFacts::default()
+                };
+                it.sample.luns.get_mut("l").unwrap().layers.mirror = Some(mirror);
             }),
         ),
         (

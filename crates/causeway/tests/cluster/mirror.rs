@@ -1,10 +1,11 @@
 //! A LUN with copies on two daemons, and a host that goes where it is served. What it has is asked
 //! by a foreign client (qemu-io).
 
-use super::{Etcd, cluster, cluster_with, node};
-use crate::place::{Daemon, Place};
+use super::{Etcd, cluster, cluster_with, free_port, node};
+use crate::place::{CAUSEWAY, Daemon, Place};
 use serde_json::Value;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 const LUN: &str = "vm01";
 
@@ -23,6 +24,12 @@ impl Pair {
     fn start(test: &str) -> Option<Self> {
         let etcd = Etcd::start(test)?;
         let places = ["san-a", "san-b"].map(|name| node(test, name, &etcd));
+        for place in &places {
+            // It is the same one after a restart.
+            let known = std::fs::read_to_string(place.path("node.toml")).unwrap();
+            let port = format!("port = {}", free_port());
+            place.write("node.toml", &known.replace("port = 0", &port));
+        }
         let daemons = [places[0].start(), places[1].start()].map(Some);
         cluster(&places[0], 0, "init home");
         let token = cluster(&places[0], 0, "token");
@@ -68,10 +75,14 @@ impl Pair {
         self.mirror(at)
     }
 
+    fn portal(&self, at: usize) -> String {
+        let portals = self.places[at].json("portal ls");
+        portals[0]["address"].as_str().unwrap().to_owned()
+    }
+
     /// What qemu-io says to these commands at a node.
     fn host(&self, at: usize, commands: &[String]) -> String {
-        let portals = self.places[at].json("portal ls");
-        let portal = portals[0]["address"].as_str().unwrap().to_owned();
+        let portal = self.portal(at);
         let mut words = vec!["-f".to_owned(), "raw".to_owned()];
         for command in commands {
             words.extend(["-c".to_owned(), command.clone()]);
@@ -139,4 +150,84 @@ fn a_lun_with_copies_on_two_nodes_outlives_each_of_them_in_turn() {
     pair.begin(1);
     pair.comes_to(1, "replica");
     pair.has(0, 0x33);
+}
+
+/// A host with a path to each node, by our own initiator: it writes at random places, and what it
+/// reads carries the stamps of what it wrote.
+struct Load {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Load {
+    /// `wanted`: operations a second.
+    fn begin(pair: &Pair, wanted: u32) -> Self {
+        let portals = [pair.portal(0), pair.portal(1)].join(",");
+        let url = format!("iscsi://{portals}/iqn.2026-11.io.causeway:t1/0");
+        let rate = format!("-g{wanted}i");
+        let mut bench = Command::new(CAUSEWAY);
+        bench.args(["bench", "-b4K", "-r", "-o2", "-w50", "-d900", "-W0", &rate]);
+        bench.args(["--verify", "--destroy", "--driven", &url]);
+        let mut child = bench
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        assert!(first.contains("\"second\""), "it works: {first}");
+        Self { child, lines }
+    }
+
+    /// Ends it; its result.
+    fn end(mut self) -> Value {
+        drop(self.child.stdin.take());
+        let last = self.lines.map(Result::unwrap).last().unwrap();
+        let ended = self.child.wait().unwrap();
+        let said: Value = serde_json::from_str(&last).unwrap();
+        let result = said["done"]["result"].clone();
+        assert!(result.is_object(), "{ended}: {last}");
+        result
+    }
+}
+
+/// Rounds of kills: more by CAUSEWAY_KILL_ROUNDS.
+fn rounds() -> usize {
+    let set = std::env::var("CAUSEWAY_KILL_ROUNDS");
+    set.map_or(4, |it| it.parse().expect("a number of rounds"))
+}
+
+#[test]
+fn a_host_with_a_path_to_each_node_sees_no_error_while_each_is_killed_in_turn() {
+    let Some(mut pair) = Pair::start("kills") else {
+        return;
+    };
+    pair.with_lun();
+    pair.comes_to(1, "replica");
+    let load = Load::begin(&pair, 200);
+    let mut owner = 0;
+    for _ in 0..rounds() {
+        let other = 1 - owner;
+        pair.kill(owner);
+        pair.comes_to(other, "solo");
+        let status = pair.places[other].problems();
+        let is_said = status.iter().any(|it| it.contains("is behind"));
+        assert!(is_said, "{status:?}");
+        pair.begin(owner);
+        pair.comes_to(owner, "replica");
+        pair.comes_to(other, "owner");
+        assert_eq!(pair.places[other].problems(), Vec::<String>::new());
+        owner = other;
+    }
+    let result = load.end();
+    assert_eq!(result["errors"], 0, "{result}");
+    assert_eq!(result["never_returned"], 0, "{result}");
+    assert_eq!(result["verify"]["bad"], 0, "{result}");
+    let stall = result["stall_ms_max"].as_f64().unwrap();
+    let checked = result["verify"]["checked"].as_u64().unwrap();
+    println!(
+        "{} kills: {checked} blocks read as they were written, the longest stall {stall} ms",
+        rounds()
+    );
+    assert!(checked > 1_000, "{result}");
 }

@@ -88,10 +88,17 @@ pub(crate) fn conditions(node: &Inner) -> BTreeMap<String, LunCondition> {
             state: state(unit),
             checksums: unit.checksums().and_then(|it| it.problem()),
             scrub: node.scrubs.facts(naa),
+            copies: of_copies(node, naa),
         };
         (naa.clone(), condition)
     };
     units.iter().map(of).collect()
+}
+
+/// What is not as it should be of a LUN's copies.
+fn of_copies(node: &Inner, naa: &str) -> Option<String> {
+    let facts = node.mirrors.get()?.facts(naa)?;
+    facts.problem().map(str::to_owned)
 }
 
 /// Whether it serves, and why not.

@@ -31,6 +31,17 @@ pub struct MirrorFacts {
     pub text: String,
 }
 
+impl MirrorFacts {
+    /// What is not as it should be, in a sentence: the LUN is not served, or not all of its copies
+    /// have all of it. `None`: nothing.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        let has_owner = ["owner", "replica"].contains(&self.state.as_str());
+        let is_well = has_owner && self.in_sync.len() == self.copies.len();
+        (!is_well).then_some(&*self.text)
+    }
+}
+
 fn count(nodes: &[String]) -> Option<Figure> {
     u64::try_from(nodes.len()).ok().map(Figure::Number)
 }
@@ -143,5 +154,33 @@ impl OneField for Copies {
             (Some(names), Some(facts)) => format!("{names}; {}", facts.text),
         };
         ("copies", text)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_lun_is_well_when_somebody_serves_it_and_all_copies_have_all_of_it() {
+        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+        let facts = |state: &str, in_sync: &[&str]| MirrorFacts {
+            state: state.to_owned(),
+            copies: names(&["a", "b"]),
+            in_sync: names(in_sync),
+            text: "as it is".to_owned(),
+            ..MirrorFacts::default()
+        };
+        for (state, in_sync, problem) in [
+            ("owner", &["a", "b"][..], None),
+            ("replica", &["a", "b"], None),
+            ("solo", &["a"], Some("as it is")),
+            ("owner", &["a"], Some("as it is")),
+            ("catching-up", &["a"], Some("as it is")),
+            ("holding", &["a", "b"], Some("as it is")),
+            ("joining", &[], Some("as it is")),
+        ] {
+            assert_eq!(facts(state, in_sync).problem(), problem, "{state}");
+        }
     }
 }
