@@ -3,11 +3,15 @@
 use arbiter::role;
 use env::durable::{read_file, replace_file, settle_dir};
 use env::{CoreHandle, LocalFuture};
+use manifest::document;
 use replica::{Durable, Epoch, Revision};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// What kind of state file it is.
+const KIND: &str = "copy";
 
 /// Bytes of the file at most.
 const BYTES_MAX: u64 = 64 << 10;
@@ -21,7 +25,6 @@ pub trait CopyStore {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    format: u32,
     revision: u64,
     promised: u64,
     record: serde_json::Value,
@@ -34,21 +37,16 @@ fn invalid(why: &dyn ToString) -> io::Error {
 fn encode(durable: &Durable) -> io::Result<Vec<u8>> {
     let (revision, record) = &durable.known;
     let written = Written {
-        format: 1,
         revision: revision.0,
         promised: durable.promised.0,
         record: serde_json::from_slice(&role::encode(record)).map_err(|why| invalid(&why))?,
     };
-    serde_json::to_vec(&written).map_err(|why| invalid(&why))
+    let body = serde_json::to_vec(&written).map_err(|why| invalid(&why))?;
+    Ok(document::write(KIND, &body))
 }
 
 fn decode(text: &[u8]) -> io::Result<Durable> {
-    let written: Written = serde_json::from_slice(text).map_err(|why| invalid(&why))?;
-    if written.format != 1 {
-        let format = written.format;
-        let why = format!("it has format {format}, and 1 is known");
-        return Err(invalid(&why));
-    }
+    let written: Written = document::parse(KIND, text).map_err(|why| invalid(&why))?;
     let record = serde_json::to_vec(&written.record).map_err(|why| invalid(&why))?;
     let record = role::decode(&record).map_err(|why| invalid(&why))?;
     Ok(Durable {
@@ -114,15 +112,19 @@ mod test {
         };
         let text = encode(&durable).unwrap();
         assert_eq!(decode(&text).unwrap(), durable);
-        let text = String::from_utf8(text).unwrap();
+        let body = document::read(KIND, &text).unwrap();
+        let body = String::from_utf8(body).unwrap();
+        let mut flipped = text;
+        *flipped.last_mut().unwrap() ^= 1;
+        assert!(decode(&flipped).is_err(), "it has a checksum");
         for (from, to) in [
-            (r#""format":1"#, r#""format":2"#),
             (r#""promised":5"#, r#""promised":-5"#),
             (r#""promised":5"#, r#""promised":5,"other":1"#),
             (r#""owner":1"#, r#""owner":2"#),
         ] {
-            assert!(text.contains(from), "{text}");
-            let error = decode(text.replacen(from, to, 1).as_bytes()).unwrap_err();
+            assert!(body.contains(from), "{body}");
+            let other = document::write(KIND, body.replacen(from, to, 1).as_bytes());
+            let error = decode(&other).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
     }
