@@ -37,6 +37,8 @@ const NOT_SHOWN: Record<string, string[]> = {
   SessionActivity: ['portal'],
   Core: ['registered_bytes', 'registered_files'],
   'Lun.checksums': ['full', 'map_bytes', 'pages_lost', 'pages_read', 'pages_written', 'places'],
+  // `text` says the same in words.
+  'Lun.mirror': ['copies', 'in_sync', 'owner', 'serves'],
   'Lun.ops[]': ['in_flight'],
   // `backing` says the same in words.
   Lun: ['backend'],

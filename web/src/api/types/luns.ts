@@ -28,6 +28,7 @@ export interface Lun {
   grants: string[];
   bytes_in_flight_max?: Size;
   cache?: string;
+  copies?: string[];
   integrity?: boolean;
   read_cache?: Size;
   limit?: { iops?: number; bytes_per_second?: Size; burst_seconds?: number };
@@ -36,6 +37,7 @@ export interface Lun {
   limited?: Waited;
   shared?: Waited;
   cached?: { hits: number; misses: number; bytes: number };
+  mirror?: { state: string; epoch: number; text: string };
   checksums?: {
     block_bytes: number;
     bad_blocks: number;
