@@ -38,7 +38,9 @@ export function steps(of: () => Browser): Steps {
     async confirm(name, verb) {
       await dialog().getByLabel(`Type ${name} to go on`).fill(name);
       await dialog().getByRole('button', { name: verb, exact: true }).click();
-      await dialog().waitFor({ state: 'detached' });
+      await dialog().waitFor({ state: 'detached' }).catch(async (error: unknown) => {
+        throw new Error(`the dialog stays, and says: ${await dialog().innerText()}`, { cause: error });
+      });
     },
   };
 }
