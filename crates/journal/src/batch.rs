@@ -66,7 +66,8 @@ pub enum Kind {
     /// No change: what comes after it was ordered by the owner of this epoch, whose number the
     /// range begins with. What the log has of the volume from before with this number or a higher
     /// one, and was never committed, is void. One that is committed at once is of this node alone
-    /// and takes no number: the log goes on with this one, in an epoch that it knows.
+    /// and takes no number: the log goes on with this one, in an epoch that it knows; or, where the
+    /// range has a block, [begins anew](Change::begins_anew) with it.
     Epoch,
     /// The same at another place: it makes nothing void that is not void where it began.
     RelocatedEpoch,
@@ -159,6 +160,14 @@ impl Change {
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.kind == Kind::Epoch && self.commit == Commit::AtOnce
+    }
+
+    /// It takes no number, and the copy of the volume here is made anew from another one: nothing
+    /// that was not committed counts any more, no number before this one is known, and the log goes
+    /// on with it, in the epoch that the range begins with.
+    #[must_use]
+    pub fn begins_anew(&self) -> bool {
+        self.goes_on() && !self.range.is_empty()
     }
 
     /// As its record is when it is relocated before it is committed.

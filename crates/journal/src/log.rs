@@ -23,6 +23,7 @@ use crate::segment::Segment;
 use crate::stable::{Ended, Stable, Token};
 use crate::uncommitted::{Epoch, Uncommitted};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use units::{BlockSize, Buf, Lba, LbaRange};
 
 mod follow;
@@ -267,23 +268,30 @@ impl Log {
         assert_eq!(served.commit, Commit::Later, "one of several copies");
         served.next = Sequence(first.0 + 1);
         served.role = Role::Owner { epoch };
-        self.goes_ahead((token, Commit::Later), volume, Epoch { epoch, first });
+        let it = (volume, Epoch { epoch, first });
+        self.goes_ahead((token, Commit::Later), it, of_epoch(epoch));
         Ok(())
     }
 
-    /// A record that makes void what the volume has from the epoch's first number on goes ahead of
-    /// all that waits.
-    fn goes_ahead(&mut self, (token, commit): (Token, Commit), volume: VolumeId, it: Epoch) {
+    /// A record that makes void what the volume has from the epoch's first number on, or all of
+    /// it, goes ahead of all that waits.
+    fn goes_ahead(
+        &mut self,
+        (token, commit): (Token, Commit),
+        (volume, it): (VolumeId, Epoch),
+        range: LbaRange,
+    ) {
         let record = Change {
             volume,
             sequence: it.first,
-            range: LbaRange::between(Lba(it.epoch), Lba(it.epoch)).expect("in order"),
+            range,
             block_size: BlockSize::B512,
             kind: Kind::Epoch,
             commit,
         };
         self.epochs.push_back((token, record));
-        self.uncommitted.begins(volume, it);
+        let anew = record.begins_anew();
+        self.uncommitted.begins(volume, it, anew);
     }
 
     /// Whether [`Log::begin_epoch`] would be taken.
@@ -319,6 +327,11 @@ impl Log {
     #[must_use]
     pub fn held(&self, volume: VolumeId) -> usize {
         self.uncommitted.held(volume)
+    }
+
+    /// The sectors of all changes of the volume that are held.
+    pub fn held_sectors_of(&self, volume: VolumeId) -> impl Iterator<Item = Range<u64>> {
+        self.uncommitted.held_sectors_of(volume)
     }
 
     /// Sectors of the data of what is held of the volume.
@@ -493,9 +506,8 @@ impl Log {
     /// the one that it would get.
     #[must_use]
     pub fn may_relocate(&self, change: &Change) -> bool {
-        let begins = self.uncommitted.beginning(change.volume);
         let waits = || self.epochs.iter().any(|it| it.1.volume == change.volume);
-        let is_ahead = begins.is_none_or(|it| change.sequence < it.first) || waits();
+        let is_ahead = !self.uncommitted.will_be_void(change) || waits();
         is_ahead || !holds!(NotBehindAnEpochOnItsWay)
     }
 
@@ -664,6 +676,11 @@ impl Log {
         let write = self.ring.append(&[]).ok()?;
         Some(self.put_on_its_way(write, Vec::new(), Vec::new()))
     }
+}
+
+/// The range of an epoch's record: it has no blocks.
+fn of_epoch(epoch: u64) -> LbaRange {
+    LbaRange::between(Lba(epoch), Lba(epoch)).expect("in order")
 }
 
 /// What a batch holds, once it is stable.

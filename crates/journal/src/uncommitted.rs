@@ -47,6 +47,10 @@ struct OfVolume {
     /// The record of a later epoch is on its way: what is held from its number on will be void.
     begins: Option<Epoch>,
     epochs: Vec<Epoch>,
+    /// That record has the copy be made anew.
+    begins_anew: bool,
+    /// The copy was made anew from this number on: of epochs before nothing is known.
+    anew: Sequence,
 }
 
 /// Records that the log still has and that were never committed.
@@ -343,8 +347,42 @@ impl Uncommitted {
         let Change {
             volume, sequence, ..
         } = record.change;
-        self.void_from(record, ended);
+        if record.change.begins_anew() {
+            self.begin_anew(record, ended);
+        } else {
+            self.void_from(record, ended);
+        }
         ended.is_stable(volume, sequence);
+    }
+
+    /// The copy is made anew: all that is held is void, whatever its number, and what lies before
+    /// this one is nobody's business any more.
+    fn begin_anew(&mut self, record: &Stable, ended: &mut Ended) {
+        let Change {
+            volume,
+            range,
+            sequence: first,
+            ..
+        } = record.change;
+        let it = Epoch {
+            epoch: range.start().0,
+            first,
+        };
+        let of = self.volumes.entry(volume).or_default();
+        if of.begins == Some(it) {
+            (of.begins, of.begins_anew) = (None, false);
+        }
+        let void = Void {
+            volume,
+            first: of.committed,
+            below: record.batch,
+        };
+        (of.stable, of.committed, of.anew) = (first, first, first);
+        of.epochs = vec![it];
+        let held = of.take_all(&mut self.sectors);
+        self.make_void(held, void, ended);
+        // The volume's history has to know it: the log may give this record up.
+        ended.committed.push(*record);
     }
 
     /// What is held from the number of this record on is void.
@@ -358,7 +396,8 @@ impl Uncommitted {
         let of = self.volumes.entry(volume).or_default();
         // One that came from an owner before may be stable while the next one is on its way.
         let epoch = range.start().0;
-        of.begins = of.begins.filter(|it| *it != Epoch { epoch, first });
+        let is_this = |it: &Epoch| *it == Epoch { epoch, first } && !of.begins_anew;
+        of.begins = of.begins.filter(|it| !is_this(it));
         // The numbers from its own on are given again.
         of.stable = first;
         let from = of.below(first);
@@ -379,6 +418,9 @@ impl Uncommitted {
     /// The volume has had this epoch.
     pub(crate) fn knows_epoch(&mut self, volume: VolumeId, epoch: Epoch) {
         let of = self.volumes.entry(volume).or_default();
+        if epoch.first < of.anew {
+            return;
+        }
         let place = of.epochs.partition_point(|it| it.epoch < epoch.epoch);
         if of.epochs.get(place).is_none_or(|it| *it != epoch) {
             of.epochs.insert(place, epoch);
@@ -489,9 +531,19 @@ impl Uncommitted {
     }
 
     /// The record of this epoch is on its way: what is held of the volume from its number on will
-    /// be void.
-    pub(crate) fn begins(&mut self, volume: VolumeId, epoch: Epoch) {
-        self.volumes.entry(volume).or_default().begins = Some(epoch);
+    /// be void, or all of it where the copy is made anew.
+    pub(crate) fn begins(&mut self, volume: VolumeId, epoch: Epoch, anew: bool) {
+        let of = self.volumes.entry(volume).or_default();
+        (of.begins, of.begins_anew) = (Some(epoch), anew);
+    }
+
+    /// The record that makes it void, if it is held, is on its way.
+    pub(crate) fn will_be_void(&self, change: &Change) -> bool {
+        let of = self.volumes.get(&change.volume);
+        of.is_some_and(|of| {
+            let begins = of.begins;
+            begins.is_some_and(|it| of.begins_anew || change.sequence >= it.first)
+        })
     }
 
     /// The epoch of the volume whose record is on its way.
@@ -510,6 +562,10 @@ impl Uncommitted {
     /// later epoch begins, higher numbers are those of its own changes.
     pub(crate) fn commit(&mut self, volume: VolumeId, below: Sequence) -> Vec<Stable> {
         let of = self.volumes.entry(volume).or_default();
+        // These numbers name the owner's changes, and what is held may be others.
+        if of.begins_anew {
+            return Vec::new();
+        }
         of.committed = of.committed.max(below);
         let below = of.begins.map_or(below, |it| below.min(it.first));
         let committed = of.take(&mut self.sectors, 0..of.below(below));
@@ -547,6 +603,12 @@ impl Uncommitted {
     /// The same of all volumes.
     pub(crate) fn all_held_sectors(&self) -> u64 {
         self.sectors
+    }
+
+    /// The sectors of all that is held of the volume.
+    pub(crate) fn held_sectors_of(&self, volume: VolumeId) -> impl Iterator<Item = Range<u64>> {
+        let of = self.volumes.get(&volume).into_iter();
+        of.flat_map(|of| of.held.iter().map(|it| it.change.sectors()))
     }
 
     /// What is held in these batches, by volume and number.

@@ -56,7 +56,9 @@ impl Header {
 
     /// A committed epoch; `true`: it is newer than what is known.
     pub(super) fn begin_epoch(&mut self, epoch: Epoch) -> bool {
-        let is_newer = self.epoch.is_none_or(|it| it.epoch < epoch.epoch);
+        // The same one begins again where the copy is made anew.
+        let order = |it: Epoch| (it.epoch, it.first);
+        let is_newer = self.epoch.is_none_or(|it| order(it) < order(epoch));
         if is_newer {
             self.epoch = Some(epoch);
         }

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   follow(epoch, from): what the log has from this number on is void --> the next number
+//!   renew(epoch, first): nothing that is not committed counts, the log goes on with this number
 //!   append(epoch, change): the next number? --> waits for a batch, as everything else
 //! ```
 
-use super::{EpochRefused, Log, Wanted};
+use super::{EpochRefused, Log, Wanted, of_epoch};
 use crate::batch::{Change, Commit, Kind, Sequence, VolumeId};
 use crate::stable::{Stable, Token};
 use crate::uncommitted::Epoch;
-use units::Buf;
+use units::{Buf, Lba, LbaRange};
 
 /// Who gives the changes of a volume of several copies their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -151,7 +152,67 @@ impl Log {
     fn gives_up(&mut self, token: Token, volume: VolumeId, first: Sequence) {
         let before = self.epochs(volume).filter(|it| it.first < first).last();
         let epoch = before.map_or(0, |it| it.epoch);
-        self.goes_ahead((token, Commit::AtOnce), volume, Epoch { epoch, first });
+        let range = of_epoch(epoch);
+        self.goes_ahead(
+            (token, Commit::AtOnce),
+            (volume, Epoch { epoch, first }),
+            range,
+        );
+    }
+
+    /// What [`Log::renew`] would do.
+    ///
+    /// # Errors
+    /// As it would answer.
+    pub fn may_renew(
+        &self,
+        (volume, epoch): (VolumeId, u64),
+        first: Sequence,
+    ) -> Result<(), EpochRefused> {
+        if self.ring.has_failed() {
+            return Err(EpochRefused::Failed);
+        }
+        if self.epoch_begins(volume) {
+            return Err(EpochRefused::Begins);
+        }
+        let (newest, below) = (self.newest_epoch(volume), self.known(volume).1);
+        // What says so has a number behind the epoch's.
+        if epoch < newest || epoch == u64::MAX {
+            return Err(EpochRefused::Late { newest });
+        }
+        if first < below {
+            return Err(EpochRefused::Committed { below });
+        }
+        Ok(())
+    }
+
+    /// The copy of the volume here is made anew by the owner of this epoch: what is not committed
+    /// is void, whatever its number, and the owner's change with the number `first` is taken next.
+    /// A record that says so goes ahead of all that waits, and takes no number. What was committed
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// [`EpochRefused`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// As [`Log::follow`].
+    pub fn renew(
+        &mut self,
+        token: Token,
+        (volume, epoch): (VolumeId, u64),
+        first: Sequence,
+    ) -> Result<(), EpochRefused> {
+        self.may_renew((volume, epoch), first)?;
+        assert!(!self.waits_of(volume), "none waits for a batch");
+        let it = Epoch { epoch, first };
+        let range = LbaRange::between(Lba(epoch), Lba(epoch + 1)).expect("in order");
+        self.goes_ahead((token, Commit::AtOnce), (volume, it), range);
+        let served = self.served.get_mut(&volume);
+        let served = served.expect("volumes are served first");
+        assert_eq!(served.commit, Commit::Later, "one of several copies");
+        served.role = Role::Replica { epoch, next: first };
+        served.next = first;
+        Ok(())
     }
 
     /// Nobody gives the volume's changes numbers that are taken here, until an epoch begins or is

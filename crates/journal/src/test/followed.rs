@@ -27,6 +27,9 @@ struct Seen {
     goes_on: u64,
     given_out: u64,
     void: u64,
+    renewed: u64,
+    /// Numbers that a renewed log has passed over.
+    passed: u64,
 }
 
 struct Replica {
@@ -37,6 +40,8 @@ struct Replica {
     epoch: u64,
     /// So many numbers are committed.
     committed: u64,
+    /// Where this copy was made anew last.
+    anew: u64,
     stamps: u64,
     tokens: u64,
     seen: Seen,
@@ -53,6 +58,7 @@ impl Replica {
             owner: Vec::new(),
             epoch: 0,
             committed: 0,
+            anew: 0,
             stamps: 0,
             tokens: 0,
             seen: Seen::default(),
@@ -115,6 +121,38 @@ impl Replica {
             Some(Ordered::Epoch(_))
         );
         self.seen.goes_on += u64::from(followed.gives_up && !is_epoch);
+    }
+
+    /// The copy is made anew: the owner has all that is committed, and goes on from there.
+    fn renew(&mut self, taken: &mut Vec<Ordered>) {
+        if self.log.epoch_begins(VOLUME) || self.epoch_of() > self.epoch {
+            return;
+        }
+        self.log.withdraw(|_| true);
+        // The others went on without it.
+        for _ in 0..self.world.random.below(8) {
+            self.order();
+        }
+        let more = self.owner.len() as u64 - self.committed;
+        self.committed += self.world.random.below(more + 1);
+        let (first, own) = (self.committed, self.log.next_sequence(VOLUME).unwrap().0);
+        let (epoch, token) = (self.epoch, self.token());
+        self.log
+            .renew(token, (VOLUME, epoch), Sequence(first))
+            .unwrap();
+        let next = Sequence(first);
+        assert_eq!(self.log.role(VOLUME), Role::Replica { epoch, next });
+        *taken = self.owner[..usize::try_from(first).unwrap()].to_vec();
+        self.anew = first;
+        self.seen.renewed += 1;
+        self.seen.passed += first.saturating_sub(own);
+    }
+
+    /// Nothing is known of the epochs before the copy was made anew.
+    fn knows_no_epoch_before(&self) {
+        let mut epochs = self.log.epochs(VOLUME);
+        let all: Vec<Epoch> = self.log.epochs(VOLUME).collect();
+        assert!(epochs.all(|it| it.first.0 >= self.anew), "{all:?}");
     }
 
     fn change(&mut self, number: u64) -> (Change, Buf) {
@@ -192,11 +230,14 @@ impl Replica {
         assert!(ended.held.is_empty(), "nobody here waits for what is held");
         self.seen.void += ended.void.len() as u64;
         let given_out = ended.committed.iter();
-        for it in given_out.filter(|it| it.change.volume == VOLUME) {
+        for it in given_out.filter(|it| it.change.volume == VOLUME && !it.change.goes_on()) {
             self.is_right(it);
         }
         for (_, below) in ended.stable {
             assert_eq!(self.log.known(VOLUME).0, below);
+        }
+        if !self.log.epoch_begins(VOLUME) {
+            self.knows_no_epoch_before();
         }
     }
 
@@ -247,7 +288,8 @@ impl Replica {
 
     /// The power fails; what is found is what was taken, without what was given up.
     fn crash(&mut self, taken: &mut Vec<Ordered>) {
-        let stable = match self.log.epoch_begins(VOLUME) {
+        let begins = self.log.epoch_begins(VOLUME);
+        let stable = match begins {
             true => 0,
             false => self.log.known(VOLUME).0.0,
         };
@@ -269,7 +311,12 @@ impl Replica {
         assert!(next.0 >= stable, "{next:?}: {stable} were stable");
         self.log = Log::with_uncommitted(ring, uncommitted);
         self.serve(next);
-        for it in given_out.iter().filter(|it| it.change.volume == VOLUME) {
+        if begins {
+            self.anew = 0;
+        }
+        self.knows_no_epoch_before();
+        let of_owner = |it: &&Stable| it.change.volume == VOLUME && !it.change.goes_on();
+        for it in given_out.iter().filter(of_owner) {
             assert!(it.change.sequence.0 < self.committed, "{it:?}");
             self.is_right(it);
         }
@@ -305,6 +352,7 @@ fn what_comes_with_its_number_is_held_as_it_was_ordered_over_takeovers_and_crash
                     16..=18 => replica.commit(),
                     19 | 20 => replica.alone(),
                     21 => replica.takeover(),
+                    22 if replica.world.random.below(4) == 0 => replica.renew(&mut taken),
                     _ => replica.follow(&taken),
                 }
                 replica.push();
@@ -340,6 +388,8 @@ fn what_comes_with_its_number_is_held_as_it_was_ordered_over_takeovers_and_crash
         all.goes_on += seen.goes_on;
         all.given_out += seen.given_out;
         all.void += seen.void;
+        all.renewed += seen.renewed;
+        all.passed += seen.passed;
     }
     println!("{all:?}");
     assert!(all.taken > 5_000 && all.given_out > 3_000, "{all:?}");
@@ -347,6 +397,7 @@ fn what_comes_with_its_number_is_held_as_it_was_ordered_over_takeovers_and_crash
         all.given_up > 500 && all.goes_on > 100 && all.void > 300,
         "{all:?}"
     );
+    assert!(all.renewed > 500 && all.passed > 50, "{all:?}");
 }
 
 #[test]
