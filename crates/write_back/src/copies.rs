@@ -75,13 +75,19 @@ impl Ring {
         Ok(next)
     }
 
-    async fn follow(self: Rc<Self>, slot: Slot, (epoch, from): (u64, Sequence)) -> FollowResult {
+    async fn follow(
+        self: Rc<Self>,
+        slot: Slot,
+        (epoch, from): (u64, Sequence),
+        anew: bool,
+    ) -> FollowResult {
         self.wait_until(Condition::NoEpochBegins(slot)).await;
         let now = self.core.now();
         self.followed(Follow {
             slot,
             epoch,
             from,
+            anew,
             now,
         })
     }
@@ -174,12 +180,46 @@ impl WriteBack {
         ring: u32,
         (epoch, from): (u64, Sequence),
     ) -> Result<Sequence, NoEpoch> {
-        let followed = self.on_ring(core, ring, move |here, slot| {
-            Box::pin(async move { Ok(here.follow(slot, (epoch, from)).await) })
+        self.follow_as(core, ring, ((epoch, from), false)).await
+    }
+
+    /// Has the copy of the volume here be made anew by the owner of this epoch, in a ring: what is
+    /// not committed is void, whatever its number, and that owner's change with the number `first`
+    /// is [taken](WriteBack::append) next. What was committed stays as it is, until the owner
+    /// writes it again. Answers when that is stable.
+    ///
+    /// # Errors
+    /// [`NoEpoch`].
+    pub async fn renew(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        (epoch, first): (u64, Sequence),
+    ) -> Result<(), NoEpoch> {
+        self.follow_as(core, ring, ((epoch, first), true)).await?;
+        let stable = self.on_ring(core, ring, move |here, slot| {
+            Box::pin(async move {
+                here.wait_until(Condition::NoEpochBegins(slot)).await;
+                match here.machine().ring().has_failed() {
+                    true => Err(here.machine().refused_write()),
+                    false => Ok(()),
+                }
+            })
         });
-        followed
-            .await
-            .unwrap_or_else(|error| Err(NoEpoch::Io(error)))
+        stable.await.map_err(NoEpoch::Io)
+    }
+
+    async fn follow_as(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        (from, anew): ((u64, Sequence), bool),
+    ) -> FollowResult {
+        let followed = self.on_ring(core, ring, move |here, slot| {
+            Box::pin(async move { Ok(here.follow(slot, from, anew).await) })
+        });
+        let none = |error| Err(NoEpoch::Io(error));
+        followed.await.unwrap_or_else(none)
     }
 
     /// Has nobody give the volume's changes in a ring their numbers, until an epoch begins or is

@@ -43,6 +43,7 @@ mod lane;
 mod mode;
 mod replay;
 mod rest;
+mod rewrite;
 mod ring;
 mod survey;
 mod unverified;
@@ -61,6 +62,7 @@ pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min
 pub use lane::WriteBack;
 pub use mode::Mode;
 pub use replay::{Accept, RingFound};
+pub use rewrite::Rewritten;
 pub use ring::{LOST_MAX, NotRead, Place, ReadBack, RingCounts, RingStatus, RingWaiting};
 pub use survey::{Kept, kept, survey};
 pub use verify::Verified;

@@ -103,6 +103,13 @@ impl Changes {
         left > 0
     }
 
+    /// The sectors of all that wait of a volume.
+    pub(crate) fn of(&self, slot: Slot) -> impl Iterator<Item = Range<u64>> {
+        let waiting = self.waiting.iter().flatten();
+        let of_slot = waiting.filter(move |it| it.slot == slot);
+        of_slot.map(|it| it.sectors.clone())
+    }
+
     /// One waits that touches these sectors.
     pub(crate) fn touch(&self, slot: Slot, sectors: &Range<u64>) -> bool {
         let mut waiting = self.waiting.iter().flatten();

@@ -157,6 +157,7 @@ impl Ring {
             | Effect::Followed(_)
             | Effect::AppendRefused(_)
             | Effect::Begun(..)
+            | Effect::Watched(_)
             | Effect::Opened(_)
             | Effect::Waits
             | Effect::AwaitsSyncPoint

@@ -77,6 +77,9 @@ pub(crate) struct Follow {
     pub(crate) epoch: u64,
     /// What has this number or a higher one here is not that owner's, and void.
     pub(crate) from: Sequence,
+    /// The copy is made anew: all that is not committed is void, and the owner's change with that
+    /// number is taken next, whatever comes next here.
+    pub(crate) anew: bool,
     pub(crate) now: Now,
 }
 
@@ -154,6 +157,10 @@ pub(crate) enum Event<'a> {
         epoch: u64,
         below: Sequence,
     },
+    /// Somebody reads these blocks to write them again. Answered by [`Effect::Watched`].
+    Watch(Slot, Range<u64>),
+    /// What has this number is watched no more.
+    EndWatch(u64),
     /// Somebody flushes a volume. Answered by [`Effect::Waits`], [`Effect::Refused`],
     /// [`Effect::AwaitsSyncPoint`], or by nothing: the log has nothing to wait for.
     Flush(Slot),
@@ -250,6 +257,8 @@ pub(crate) enum Effect {
     AppendRefused(AppendRefused),
     /// The change goes around the log, and has this number there.
     Begun(WriteAroundId, Around),
+    /// The blocks are watched, under this number.
+    Watched(u64),
     /// The volume has this place.
     Opened(Slot),
     /// Who asked has to wait, and asks again.

@@ -46,6 +46,7 @@ use super::event::{
 };
 use super::relocated::Relocated;
 use super::volumes::{NotNow, OpenFacts, VolumeState, Volumes};
+use super::watches::{Watched, Watches};
 use super::write_arounds::{WriteAroundId, WriteArounds};
 use crate::addresses::sectors;
 use journal::{
@@ -75,6 +76,7 @@ pub(crate) struct Machine {
     index: Index,
     volumes: Volumes,
     changes: Changes,
+    watches: Watches,
     write_arounds: WriteArounds,
     relocated: Relocated,
     destaging: Destaging,
@@ -114,6 +116,7 @@ impl Machine {
             index,
             volumes,
             changes: Changes::default(),
+            watches: Watches::default(),
             write_arounds: WriteArounds::default(),
             relocated: Relocated::default(),
             destaging: Destaging::default(),
@@ -136,6 +139,10 @@ impl Machine {
             Event::Append(it) => self.append(it, effects),
             Event::Resign(slot) => self.resign(slot, effects),
             Event::Commit { slot, epoch, below } => self.commit(slot, (epoch, below), effects),
+            Event::Watch(slot, sectors) => {
+                effects.push(Effect::Watched(self.watches.begin(slot, sectors)));
+            }
+            Event::EndWatch(number) => self.watches.end(number),
             Event::Flush(slot) => self.flush(slot, effects),
             Event::EndWriteAround(id) => {
                 self.write_arounds.end(id);
@@ -172,6 +179,14 @@ impl Machine {
                 effects.extend([Effect::WakeWriter, Effect::WakeDestager]);
             }
         }
+    }
+
+    /// What of these sectors may be written again, which are watched under this number.
+    pub(crate) fn watched(&self, number: u64, slot: Slot, sectors: Range<u64>) -> Watched {
+        // What was found in the log waits for other copies as well, and nobody here for it.
+        let held = self.log.held_sectors_of(self.volumes.of(slot).id);
+        let waiting = self.changes.of(slot).chain(held);
+        self.watches.watched(number, sectors, waiting)
     }
 
     /// The ring says something of its own in its log, which is of no host's blocks.
@@ -310,6 +325,7 @@ impl Machine {
         let change = stable.change;
         let slot = self.volumes.slot(change.volume);
         let slot = slot.expect("the log knows its volumes");
+        self.watches.committed(slot, &change.sectors());
         match change.kind {
             Kind::Write if !stable.is_damaged => {
                 let at = stable.data_at / journal::SECTOR;

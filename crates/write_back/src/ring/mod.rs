@@ -20,15 +20,18 @@ mod read;
 mod read_back;
 mod relocated;
 mod requests;
+mod rewrite;
 mod segment_read;
 mod serve;
 mod status;
 mod volumes;
 mod waiting;
+mod watches;
 mod write_arounds;
 
 pub use counts::RingCounts;
 pub use read_back::{NotRead, Place, ReadBack};
+pub use rewrite::Rewritten;
 pub use status::{LOST_MAX, RingStatus, RingWaiting};
 
 pub(crate) use backings::{Backings, OpenBacking};

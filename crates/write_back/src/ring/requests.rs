@@ -155,7 +155,7 @@ impl Ring {
     }
 
     /// Where it goes is for the machine to say.
-    fn change(self: &Rc<Self>, slot: Slot, mut op: Op, origin: Origin) -> IoFuture {
+    pub(super) fn change(self: &Rc<Self>, slot: Slot, mut op: Op, origin: Origin) -> IoFuture {
         if self.machine().makes_wait(slot) {
             return self.later(slot, op, origin);
         }

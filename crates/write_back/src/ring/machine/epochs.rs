@@ -6,7 +6,7 @@ use crate::carrier::RingOrder;
 use crate::ring::changes::Waiting;
 use crate::ring::event::{Append, BeginEpoch, Effect, Effects, Follow};
 use crate::ring::volumes::VolumeState;
-use journal::{AppendRefused, Change, Commit, Followed, Role, Sequence, Slot, Stable, Token};
+use journal::{AppendRefused, Change, Commit, Role, Sequence, Slot, Stable, Token};
 use units::BlockSize;
 use volume::{Fence, IoError};
 
@@ -55,8 +55,15 @@ impl Machine {
     /// The volume's changes come from the owner of an epoch.
     pub(super) fn follow(&mut self, it: &Follow, effects: &mut Effects) {
         let epoch = (self.volumes.of(it.slot).id, it.epoch);
-        let Followed { next, .. } = match self.log.may_follow(epoch, it.from) {
-            Ok(followed) => followed,
+        let may = if it.anew {
+            let renewed = self.log.may_renew(epoch, it.from);
+            renewed.map(|()| it.from)
+        } else {
+            let followed = self.log.may_follow(epoch, it.from);
+            followed.map(|it| it.next)
+        };
+        let next = match may {
+            Ok(next) => next,
             Err(refused) => return effects.push(Effect::EpochRefused(refused)),
         };
         let mut withdrawn = Effects::new();
@@ -64,17 +71,23 @@ impl Machine {
             epoch: it.epoch,
             next,
         };
-        if self.log.role(epoch.0) != same {
+        if it.anew || self.log.role(epoch.0) != same {
             self.withdraw_all(it.slot, &mut withdrawn);
         }
-        let followed = self.log.follow(self.changes.next_token(), epoch, it.from);
-        let followed = followed.expect("it was asked before");
-        if followed.gives_up {
+        let token = self.changes.next_token();
+        let gives_up = if it.anew {
+            let renewed = self.log.renew(token, epoch, it.from);
+            renewed.map(|()| true)
+        } else {
+            let followed = self.log.follow(token, epoch, it.from);
+            followed.map(|it| it.gives_up)
+        };
+        if gives_up.expect("it was asked before") {
             let token = self.changes.push(of_no_host(it.slot));
             effects.push(Effect::Submitted { token, bytes: 0 });
             self.changed_at = it.now;
         }
-        effects.push(Effect::Followed(followed.next));
+        effects.push(Effect::Followed(next));
         effects.extend([Effect::WakeWriter, Effect::WakeOthers]);
         effects.append(&mut withdrawn);
     }

@@ -423,7 +423,8 @@ impl World {
                 Effect::Held(_)
                 | Effect::EpochRefused(_)
                 | Effect::Followed(_)
-                | Effect::AppendRefused(_) => unreachable!("of one copy"),
+                | Effect::AppendRefused(_)
+                | Effect::Watched(_) => unreachable!("of one copy"),
                 Effect::WakeWriter => self.writer_is_woken = true,
                 Effect::WakeDestager => {}
                 Effect::WakeOthers => self.hosts_try_again(),

@@ -12,6 +12,7 @@ impl Ring {
             slot: MIRRORED,
             epoch,
             from: Sequence(from),
+            anew: false,
             now: Now(8),
         }))
     }
