@@ -119,6 +119,8 @@ pub fn question(key: &Key, act: &Act) -> Option<Question> {
         | Act::Send(..)
         | Act::Disconnect(_)
         | Act::GiveUp { .. }
+        | Act::Renew { .. }
+        | Act::Copy(_)
         | Act::Begin(_)
         | Act::Stream { .. }
         | Act::Committed { .. }

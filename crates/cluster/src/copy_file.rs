@@ -27,6 +27,8 @@ pub trait CopyStore {
 struct Written {
     revision: u64,
     promised: u64,
+    /// Its data is all there.
+    whole: bool,
     record: serde_json::Value,
 }
 
@@ -39,6 +41,7 @@ fn encode(durable: &Durable) -> io::Result<Vec<u8>> {
     let written = Written {
         revision: revision.0,
         promised: durable.promised.0,
+        whole: durable.is_whole,
         record: serde_json::from_slice(&role::encode(record)).map_err(|why| invalid(&why))?,
     };
     let body = serde_json::to_vec(&written).map_err(|why| invalid(&why))?;
@@ -52,6 +55,7 @@ fn decode(text: &[u8]) -> io::Result<Durable> {
     Ok(Durable {
         known: (Revision(written.revision), record),
         promised: Epoch(written.promised),
+        is_whole: written.whole,
     })
 }
 
@@ -109,6 +113,7 @@ mod test {
                 },
             ),
             promised: Epoch(5),
+            is_whole: false,
         };
         let text = encode(&durable).unwrap();
         assert_eq!(decode(&text).unwrap(), durable);
@@ -120,6 +125,7 @@ mod test {
         for (from, to) in [
             (r#""promised":5"#, r#""promised":-5"#),
             (r#""promised":5"#, r#""promised":5,"other":1"#),
+            (r#""whole":false"#, r#""whole":0"#),
             (r#""owner":1"#, r#""owner":2"#),
         ] {
             assert!(body.contains(from), "{body}");

@@ -73,6 +73,7 @@ impl Lun {
             | Input::ReadBack { .. }
             | Input::NotAppended { .. }
             | Input::NotBegun { .. }
+            | Input::Copied { .. }
             | Input::Close => true,
         });
     }

@@ -36,6 +36,11 @@ pub(crate) enum Input {
         feed: u64,
         read: Result<ReadBack, NotRead>,
     },
+    /// All blocks were written again for a node, by the one with this number.
+    Copied {
+        to: NodeSlot,
+        number: u64,
+    },
     /// The log did not take what came.
     NotAppended {
         ring: u8,

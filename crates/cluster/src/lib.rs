@@ -18,11 +18,12 @@
 //!
 //! **Failure model.** A connection that is lost is dialled anew, by the node with the lower slot.
 //! What a copy has not got comes out of the owner's log; where the log has given it up, the copy
-//! is [`Lag::BeyondLog`], is named so, and does not become in sync. A copy whose record or log
+//! is made anew: all blocks are written again, through the owner's log. A copy whose record or log
 //! cannot be written stops, and the others remove it.
 
 mod cluster;
 mod copy_file;
+mod copying;
 mod feed;
 mod feeding;
 mod follow;
@@ -33,6 +34,7 @@ mod node;
 mod pair;
 mod perform;
 mod registry;
+mod renew;
 mod ring_side;
 mod served;
 mod start;
@@ -42,6 +44,7 @@ mod transport;
 
 pub use cluster::{Cluster, Settings};
 pub use copy_file::{CopyFile, CopyStore};
+pub use copying::Renewal;
 pub use feed::Lag;
 pub use lun::LunStatus;
 pub use served::Served;

@@ -2,6 +2,7 @@
 //! each act is done to its end before the next one.
 
 use crate::copy_file::CopyStore;
+use crate::copying::{Copying, Renewal};
 use crate::feed::{FeedState, Lag};
 use crate::input::Input;
 use crate::node::Node;
@@ -11,11 +12,15 @@ use arbiter::Key;
 use env::CoreHandle;
 use replica::{Durable, Epoch, LunCopy, Message, Moment, NodeSet, NodeSlot, RoleRecord, State};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use write_back::{VolumeId, WriteBack};
+
+/// How long what is said last may take to leave.
+const SAID_WITHIN: Duration = Duration::from_millis(20);
 
 /// How a LUN is on this node.
 #[derive(Clone, Debug)]
@@ -30,6 +35,8 @@ pub struct LunStatus {
     pub reads: bool,
     /// Of an owner: the copies that its log cannot bring up, and in which ring.
     pub lags: Vec<(NodeSlot, u8, Lag)>,
+    /// Of an owner: the copies that are made anew from here.
+    pub renewals: Vec<Renewal>,
     /// Why it works no more.
     pub stopped: Option<String>,
 }
@@ -55,6 +62,8 @@ pub(crate) struct Lun {
     /// Numbers of questions to the arbiter, and of feeds.
     pub(crate) asked: Cell<u64>,
     pub(crate) feeds: Cell<u64>,
+    /// What is written again for others, by their nodes.
+    pub(crate) copying: RefCell<BTreeMap<NodeSlot, Rc<Copying>>>,
     pub(crate) stopped: RefCell<Option<String>>,
     /// It was closed: the task goes on until it has let go of the log.
     pub(crate) ends: Cell<bool>,
@@ -89,6 +98,7 @@ impl Lun {
             writes: self.tenure.may_write(),
             reads: self.tenure.may_read(self.node.now()),
             lags: lags.collect(),
+            renewals: self.renewals(),
             stopped: self.stopped.borrow().clone(),
         }
     }
@@ -98,6 +108,18 @@ impl Lun {
         tracing::error!(lun = format!("{:016x}", self.id.0), why, "a copy stops");
         self.stopped.borrow_mut().get_or_insert(why);
         self.tenure.end();
+        self.says_that_it_leaves();
+    }
+
+    /// Nobody shall wait for this copy, and find out by its silence.
+    fn says_that_it_leaves(&self) {
+        let record = self.kept.borrow().known.1.clone();
+        let others = record.copies.iter().map(|it| it.0);
+        for node in others.filter(|it| *it != self.node.slot()) {
+            if let Some(pair) = self.pair(node) {
+                pair.say(self.id, &Message::Leaves);
+            }
+        }
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -113,7 +135,11 @@ impl Lun {
         }
         self.tenure.end();
         if !self.is_stopped() {
+            self.says_that_it_leaves();
             self.resign().await;
+            // It has to be on its way before the connection ends.
+            let now = self.core.now();
+            self.core.sleep_until(now.after(SAID_WITHIN)).await;
         }
         self.is_over.set(true);
         self.node.loses(self.id);
@@ -163,16 +189,18 @@ impl Lun {
             }
             Input::Disconnected(node) => {
                 self.greeted.set(self.greeted.get().without(node));
-                for ring in self.rings.borrow_mut().iter_mut() {
-                    ring.feeds.remove(&node);
-                }
+                self.ends_feeds(node);
                 self.copy.borrow_mut().disconnected(node);
             }
             Input::Heard(node, message) => self.heard(at, node, message).await,
             Input::Records(records) => self.append_later(records),
             Input::Submitted { ring, changes } => self.submitted(ring, changes),
             Input::Stable { ring, below } => self.is_stable(ring, below, at),
-            Input::Tick => self.copy.borrow_mut().tick(at),
+            Input::Tick => {
+                self.renew_others(at);
+                self.copy.borrow_mut().tick(at);
+            }
+            Input::Copied { to, number } => self.copied(to, number, at),
             Input::Close => self.ends.set(true),
             Input::Arbitrated(number, answer) => {
                 if number == self.asked.get() {
@@ -208,7 +236,15 @@ impl Lun {
             Message::Lead { known, .. } if known.1.epoch >= self.kept.borrow().promised => {
                 self.quiesce().await;
             }
-            Message::Lead { .. }
+            Message::Renew { epoch, .. } if *epoch >= self.kept.borrow().promised => {
+                self.quiesce().await;
+            }
+            Message::Whole { .. } => {
+                self.copying.borrow_mut().remove(&node);
+            }
+            Message::Renew { .. }
+            | Message::Leaves
+            | Message::Lead { .. }
             | Message::Beacon { .. }
             | Message::Answer { .. }
             | Message::Yield { .. }
@@ -223,6 +259,14 @@ impl Lun {
         self.copy.borrow_mut().heard(node, message, at);
         if is_ack {
             self.has_room(node);
+        }
+    }
+
+    /// Nothing goes to a node any more.
+    pub(crate) fn ends_feeds(&self, node: NodeSlot) {
+        self.copying.borrow_mut().remove(&node);
+        for ring in self.rings.borrow_mut().iter_mut() {
+            ring.feeds.remove(&node);
         }
     }
 
@@ -277,6 +321,7 @@ const fn is_worth_waiting(state: State) -> bool {
         State::Joining
         | State::Replica
         | State::CatchingUp
+        | State::Copying
         | State::Candidate
         | State::Stopped
         | State::NoMember => false,

@@ -32,6 +32,8 @@ impl Lun {
             }
             // It is done when the owner is followed, from that number on.
             Act::GiveUp { .. } => {}
+            Act::Renew { epoch, from } => self.renew(epoch, &from).await,
+            Act::Copy(to) => self.copy_to(to),
             Act::Begin(epoch) => self.begin(epoch),
             Act::Stream { to, ring, from } => self.stream(to, ring, from),
             Act::Committed { ring, commit } => self.committed(ring, commit).await,
@@ -56,7 +58,10 @@ impl Lun {
     }
 
     async fn send(self: &Rc<Self>, to: NodeSlot, mut message: Message) {
-        if let Message::Follow { epoch, next } = &mut message {
+        if let Message::Renew { .. } = &message {
+            self.ends_feeds(to);
+        }
+        if let Message::Follow { epoch, next, .. } = &mut message {
             match self.follow(to, *epoch, next).await {
                 Some(followed) => *next = followed,
                 None => return self.node.disconnect(to),
@@ -83,6 +88,9 @@ impl Lun {
             | Message::Yield { .. }
             | Message::Refuse { .. }
             | Message::Follow { .. }
+            | Message::Renew { .. }
+            | Message::Whole { .. }
+            | Message::Leaves
             | Message::Append { .. }
             | Message::Ask { .. }
             | Message::Grant { .. } => pair.say(self.id, &message),
@@ -125,6 +133,7 @@ impl Lun {
 
     /// Nothing gets a number here any more, and nothing that comes is taken.
     pub(crate) async fn resign(&self) {
+        self.copying.borrow_mut().clear();
         for ring in self.rings() {
             {
                 let mut rings = self.rings.borrow_mut();
@@ -147,6 +156,7 @@ impl Lun {
     /// An epoch of this node's begins in all rings. When it is committed the machine knows by the
     /// numbers.
     fn begin(self: &Rc<Self>, epoch: Epoch) {
+        self.copying.borrow_mut().clear();
         for ring in self.rings() {
             let first = {
                 let mut rings = self.rings.borrow_mut();

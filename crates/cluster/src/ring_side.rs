@@ -85,6 +85,12 @@ impl RingSide {
         (self.follows, self.commit_said, self.is_live) = (None, None, false);
     }
 
+    /// The log goes on with this number, and what is before it is nobody's business.
+    pub(crate) fn renewed(&mut self, from: u64) {
+        self.begins_anew(0);
+        (self.has, self.stable, self.committed) = (from, from, from);
+    }
+
     /// These changes got their numbers here. Answers what of it is of the epoch that is awaited, or
     /// everything where none is.
     pub(crate) fn submitted(&mut self, mut changes: Vec<(Change, Buf)>) -> Vec<(Change, Buf)> {

@@ -104,6 +104,7 @@ impl Cluster {
             appended: Notify::new(),
             asked: Cell::new(0),
             feeds: Cell::new(0),
+            copying: RefCell::default(),
             stopped: RefCell::new(None),
             ends: Cell::new(false),
             is_over: Cell::new(false),

@@ -101,6 +101,7 @@ impl Beginning<'_> {
         let durable = Durable {
             known,
             promised: Epoch(0),
+            is_whole: true,
         };
         let kept = entry.file.keep(&durable).await;
         kept.map_err(|error| format!("what the copy is cannot be stored: {error}"))?;

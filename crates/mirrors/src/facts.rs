@@ -2,7 +2,7 @@
 
 use crate::entry::{Begun, Entry};
 use crate::found::Found;
-use cluster::{Cluster, LunStatus};
+use cluster::{Cluster, LunStatus, Renewal};
 use manifest::objects::MirrorFacts;
 use replica::{NodeSlot, State};
 
@@ -12,6 +12,7 @@ const fn word(state: State) -> &'static str {
         State::Joining => "joining",
         State::Replica => "replica",
         State::CatchingUp => "catching-up",
+        State::Copying => "copying",
         State::Candidate => "candidate",
         State::Opening => "opening",
         State::Owner => "owner",
@@ -32,6 +33,18 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// Which copies are made anew from here, and how far that is.
+fn renewals(found: &Found, status: &LunStatus) -> String {
+    let one = |it: &Renewal| {
+        let percent = it.done.saturating_mul(100) / it.blocks.max(1);
+        let node = found.name_of(it.node);
+        let trouble = it.trouble.as_ref();
+        let trouble = trouble.map_or_else(String::new, |why| format!(", and waits: {why}"));
+        format!("; the copy on {node} is made anew, {percent} % of it are there{trouble}")
+    };
+    status.renewals.iter().map(one).collect()
+}
+
 /// What is so, in one sentence.
 fn text(found: &Found, status: &LunStatus) -> String {
     let record = &status.record;
@@ -45,19 +58,16 @@ fn text(found: &Found, status: &LunStatus) -> String {
     if let Some(why) = &status.stopped {
         return format!("stopped here: {why}");
     }
-    let lags = status.lags.first().map(|(slot, _, lag)| {
-        let node = found.name_of(*slot);
-        format!("; what {node} lacks is not in the log any more ({lag:?}), and it stays behind")
-    });
-    let lags = lags.unwrap_or_default();
+    let anew = renewals(found, status);
     match status.state {
-        State::Owner => format!("served here; {} have all of it{lags}", listed(&in_sync)),
-        State::Solo => format!("served here; {} has all of it alone, {} is behind{lags}", owner, listed(&behind)),
+        State::Owner => format!("served here; {} have all of it{anew}", listed(&in_sync)),
+        State::Solo => format!("served here; {} has all of it alone, {} is behind{anew}", owner, listed(&behind)),
         State::Opening => "this node takes it over, and serves it in a moment".to_owned(),
         State::Removing => format!("another copy is silent, and is being removed; {owner} serves it then"),
         State::Holding => "this node owns it, and hosts wait: another copy is silent, and etcd does not say yet that it does not count".to_owned(),
         State::Replica => format!("{owner} serves it; this node has all of it"),
         State::CatchingUp => format!("{owner} serves it; this node is being brought up"),
+        State::Copying => format!("{owner} serves it; the copy here is made anew, and is none until it is whole"),
         State::Candidate => "this node takes it over, and waits for etcd".to_owned(),
         State::Joining => format!("this node waits to hear of {owner}, or of etcd"),
         State::Yielding => "this node gives it to another one".to_owned(),

@@ -14,6 +14,9 @@ const FOLLOW: u8 = 4;
 const ASK: u8 = 5;
 const GRANT: u8 = 6;
 const YIELD: u8 = 7;
+const RENEW: u8 = 8;
+const WHOLE: u8 = 9;
+const LEAVES: u8 = 10;
 
 /// Rings that a log may have.
 const RINGS_MAX: usize = journal::RINGS_MAX as usize;
@@ -41,13 +44,25 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             to.u64(promised.0);
             Ok(())
         }
-        Message::Follow { epoch, next } => {
+        Message::Follow {
+            epoch,
+            next,
+            is_whole,
+        } => {
             kind(to, FOLLOW);
             to.u64(epoch.0);
-            write_count(next.len(), to)?;
-            for it in next {
-                to.u64(*it);
-            }
+            write_numbers(next, to)?;
+            to.u8((*is_whole).into()).bytes(&[0; 7]);
+            Ok(())
+        }
+        Message::Renew { epoch, from } => {
+            kind(to, RENEW);
+            to.u64(epoch.0);
+            write_numbers(from, to)
+        }
+        Message::Whole { epoch } => {
+            kind(to, WHOLE);
+            to.u64(epoch.0);
             Ok(())
         }
         Message::Ask { sent } => {
@@ -65,6 +80,10 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             to.u64(epoch.0);
             Ok(())
         }
+        Message::Leaves => {
+            kind(to, LEAVES);
+            Ok(())
+        }
         Message::Beacon { .. }
         | Message::Answer { .. }
         | Message::Append { .. }
@@ -76,6 +95,14 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
 fn write_count(of: usize, to: &mut Writer) -> Result<(), NotSent> {
     let count = u16::try_from(of).map_err(|_| NotSent::TooLong)?;
     to.u16(count).u16(0).u32(0);
+    Ok(())
+}
+
+fn write_numbers(numbers: &[u64], to: &mut Writer) -> Result<(), NotSent> {
+    write_count(numbers.len(), to)?;
+    for it in numbers {
+        to.u64(*it);
+    }
     Ok(())
 }
 
@@ -134,11 +161,26 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
             promised: Epoch(fields.u64()?),
         },
         FOLLOW => {
-            let epoch = Epoch(fields.u64()?);
-            let next = (0..read_rings(fields)?).map(|_| fields.u64());
-            let next = next.collect::<Option<Vec<u64>>>()?;
-            Message::Follow { epoch, next }
+            let (epoch, next) = (Epoch(fields.u64()?), read_numbers(fields)?);
+            let is_whole = match fields.u8()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
+            zeroes::<7>(fields)?;
+            Message::Follow {
+                epoch,
+                next,
+                is_whole,
+            }
         }
+        RENEW => Message::Renew {
+            epoch: Epoch(fields.u64()?),
+            from: read_numbers(fields)?,
+        },
+        WHOLE => Message::Whole {
+            epoch: Epoch(fields.u64()?),
+        },
         ASK => Message::Ask {
             sent: Moment(fields.u64()?),
         },
@@ -148,6 +190,7 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
         YIELD => Message::Yield {
             epoch: Epoch(fields.u64()?),
         },
+        LEAVES => Message::Leaves,
         _ => return None,
     })
 }
@@ -164,6 +207,11 @@ fn read_count(fields: &mut Reader<'_>) -> Option<u16> {
 
 fn read_rings(fields: &mut Reader<'_>) -> Option<u16> {
     read_count(fields).filter(|it| usize::from(*it) <= RINGS_MAX)
+}
+
+/// A number for each ring.
+fn read_numbers(fields: &mut Reader<'_>) -> Option<Vec<u64>> {
+    (0..read_rings(fields)?).map(|_| fields.u64()).collect()
 }
 
 fn read_slot(fields: &mut Reader<'_>) -> Option<NodeSlot> {

@@ -48,7 +48,24 @@ pub enum Message {
         epoch: Epoch,
         /// The next number of each ring.
         next: Vec<u64>,
+        /// Its data is all there, and not being made anew.
+        is_whole: bool,
     },
+    /// My log has no more what yours lacks: your copy is made anew, and is not whole until I say
+    /// so.
+    Renew {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// Where each ring of your log goes on: all that I have before that is committed.
+        from: Vec<u64>,
+    },
+    /// You have all that was written again; and the answer: I know that I am whole.
+    Whole {
+        /// The owner's epoch.
+        epoch: Epoch,
+    },
+    /// This copy works no more, until it connects anew: nobody shall wait for it.
+    Leaves,
     /// A change of a ring, with its data beside it.
     Append {
         /// The owner's epoch.

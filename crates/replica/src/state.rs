@@ -9,6 +9,9 @@ pub enum State {
     Replica,
     /// It lacks something, and is being brought up from the owner's log.
     CatchingUp,
+    /// It lacks what the owner's log has no more, and is made anew from the owner: it is no copy
+    /// until it has all of it.
+    Copying,
     /// It stopped accepting the old epoch, and does not know yet whether its claim was written.
     Candidate,
     /// It owns the LUN, and what its log held before is not all committed: no reads yet.

@@ -133,6 +133,7 @@ async fn open(here: Rc<Here>, revision: Revision) {
     let kept = Durable {
         known: (revision, first_record()),
         promised: Epoch(0),
+        is_whole: true,
     };
     store.keep(&kept).await.unwrap();
     let served = Served::new(Arc::clone(&volume));

@@ -62,7 +62,14 @@ fn control() -> Vec<u8> {
         Message::Follow {
             epoch: Epoch(2),
             next: vec![3, 4],
+            is_whole: true,
         },
+        Message::Renew {
+            epoch: Epoch(2),
+            from: vec![3, 4],
+        },
+        Message::Whole { epoch: Epoch(2) },
+        Message::Leaves,
         Message::Ask { sent: Moment(5) },
         Message::Grant { sent: Moment(5) },
         Message::Yield { epoch: Epoch(6) },

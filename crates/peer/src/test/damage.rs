@@ -261,6 +261,7 @@ fn slots_rings_and_counts_that_cannot_be_are_refused() {
     let follow = Message::Follow {
         epoch: Epoch(1),
         next: vec![4; 257],
+        is_whole: true,
     };
     a.message(VolumeId(1), &follow).unwrap();
     let bytes = taken(&mut a);

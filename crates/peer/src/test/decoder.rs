@@ -184,16 +184,25 @@ fn message(b: &[u8]) -> String {
             out
         }
         3 => format!("refuse {}", f.take(8)),
-        4 => {
-            let mut out = format!("follow {}", f.take(8));
+        4 | 8 => {
+            let name = if kind == 4 { "follow" } else { "renew" };
+            let mut out = format!("{name} {}", f.take(8));
             for _ in 0..f.count() {
                 out += &format!(" {}", f.take(8));
+            }
+            if kind == 4 {
+                let whole = f.take(1);
+                assert!(whole < 2);
+                assert_eq!(f.take(7), 0);
+                out += if whole == 1 { " whole" } else { "" };
             }
             out
         }
         5 => format!("ask {}", f.take(8)),
         6 => format!("grant {}", f.take(8)),
         7 => format!("yield {}", f.take(8)),
+        9 => format!("whole {}", f.take(8)),
+        10 => "leaves".to_owned(),
         kind => format!("message {kind}"),
     };
     assert!(f.0.is_empty());

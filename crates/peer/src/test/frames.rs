@@ -244,6 +244,11 @@ fn known_record() -> impl Strategy<Value = (Revision, RoleRecord)> {
     )
 }
 
+/// A number for each ring.
+fn numbers() -> impl Strategy<Value = Vec<u64>> {
+    proptest::collection::vec(any::<u64>(), 0..20)
+}
+
 fn any_message() -> impl Strategy<Value = Message> {
     let ring = (
         any::<u64>(),
@@ -266,12 +271,19 @@ fn any_message() -> impl Strategy<Value = Message> {
         any::<u64>().prop_map(|it| Message::Refuse {
             promised: Epoch(it)
         }),
-        (any::<u64>(), proptest::collection::vec(any::<u64>(), 0..20)).prop_map(|(epoch, next)| {
+        (any::<u64>(), numbers(), any::<bool>()).prop_map(|(epoch, next, is_whole)| {
             Message::Follow {
                 epoch: Epoch(epoch),
                 next,
+                is_whole,
             }
         }),
+        (any::<u64>(), numbers()).prop_map(|(epoch, from)| Message::Renew {
+            epoch: Epoch(epoch),
+            from
+        }),
+        any::<u64>().prop_map(|it| Message::Whole { epoch: Epoch(it) }),
+        Just(Message::Leaves),
         any::<u64>().prop_map(|it| Message::Ask { sent: Moment(it) }),
         any::<u64>().prop_map(|it| Message::Grant { sent: Moment(it) }),
         any::<u64>().prop_map(|it| Message::Yield { epoch: Epoch(it) }),
@@ -303,10 +315,21 @@ fn in_words(message: &Message) -> String {
             format!("lead {}{}", record(known), rings.collect::<String>())
         }
         Message::Refuse { promised } => format!("refuse {}", promised.0),
-        Message::Follow { epoch, next } => {
+        Message::Follow {
+            epoch,
+            next,
+            is_whole,
+        } => {
             let next = next.iter().map(|it| format!(" {it}"));
-            format!("follow {}{}", epoch.0, next.collect::<String>())
+            let whole = if *is_whole { " whole" } else { "" };
+            format!("follow {}{}{whole}", epoch.0, next.collect::<String>())
         }
+        Message::Renew { epoch, from } => {
+            let from = from.iter().map(|it| format!(" {it}"));
+            format!("renew {}{}", epoch.0, from.collect::<String>())
+        }
+        Message::Whole { epoch } => format!("whole {}", epoch.0),
+        Message::Leaves => "leaves".to_owned(),
         Message::Ask { sent } => format!("ask {}", sent.0),
         Message::Grant { sent } => format!("grant {}", sent.0),
         Message::Yield { epoch } => format!("yield {}", epoch.0),
@@ -347,6 +370,7 @@ fn what_has_a_frame_of_its_own_or_fits_none_is_refused_here() {
     let long = Message::Follow {
         epoch: Epoch(1),
         next: vec![0; 9_000],
+        is_whole: true,
     };
     assert_eq!(a.message(VolumeId(1), &long), Err(NotSent::TooLong));
     let many = Positions {

@@ -111,6 +111,7 @@ pub(crate) async fn make(core: CoreHandle, revision: Revision) {
     let durable = Durable {
         known: (revision, first_record()),
         promised: Epoch(0),
+        is_whole: true,
     };
     let store = CopyFile::new(&core, record_path());
     store.keep(&durable).await.unwrap();

@@ -252,6 +252,7 @@ impl LunCopy {
         let patience = self.spans.patience;
         let owner = self.pairs.get(&record.owner);
         let is_due = record.in_sync.has(self.me)
+            && self.kept.is_whole
             && (now >= self.started.after(patience) || !holds!(self, PatienceAfterStart))
             && (owner.is_none_or(|it| it.is_silent_for(patience, now)) || !holds!(self, Patience));
         if is_due {
@@ -293,6 +294,7 @@ mod test {
         let kept = Durable {
             known: (Revision(1), record),
             promised: Epoch(4),
+            is_whole: true,
         };
         LunCopy::start(me, Spans::default(), kept, vec![ring], NOW)
     }
@@ -373,7 +375,13 @@ mod test {
         let acts = other.acts();
         assert!(acts.contains(&Act::GiveUp { ring: 0, from: 7 }), "{acts:?}");
         let (epoch, next) = (Epoch(4), vec![7]);
-        let follow = Act::Send(OWNER, Message::Follow { epoch, next });
+        let is_whole = true;
+        let follow = Message::Follow {
+            epoch,
+            next,
+            is_whole,
+        };
+        let follow = Act::Send(OWNER, follow);
         assert!(acts.contains(&follow), "{acts:?}");
     }
 

@@ -41,8 +41,18 @@ impl LunCopy {
             follows: Some(epoch),
         };
         self.may_read_from = None;
+        self.say_follow(node, epoch);
+    }
+
+    /// Says to the owner what comes next here, and what is stable.
+    pub(super) fn say_follow(&mut self, node: NodeSlot, epoch: Epoch) {
         let next = self.rings.iter().map(|ring| ring.has.next).collect();
-        let follow = Message::Follow { epoch, next };
+        let is_whole = self.kept.is_whole;
+        let follow = Message::Follow {
+            epoch,
+            next,
+            is_whole,
+        };
         self.acts.push(Act::Send(node, follow));
         for at in 0..self.rings.len() {
             let ring = u8::try_from(at).expect("rings are few");

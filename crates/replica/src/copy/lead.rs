@@ -21,8 +21,23 @@ pub(super) struct Leading {
     removing: Option<NodeSlot>,
     /// Nobody shall wait for them.
     unwell: NodeSet,
+    /// Those of the followers that are made anew: they are not added before they are whole.
+    pub copying: BTreeMap<NodeSlot, Copying>,
     /// Another node shall own the LUN.
     pub yields: Option<Yielding>,
+}
+
+/// How far a follower is that is made anew.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Copying {
+    /// It follows.
+    Wanted,
+    /// Everything is being written again.
+    Begun,
+    /// That was done: it is whole once it has these numbers.
+    Until(Vec<u64>),
+    /// It was notified of that.
+    Said,
 }
 
 /// A handover while both are well.
@@ -45,6 +60,7 @@ impl Leading {
             adding: None,
             removing: None,
             unwell: NodeSet::default(),
+            copying: BTreeMap::new(),
             yields: None,
         }
     }
@@ -52,6 +68,7 @@ impl Leading {
     /// The connection with a node has ended.
     pub(super) fn lost(&mut self, node: NodeSlot) {
         self.followers.remove(&node);
+        self.copying.remove(&node);
         self.unwell = self.unwell.without(node);
     }
 
@@ -84,7 +101,7 @@ impl Leading {
         self.followers.contains_key(&node)
     }
 
-    fn has(&self, node: NodeSlot, numbers: &[u64]) -> bool {
+    pub(super) fn has(&self, node: NodeSlot, numbers: &[u64]) -> bool {
         let stable = self.followers.get(&node);
         stable.is_some_and(|it| it.iter().zip(numbers).all(|(has, wants)| has >= wants))
     }
@@ -112,6 +129,7 @@ impl LunCopy {
             leading.adding = None;
             self.commit_more();
         }
+        self.tend_copies();
         self.add(now);
     }
 
@@ -135,6 +153,13 @@ impl LunCopy {
             leading.unwell = leading.unwell.with(node);
         }
         self.proceed(now);
+    }
+
+    /// A node says that its copy works no more.
+    pub(super) fn is_left_by(&mut self, node: NodeSlot) {
+        if let Role::Leading(leading) = &mut self.role {
+            leading.unwell = leading.unwell.with(node);
+        }
     }
 
     fn remove(&mut self, node: NodeSlot, now: Moment) {
@@ -176,8 +201,11 @@ impl LunCopy {
         }
         if leading.adding.is_none() {
             let followers = leading.followers.keys().copied();
-            let mut behind =
-                followers.filter(|node| !in_sync.has(*node) && !leading.unwell.has(*node));
+            let is_made_anew = |node: &NodeSlot| leading.copying.contains_key(node);
+            let is_behind = |node: &NodeSlot| {
+                !in_sync.has(*node) && !leading.unwell.has(*node) && !is_made_anew(node)
+            };
+            let mut behind = followers.filter(is_behind);
             let next = behind.find(|node| leading.has(*node, &commits));
             leading.adding = next.map(|node| (node, commits));
         }
@@ -189,14 +217,28 @@ impl LunCopy {
         }
     }
 
-    /// A node's log follows this one, up to these numbers.
-    pub(super) fn followed_by(&mut self, node: NodeSlot, epoch: Epoch, next: Vec<u64>) {
+    /// A node's log follows this one, up to these numbers; what it has may not be whole.
+    pub(super) fn followed_by(
+        &mut self,
+        node: NodeSlot,
+        (epoch, next): (Epoch, Vec<u64>),
+        is_whole: bool,
+    ) {
         let is_current = self.record().epoch == epoch;
+        let is_in_sync = self.record().in_sync.has(node);
+        let asks = holds!(self, WhoIsNotWholeIsCopied);
         let Role::Leading(leading) = &mut self.role else {
             return;
         };
         if is_current && next.len() == self.rings.len() {
             leading.followers.insert(node, vec![0; next.len()]);
+            leading.copying.remove(&node);
+            if !is_whole && is_in_sync {
+                leading.unwell = leading.unwell.with(node);
+            }
+            if !is_whole && asks {
+                leading.copying.insert(node, Copying::Wanted);
+            }
             for (ring, from) in (0..).zip(next) {
                 self.acts.push(Act::Stream {
                     to: node,

@@ -16,6 +16,7 @@ mod follow;
 mod lead;
 mod pair;
 mod read;
+mod renew;
 mod yields;
 
 use crate::message::{Message, RingSummary};
@@ -33,6 +34,8 @@ pub struct Durable {
     pub known: (Revision, RoleRecord),
     /// It accepts nothing of an older epoch.
     pub promised: Epoch,
+    /// Its data is all there: it is not being made anew.
+    pub is_whole: bool,
 }
 
 /// What is to be done, in this order.
@@ -56,6 +59,18 @@ pub enum Act {
         /// The first number of it.
         from: u64,
     },
+    /// This copy is made anew: what its log has and is not committed is void, and each ring goes on
+    /// with the owner's change of this number.
+    Renew {
+        /// The owner's epoch.
+        epoch: Epoch,
+        /// The first number of each ring.
+        from: Vec<u64>,
+    },
+    /// Write all blocks again, as they are, for a follower that is made anew; when that is done,
+    /// and committed, [`LunCopy::copied`] says so. It ends when that node's connection does, or
+    /// this one owns the LUN no more.
+    Copy(NodeSlot),
     /// Put the beginning of an epoch into each ring's log, as a change.
     Begin(Epoch),
     /// Send a node what a ring has from this number on, and from now on whatever is put into it.
@@ -254,7 +269,14 @@ impl LunCopy {
             Message::Lead { known, rings } => self.follow(node, known, &rings, now),
             Message::Yield { epoch } => self.is_given(node, epoch, now),
             Message::Refuse { promised } => self.refused(promised),
-            Message::Follow { epoch, next } => self.followed_by(node, epoch, next),
+            Message::Follow {
+                epoch,
+                next,
+                is_whole,
+            } => self.followed_by(node, (epoch, next), is_whole),
+            Message::Renew { epoch, from } => self.renew(node, epoch, &from),
+            Message::Whole { epoch } => self.is_whole(node, epoch),
+            Message::Leaves => self.is_left_by(node),
             // It is in the log already, where [`LunCopy::accepts`] said so.
             Message::Append { .. } => {}
             Message::Commit {
@@ -395,6 +417,12 @@ impl LunCopy {
         if let Role::Leading(leading) = &mut self.role {
             leading.age(by);
         }
+    }
+
+    /// The epoch of the record that it knows.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.record().epoch
     }
 
     /// The first number of a ring that is not committed.

@@ -88,6 +88,7 @@ impl LunCopy {
             Role::NoMember => State::NoMember,
             Role::Candidate => State::Candidate,
             Role::Member { .. } if self.record().in_sync.has(self.me) => State::Replica,
+            Role::Member { .. } if !self.kept.is_whole => State::Copying,
             Role::Member { .. } => State::CatchingUp,
             Role::Leading(leading) if leading.yields.is_some() => State::Yielding,
             Role::Leading(leading) if leading.is_removing() && !self.distrusts => State::Removing,

@@ -7,7 +7,9 @@
 
 mod arbiter;
 mod explore;
+mod forget;
 mod linear;
+mod renewal;
 #[cfg(test)]
 mod test;
 mod world;
@@ -49,12 +51,16 @@ pub enum Rule {
     WhoYieldsStopsReading,
     /// A store that has forgotten what is known is not believed.
     WhatWasForgottenStands,
+    /// Who is made anew is so durably before its log goes on elsewhere.
+    NotWholeBeforeItsLogGoesOn,
+    /// Who is not whole is not added before everything was written again.
+    WhoIsNotWholeIsCopied,
 }
 
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -70,5 +76,7 @@ impl Rule {
         Self::PatienceIsLonger,
         Self::WhoYieldsStopsReading,
         Self::WhatWasForgottenStands,
+        Self::NotWholeBeforeItsLogGoesOn,
+        Self::WhoIsNotWholeIsCopied,
     ];
 }

@@ -3,15 +3,16 @@
 use super::Rule;
 use super::arbiter::{ArbiterModel, Ask, Held, Said};
 use super::linear::Register;
+use super::renewal::Renewal;
 use crate::copy::{Act, Arbitration, Durable, LunCopy};
-use crate::message::{Message, RingSummary};
+use crate::message::Message;
 use crate::moment::{Moment, Spans};
 use crate::record::{CopyId, Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
 use crate::state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The present: it stands still, and all moments grow older.
-const NOW: Moment = Moment(8);
+pub(super) const NOW: Moment = Moment(8);
 
 /// Spans that are as short as they can be for the machine's sake, in steps of time.
 const SPANS: Spans = Spans {
@@ -46,6 +47,8 @@ pub struct Bounds {
     pub handovers: u8,
     /// How often the arbiter's store is set back to what it was at first.
     pub set_backs: u8,
+    /// How often an owner's log gives up all that is committed.
+    pub forgets: u8,
     /// Claims end at this epoch.
     pub epochs: u64,
 }
@@ -63,27 +66,29 @@ impl Bounds {
         unwell: 0,
         handovers: 0,
         set_backs: 0,
+        forgets: 0,
         epochs: 3,
     };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Entry {
-    epoch: Epoch,
+pub(super) struct Entry {
+    pub(super) epoch: Epoch,
     /// `None`: an epoch began.
-    value: Option<u8>,
+    pub(super) value: Option<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Node {
-    copy: Option<LunCopy>,
+pub(super) struct Node {
+    pub(super) copy: Option<LunCopy>,
     disk: Durable,
-    log: Vec<Entry>,
-    stable: usize,
+    pub(super) log: Vec<Entry>,
+    pub(super) stable: usize,
+    pub(super) renewal: Renewal,
     /// Where its log's changes go as they come.
-    streams: BTreeSet<NodeSlot>,
+    pub(super) streams: BTreeSet<NodeSlot>,
     /// Numbers of changes that hosts wait for.
-    waiting: Vec<usize>,
+    pub(super) waiting: Vec<usize>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -117,6 +122,8 @@ pub(super) enum Event {
     Restore,
     Crash(NodeSlot, bool),
     Start(NodeSlot),
+    Forget(NodeSlot),
+    Rewrite(NodeSlot, NodeSlot),
 }
 
 impl Event {
@@ -130,6 +137,7 @@ impl Event {
                 | Self::Unwell(..)
                 | Self::HandOver(..)
                 | Self::SetBack
+                | Self::Forget(_)
         )
     }
 }
@@ -137,7 +145,7 @@ impl Event {
 /// Nodes, what is on its way between them, the arbiter's record, and what hosts have seen.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct World {
-    left: Bounds,
+    pub(super) left: Bounds,
     broken: Option<Rule>,
     nodes: Vec<Node>,
     links: BTreeMap<(NodeSlot, NodeSlot), Link>,
@@ -177,9 +185,11 @@ impl World {
             disk: Durable {
                 known: (Revision(1), record.clone()),
                 promised: Epoch(1),
+                is_whole: true,
             },
             log: Vec::new(),
             stable: 0,
+            renewal: Renewal::default(),
             streams: BTreeSet::new(),
             waiting: Vec::new(),
         };
@@ -250,6 +260,7 @@ impl World {
                     | Event::Arbitrate(_)
                     | Event::Answer(_)
                     | Event::Stable(_)
+                    | Event::Rewrite(..)
             )
         };
         let events = self.events();
@@ -303,11 +314,11 @@ impl World {
         (0..u8::try_from(self.nodes.len()).expect("few")).map(NodeSlot)
     }
 
-    fn node(&mut self, slot: NodeSlot) -> &mut Node {
+    pub(super) fn node(&mut self, slot: NodeSlot) -> &mut Node {
         &mut self.nodes[usize::from(slot.0)]
     }
 
-    fn at(&self, slot: NodeSlot) -> &Node {
+    pub(super) fn at(&self, slot: NodeSlot) -> &Node {
         &self.nodes[usize::from(slot.0)]
     }
 
@@ -388,6 +399,7 @@ impl World {
             let others = self.record().in_sync.iter().filter(|it| *it != slot);
             events.extend(others.map(|it| Event::HandOver(slot, it)));
         }
+        self.events_of_renewal(slot, events);
         if self.left.crashes > 0 {
             events.push(Event::Crash(slot, false));
             if node.stable < node.log.len() {
@@ -427,7 +439,10 @@ impl World {
                 self.hands(from, |copy| copy.arbitrated(Arbitration::Unknown, NOW));
             }
             Event::TimePasses => self.time_passes(),
-            Event::Tick(slot) => self.hands(slot, |copy| copy.tick(NOW)),
+            Event::Tick(slot) => {
+                self.says_who_lags(slot);
+                self.hands(slot, |copy| copy.tick(NOW));
+            }
             Event::Stable(slot) => {
                 let node = self.node(slot);
                 node.stable = node.log.len();
@@ -460,6 +475,8 @@ impl World {
                     self.arbiter.set_back(held);
                 }
             }
+            Event::Forget(slot) => self.forget(slot),
+            Event::Rewrite(slot, to) => self.rewrite(slot, to),
             Event::Crash(slot, keeps) => self.crash(slot, keeps),
             Event::Start(slot) => self.start(slot),
         }
@@ -494,7 +511,7 @@ impl World {
             if unaware[side] {
                 self.hands(slot, |copy| copy.disconnected(other));
             }
-            self.node(slot).streams.remove(&other);
+            self.node(slot).ends_stream(other);
         }
         for (slot, other) in [(a, b), (b, a)] {
             // The first of them may have ended it again.
@@ -582,6 +599,9 @@ impl World {
                 | Message::Yield { .. }
                 | Message::Refuse { .. }
                 | Message::Follow { .. }
+                | Message::Renew { .. }
+                | Message::Whole { .. }
+                | Message::Leaves
                 | Message::Append { .. }
                 | Message::Commit { .. }
                 | Message::Ack { .. } => {}
@@ -606,7 +626,7 @@ impl World {
         );
     }
 
-    fn append(&mut self, slot: NodeSlot, entry: Entry) {
+    pub(super) fn append(&mut self, slot: NodeSlot, entry: Entry) {
         let node = self.node(slot);
         node.log.push(entry);
         let number = node.log.len() - 1;
@@ -638,8 +658,8 @@ impl World {
         if self.broken == Some(Rule::ReadersSeeCommitted) {
             seen = node.log.len();
         }
-        let mut values = node.log[..seen].iter().filter_map(|it| it.value);
-        if !self.register.reads(values.next_back().unwrap_or(0)) {
+        let value = node.value_below(seen);
+        if !self.register.reads(value) {
             self.wrong = Some("a read saw what no order explains");
         }
     }
@@ -649,7 +669,7 @@ impl World {
         let node = self.node(slot);
         node.copy = None;
         node.waiting.clear();
-        node.streams.clear();
+        node.ends_streams();
         if !keeps {
             node.log.truncate(node.stable);
         }
@@ -663,16 +683,18 @@ impl World {
     fn start(&mut self, slot: NodeSlot) {
         let broken = self.broken;
         let node = self.node(slot);
-        let mut ring = RingSummary::default();
-        node.log.iter().for_each(|it| ring.push(it.epoch));
+        let (mut ring, first) = node.renewal.summary();
+        let rest = node.log[first..].iter();
+        rest.for_each(|it| ring.push(it.epoch));
         let mut copy = LunCopy::start(slot, SPANS, node.disk.clone(), vec![ring], NOW);
+        copy.is_committed(0, first as u64);
         copy.breaks(broken);
         node.copy = Some(copy);
         self.hands(slot, |_| {});
     }
 
     /// Something is handed to a machine, and what it wants then is done.
-    fn hands(&mut self, slot: NodeSlot, what: impl FnOnce(&mut LunCopy)) {
+    pub(super) fn hands(&mut self, slot: NodeSlot, what: impl FnOnce(&mut LunCopy)) {
         let Some(copy) = &mut self.node(slot).copy else {
             return;
         };
@@ -690,12 +712,19 @@ impl World {
     fn does(&mut self, slot: NodeSlot, act: Act) {
         match act {
             Act::Keep(durable) => self.node(slot).disk = durable,
-            Act::Send(to, message) => self.send(slot, to, message, None),
+            Act::Send(to, message) => {
+                if matches!(message, Message::Renew { .. }) {
+                    self.node(slot).ends_stream(to);
+                }
+                self.send(slot, to, message, None);
+            }
+            Act::Renew { epoch, from } => self.node(slot).renew(epoch, from[0]),
+            Act::Copy(to) => self.begins_copy(slot, to),
             Act::Disconnect(other) => {
                 self.ends(slot, other);
                 let (key, direction) = Self::direction(slot, other);
                 self.links.get_mut(&key).expect("a pair").unaware[direction] = false;
-                self.node(slot).streams.remove(&other);
+                self.node(slot).ends_stream(other);
             }
             Act::Read => self.asks(slot, Ask::Read(())),
             Act::Swap(expected, to) => self.asks(slot, Ask::Swap((), expected, to)),
@@ -708,8 +737,11 @@ impl World {
             }
             Act::Begin(epoch) => self.append(slot, Entry { epoch, value: None }),
             Act::Stream { to, from, .. } => {
-                self.node(slot).streams.insert(to);
                 let from = usize::try_from(from).expect("few");
+                if self.node(slot).lacks(to, from) {
+                    return;
+                }
+                self.node(slot).streams.insert(to);
                 for number in from..self.at(slot).log.len() {
                     self.stream(slot, to, number);
                 }
@@ -718,7 +750,7 @@ impl World {
             Act::Drop => {
                 let node = self.node(slot);
                 node.waiting.clear();
-                node.streams.clear();
+                node.ends_streams();
             }
         }
     }
@@ -740,6 +772,7 @@ impl World {
                 self.wrong = Some("a write was answered that no order explains");
             }
         }
+        self.copies_end(slot);
     }
 
     fn asks(&mut self, from: NodeSlot, ask: Ask<(), RoleRecord>) {
@@ -772,6 +805,7 @@ impl World {
             let node = self.at(slot);
             let has = |(number, entry): (&usize, &Entry)| {
                 *number < node.stable && node.log.get(*number) == Some(entry)
+                    || node.has_again(*number)
             };
             if !self.acknowledged.iter().all(has) {
                 self.wrong = Some("I3: a node that is in sync lacks what was acknowledged");

@@ -1,0 +1,35 @@
+//! What is known of a copy that is made anew from here.
+
+use replica::{Moment, NodeSlot};
+use std::cell::{Cell, RefCell};
+
+/// How far a copy is that is made anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Renewal {
+    /// Whose copy it is.
+    pub node: NodeSlot,
+    /// Blocks that were gone through,
+    pub done: u64,
+    /// of so many.
+    pub blocks: u64,
+    /// Bytes of data that were written again.
+    pub bytes: u64,
+    /// Since when, by this node's clock.
+    pub since: Moment,
+    /// Why it does not go on, and is tried again.
+    pub trouble: Option<String>,
+}
+
+/// What is written again for one node.
+pub(crate) struct Copying {
+    /// What belongs to an earlier one is late.
+    pub(crate) number: u64,
+    pub(crate) since: Moment,
+    pub(crate) blocks: u64,
+    /// The first block that nobody has begun with.
+    pub(crate) next: Cell<u64>,
+    pub(crate) done: Cell<u64>,
+    pub(crate) bytes: Cell<u64>,
+    pub(crate) workers: Cell<u64>,
+    pub(crate) trouble: RefCell<Option<String>>,
+}
