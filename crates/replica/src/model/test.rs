@@ -19,6 +19,7 @@ const ROUGH: Bounds = Bounds {
     unwell: 1,
     handovers: 2,
     set_backs: 1,
+    forgets: 1,
     epochs: 9,
     ..QUIET
 };
@@ -58,6 +59,11 @@ fn nothing_is_lost_torn_or_stale_in_any_order_of_events() {
             unwell: 1,
             ..QUIET
         },
+        Bounds {
+            cuts: 1,
+            forgets: 1,
+            ..QUIET
+        },
         Bounds { nodes: 3, ..QUIET },
     ] {
         well(explore(bounds, None, 20_000));
@@ -67,6 +73,7 @@ fn nothing_is_lost_torn_or_stale_in_any_order_of_events() {
         State::Joining,
         State::Replica,
         State::CatchingUp,
+        State::Copying,
         State::Candidate,
         State::Opening,
         State::Owner,
@@ -220,6 +227,57 @@ fn each_rule_is_needed_where_it_takes_long() {
         assert!(without.is_some(), "{rule:?} makes no difference");
         assert_eq!(run(bounds, None, &events), None, "{rule:?}");
     }
+}
+
+/// The first node goes on alone while the other one hears nothing, and gives up what it has
+/// written; then the other one is made anew, and crashes meanwhile perhaps. Answers what is wrong
+/// once it is in sync again.
+fn made_anew(rule: Option<Rule>, crashes: bool) -> Option<&'static str> {
+    let bounds = Bounds {
+        writes: 2,
+        crashes: 1,
+        cuts: 1,
+        forgets: 1,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, rule);
+    world.happens(&Event::Cut(A, B));
+    while world.record().in_sync.count() == 2 {
+        if !world.goes_on_without_mending() {
+            world.ticks();
+        }
+    }
+    world.happens(&Event::Write(A));
+    while world.goes_on_without_mending() {}
+    world.happens(&Event::Forget(A));
+    let (mut is_left, mut seen) = (crashes, false);
+    for _ in 0..200 {
+        if !world.goes_on() {
+            world.ticks();
+        }
+        let is_copying = world.states().any(|it| it == State::Copying);
+        seen |= is_copying;
+        if is_copying && std::mem::take(&mut is_left) {
+            world.happens(&Event::Crash(B, false));
+            world.happens(&Event::Start(B));
+        }
+        if world.wrong().is_some() || world.record().in_sync.count() == 2 {
+            assert!(seen, "it was made anew");
+            return world.wrong();
+        }
+    }
+    panic!("it does not come to be in sync: {world:#?}");
+}
+
+#[test]
+fn a_copy_beyond_the_log_is_made_anew_and_is_none_until_it_is_whole() {
+    for crashes in [false, true] {
+        assert_eq!(made_anew(None, crashes), None);
+    }
+    let uncopied = made_anew(Some(Rule::WhoIsNotWholeIsCopied), false);
+    assert!(uncopied.is_some(), "it makes no difference");
+    let unknown = made_anew(Some(Rule::NotWholeBeforeItsLogGoesOn), true);
+    assert!(unknown.is_some(), "it makes no difference");
 }
 
 #[test]

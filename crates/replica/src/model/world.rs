@@ -250,8 +250,21 @@ impl World {
     }
 
     /// Something happens that nothing is waited for; `false`: there is nothing.
-    fn goes_on(&mut self) -> bool {
+    pub(super) fn goes_on(&mut self) -> bool {
+        self.goes_on_with(true)
+    }
+
+    /// The same, but that no connection comes back.
+    #[cfg(test)]
+    pub(super) fn goes_on_without_mending(&mut self) -> bool {
+        self.goes_on_with(false)
+    }
+
+    fn goes_on_with(&mut self, mends: bool) -> bool {
         let is_next = |event: &&Event| {
+            if matches!(event, Event::Mend(..)) && !mends {
+                return false;
+            }
             matches!(
                 event,
                 Event::Deliver(..)
