@@ -69,6 +69,7 @@ impl Lun {
             | Input::Heard(..)
             | Input::Records(_)
             | Input::Tick
+            | Input::HandOver(_)
             | Input::Arbitrated(..)
             | Input::ReadBack { .. }
             | Input::NotAppended { .. }

@@ -25,6 +25,8 @@ pub(crate) enum Input {
         below: u64,
     },
     Tick,
+    /// This node gives the LUN to another one, where it can.
+    HandOver(NodeSlot),
     /// The LUN is to work no more on this node.
     Close,
     /// The answer to the question with this number.

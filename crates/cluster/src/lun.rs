@@ -200,6 +200,10 @@ impl Lun {
                 self.renew_others(at);
                 self.copy.borrow_mut().tick(at);
             }
+            Input::HandOver(to) => {
+                let begun = self.copy.borrow_mut().hand_over(to, at);
+                tracing::debug!(to = to.0, begun, "a handover is asked for");
+            }
             Input::Copied { to, number } => self.copied(to, number, at),
             Input::Close => self.ends.set(true),
             Input::Arbitrated(number, answer) => {

@@ -7,12 +7,14 @@ use crate::follow::{Followed, Here};
 use crate::found::{Found, Luns, Nodes};
 use crate::object::{self, LunObject};
 use arbiter::{Answer, Arbiter, Question, Swap};
-use cluster::{Cluster, CopyFile, Served, Settings};
+use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
 use env::durable::{make_dir, remove_file, replace_file};
 use env::{CoreHandle, LocalFuture, OpenHow, in_time};
+use futures_util::future::join_all;
 use manifest::code::Code;
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
+use node::HandOver;
 use peer::{Cost, Limits};
 use replica::{Revision, Spans};
 use std::cell::{OnceCell, RefCell};
@@ -34,6 +36,9 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// How long a copy may take to let go of its log: one that has failed may not answer.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long it may take to give LUNs to other nodes.
+const HAND_OVER_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// The first cut of the history of each copy: the same on all nodes.
 const FIRST_CUT: Cut = Cut(1);
@@ -199,6 +204,35 @@ impl Mirrors {
         }
     }
 
+    /// Gives what this node owns to others.
+    async fn hand_over_all(self: Rc<Self>) -> Vec<HandOver> {
+        let (found, cluster) = (
+            self.nodes.get().and_then(|it| it.found()),
+            self.cluster.get(),
+        );
+        let (Some(found), Some(cluster)) = (found, cluster) else {
+            return Vec::new();
+        };
+        let entries: Vec<Rc<Entry>> = self.entries.borrow().values().map(Rc::clone).collect();
+        let until = self.core.now().after(HAND_OVER_TIME_MAX);
+        let all = entries.iter().map(|entry| async {
+            let given = cluster.hand_over(entry.id(), until).await;
+            let to = match given {
+                Ok(node) => Ok(found.name_of(node)),
+                Err(NotGiven::NotOwned) => return None,
+                Err(NotGiven::NobodyInSync) => Err("no other node has all of it".to_owned()),
+                Err(NotGiven::Late) => Err("it could not be given in time".to_owned()),
+            };
+            let naa = entry.naa.clone();
+            match &to {
+                Ok(node) => tracing::info!(naa, node, "another node owns the LUN from now on"),
+                Err(why) => tracing::warn!(naa, why, "the LUN stays with this node"),
+            }
+            Some(HandOver { naa, to })
+        });
+        join_all(all).await.into_iter().flatten().collect()
+    }
+
     fn path_of_gone(&self, naa: &str) -> PathBuf {
         self.dir.join(format!("{naa}.gone"))
     }
@@ -347,6 +381,10 @@ impl node::Mirrors for Door {
     fn forget(&self, naa: &str) -> LocalFuture<()> {
         let (mirrors, naa) = (Rc::clone(&self.0), naa.to_owned());
         Box::pin(async move { mirrors.forget_now(&naa).await })
+    }
+
+    fn hand_over(&self) -> LocalFuture<Vec<HandOver>> {
+        Box::pin(Rc::clone(&self.0).hand_over_all())
     }
 
     fn facts(&self, naa: &str) -> Option<MirrorFacts> {

@@ -519,6 +519,9 @@ impl Inner {
     }
 
     pub(crate) async fn stop(&self) {
+        if let Some(mirrors) = self.mirrors.get() {
+            mirrors.hand_over().await;
+        }
         let server = self.server.borrow_mut().take();
         if let Some(server) = server {
             server.stop(&self.core, LOGOUT_GRACE).await;

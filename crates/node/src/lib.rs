@@ -17,4 +17,4 @@ mod pool;
 mod scrub;
 
 pub use data_plane::Node;
-pub use mirrors::Mirrors;
+pub use mirrors::{HandOver, Mirrors};

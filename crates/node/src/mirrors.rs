@@ -35,6 +35,19 @@ pub trait Mirrors {
     /// is made here again.
     fn forget(&self, naa: &str) -> LocalFuture<()>;
 
+    /// This node is about to stop, or to rest: LUNs that it owns are given to nodes that have all
+    /// of them, and hosts are served there. What could not be given stays, and is logged.
+    fn hand_over(&self) -> LocalFuture<Vec<HandOver>>;
+
     /// How its copies are, as this node knows it.
     fn facts(&self, naa: &str) -> Option<MirrorFacts>;
+}
+
+/// What became of a LUN that this node owned and was to give to another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HandOver {
+    /// The LUN, by its NAA identifier.
+    pub naa: String,
+    /// The node that owns it now, or why this one still does.
+    pub to: Result<String, String>,
 }

@@ -6,8 +6,13 @@ use crate::place::{CAUSEWAY, Daemon, Place};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const LUN: &str = "vm01";
+const LUN_MIB: u32 = 64;
+
+/// A takeover takes 3 s at least: who stops in order is not found out by its silence.
+const HANDED_OVER_WITHIN: Duration = Duration::from_millis(2500);
 
 /// How often it is asked whether a copy has come to a state: that takes seconds at most, and each
 /// question is a process of its own, which takes some milliseconds.
@@ -116,6 +121,10 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
     assert!(is_so, "it is never so that {what}");
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it measures what an administrator sees"
+)]
 #[test]
 fn a_lun_with_copies_on_two_nodes_outlives_each_of_them_in_turn() {
     let Some(mut pair) = Pair::start("mirror") else {
@@ -150,6 +159,59 @@ fn a_lun_with_copies_on_two_nodes_outlives_each_of_them_in_turn() {
     pair.begin(1);
     pair.comes_to(1, "replica");
     pair.has(0, 0x33);
+    // A node that stops in order gives what it owns away, and is waited for by nobody.
+    pair.comes_to(0, "owner");
+    let epoch = pair.mirror(1)["epoch"].as_u64().unwrap();
+    let begun = Instant::now();
+    pair.daemons[0].take().unwrap().stop();
+    let given = pair.comes_to(1, "solo");
+    let took = begun.elapsed();
+    assert_eq!(given["epoch"], epoch + 1, "it was given once");
+    pair.has(1, 0x33);
+    assert!(took < HANDED_OVER_WITHIN, "{took:?}");
+}
+
+/// Writes a pattern of its own to each MiB, or says that it is there.
+fn all_of(word: &str, said: &str, pair: &Pair, at: usize) {
+    let each = |it: u32| format!("{word} -P {} {it}M 1M", 1 + it % 250);
+    let commands: Vec<String> = (0..LUN_MIB).map(each).collect();
+    let text = pair.host(at, &commands);
+    assert!(!text.contains("failed"), "{text}");
+    let done = text.matches(said).count();
+    assert_eq!(done, usize::try_from(LUN_MIB).unwrap(), "{text}");
+}
+
+#[test]
+fn a_copy_that_missed_more_than_the_log_keeps_is_made_anew_and_takes_over() {
+    let Some(mut pair) = Pair::start("mirror-anew") else {
+        return;
+    };
+    pair.with_lun();
+    pair.comes_to(0, "owner");
+    pair.writes(0, 0x11);
+    pair.kill(1);
+    pair.comes_to(0, "solo");
+    // More than a quarter of the journal, which is what is kept for the other node.
+    for _ in 0..3 {
+        all_of("write", "wrote 1048576/1048576", &pair, 0);
+    }
+    // Blocks that the other one has, and that are given back meanwhile.
+    let freed = pair.host(0, &["discard 63M 1M".to_owned()]);
+    assert!(!freed.contains("failed"), "{freed}");
+    pair.begin(1);
+    until("the copy is made anew", || {
+        let text = pair.mirror(0)["text"].to_string();
+        text.contains("made anew") || pair.mirror(1)["state"] == "copying"
+    });
+    pair.comes_to(1, "replica");
+    pair.comes_to(0, "owner");
+    pair.kill(0);
+    pair.comes_to(1, "solo");
+    let last = pair.host(1, &["read -P 0 63M 1M".to_owned()]);
+    assert!(last.contains("read 1048576/1048576"), "{last}");
+    let rest = ["write -P 64 63M 1M".to_owned()];
+    assert!(!pair.host(1, &rest).contains("failed"));
+    all_of("read", "read 1048576/1048576", &pair, 1);
 }
 
 /// A host with a path to each node, by our own initiator: it writes at random places, and what it
