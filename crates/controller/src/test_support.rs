@@ -224,6 +224,7 @@ impl Engine for FakeEngine {
                         scrub: facts.scrub.clone().map(Box::new),
                         cached: facts.layers.cached,
                         stalled: facts.stalled,
+                        mirror: facts.layers.mirror.clone().map(Box::new),
                     });
                 }
                 if asked.documents.has(name) {

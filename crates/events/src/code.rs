@@ -120,6 +120,12 @@ catalogue! {
         "the LUN; `seconds` for which nothing has ended, `operations` that are under way";
     LunAnswers = "lun_answers", Info, "The storage of a LUN answers again",
         "the LUN";
+    LunMoved = "lun_moved", Info, "Another node serves a LUN",
+        "the LUN; `owner` now and `before`, and `epoch`, how many owners and starts of them there were. Each node reports what it knows";
+    CopyBehind = "copy_behind", Warning, "A copy of a LUN is behind",
+        "the LUN; `node` of the copy, and the `state` of this node's own";
+    CopyInSync = "copy_in_sync", Info, "A copy of a LUN has all of it again",
+        "the LUN; `node` of the copy, and the `state` of this node's own";
     JournalWell = "journal_well", Info, "A journal works as it should",
         "the pool";
     JournalFailing = "journal_failing", Error, "A journal does not work as it should",

@@ -7,7 +7,7 @@
 use crate::activity::{LunActivity, SessionActivity};
 use crate::facts::{LunState, StallFacts};
 use crate::latency::Latency;
-use crate::objects::ReadCacheFacts;
+use crate::objects::{MirrorFacts, ReadCacheFacts};
 use crate::scrub::ScrubFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -147,6 +147,8 @@ pub struct LunPulse {
     pub cached: Option<ReadCacheFacts>,
     /// Its storage has stopped answering.
     pub stalled: Option<StallFacts>,
+    /// How its copies are, where it has some on several nodes.
+    pub mirror: Option<Box<MirrorFacts>>,
 }
 
 /// A session that is over.

@@ -1,12 +1,11 @@
 //! From how a node is to what happened in it: pure.
 //!
-//! Two moments are compared. So each change is reported within the time between two samples,
-//! whatever caused it, and one that was undone in that time is not. Sessions and scrubs that were
-//! shorter are reported all the same, because their sources list them.
+//! Two moments are compared. So each change is reported within the time between two samples, and
+//! one that was undone in that time is not; sessions and scrubs are, as their sources list them.
 
-use crate::disk_events;
 use crate::journal_events::JournalEvents;
 use crate::pairs::Older;
+use crate::{copy_events, disk_events};
 use controller::{ChangedObjects, JobChange, JobWhat, Moment};
 use events::{Code, Happened, Object};
 use manifest::activity::SessionActivity;
@@ -265,10 +264,11 @@ fn of_portal(before: Option<&PortalFacts>, now: &PortalFacts) -> Option<Happened
 }
 
 fn of_luns(before: Option<&Moment>, now: &Moment, happened: &mut Vec<Happened>) {
-    let mut older = Older::new(before.map_or(&[], |before| &before.luns));
+    let mut older = Older::new(before.map_or(&[], |it| &it.luns));
     for lun in &now.luns {
         let older = older.of(lun, |_| {});
         of_lun(older, lun, before.is_none(), happened);
+        copy_events::between(older, lun, happened);
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn lun(name: &str) -> LunPulse {
         scrub: None,
         cached: None,
         stalled: None,
+        mirror: None,
     }
 }
 

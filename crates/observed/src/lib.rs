@@ -11,6 +11,7 @@
 //! [`facts`] gives way in between: it is asked for on a core that serves.
 
 mod changes;
+mod copy_events;
 mod disk_events;
 mod facts;
 #[cfg(test)]

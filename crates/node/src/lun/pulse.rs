@@ -13,7 +13,7 @@ use logical_unit::{Did, StageBrief, TimesBrief, UnitId};
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::facts::LunState;
 use manifest::latency::{Latency, Stages};
-use manifest::objects::LayerFacts;
+use manifest::objects::{LayerFacts, MirrorFacts};
 use manifest::pulse::{
     Asked, Ended, EndedSession, LunFigures, LunPulse, OpFigures, Pulse, SessionStages,
     StageFigures, Transfers,
@@ -235,7 +235,13 @@ fn pulse_of(node: &Inner, found: &Found<'_>, figures: LunFigures) -> LunPulse {
         scrub: node.scrubs.facts(&found.lun.naa).map(Box::new),
         cached: layers.cached,
         stalled: stalls::of(node, &found.lun.naa),
+        mirror: mirror_of(node, &found.lun.naa),
     }
+}
+
+/// How the copies of a LUN are.
+fn mirror_of(node: &Inner, naa: &str) -> Option<Box<MirrorFacts>> {
+    node.mirrors.get()?.facts(naa).map(Box::new)
 }
 
 fn op(count: &KindBrief, block_bytes: u64, times: &TimesBrief) -> OpActivity {
