@@ -327,10 +327,12 @@ impl LunCopy {
     /// A replica asks whether it may read from its copy.
     pub(super) fn grant(&mut self, node: NodeSlot, sent: Moment, now: Moment) {
         let in_sync = self.record().in_sync.has(node);
+        let is_last = self.is_last();
         let Role::Leading(leading) = &self.role else {
             return;
         };
-        let is_well = leading.opens_at.is_none()
+        let is_well = is_last
+            && leading.opens_at.is_none()
             && leading.yields.is_none()
             && leading.removing != Some(node)
             && leading.followers.contains_key(&node);

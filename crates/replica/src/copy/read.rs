@@ -17,7 +17,7 @@ impl LunCopy {
                     return false;
                 }
                 let holds = self.holds_within(self.spans.lead, now);
-                is_open && (holds || !holds!(self, OwnerReadsByPromise))
+                is_open && self.is_last() && (holds || !holds!(self, OwnerReadsByPromise))
             }
             Role::Member { follows: Some(_) } => {
                 let is_allowed = self
@@ -42,6 +42,12 @@ impl LunCopy {
         let answered = others.iter().map(|node| self.pairs.get(&node)?.answered);
         let ends = answered.map(|sent| Some(sent?.after(self.spans.lead)));
         ends.min().unwrap_or(Some(Moment(u64::MAX)))
+    }
+
+    /// Nobody has promised to accept a later epoch: who has may own the LUN by now, whatever it
+    /// answers.
+    pub(super) fn is_last(&self) -> bool {
+        self.kept.promised <= self.record().epoch || !holds!(self, WhoPromisedLaterIsNotCounted)
     }
 
     /// The log has nothing beyond what is known to be committed.
@@ -94,7 +100,9 @@ impl LunCopy {
             Role::Leading(leading) if leading.is_removing() && !self.distrusts => State::Removing,
             Role::Leading(leading) if leading.opens_at.is_some() => State::Opening,
             Role::Leading(_) if self.others_in_sync().count() == 0 => State::Solo,
-            Role::Leading(_) if self.holds_within(self.spans.lead, now) => State::Owner,
+            Role::Leading(_) if self.is_last() && self.holds_within(self.spans.lead, now) => {
+                State::Owner
+            }
             Role::Leading(_) if self.distrusts => State::Stopped,
             Role::Leading(_) => State::Holding,
         }

@@ -51,6 +51,8 @@ pub enum Rule {
     WhoYieldsStopsReading,
     /// A store that has forgotten what is known is not believed.
     WhatWasForgottenStands,
+    /// An owner reads no more once somebody has promised to accept a later epoch.
+    WhoPromisedLaterIsNotCounted,
     /// Who is made anew is so durably before its log goes on elsewhere.
     NotWholeBeforeItsLogGoesOn,
     /// Who is not whole is not added before everything was written again.
@@ -60,7 +62,7 @@ pub enum Rule {
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -76,6 +78,7 @@ impl Rule {
         Self::PatienceIsLonger,
         Self::WhoYieldsStopsReading,
         Self::WhatWasForgottenStands,
+        Self::WhoPromisedLaterIsNotCounted,
         Self::NotWholeBeforeItsLogGoesOn,
         Self::WhoIsNotWholeIsCopied,
     ];

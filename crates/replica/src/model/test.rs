@@ -280,6 +280,60 @@ fn a_copy_beyond_the_log_is_made_anew_and_is_none_until_it_is_whole() {
     assert!(unknown.is_some(), "it makes no difference");
 }
 
+/// Both swap while they hear nothing of each other, and the arbiter answers neither. They hear of
+/// each other again, and then one of the two swaps is done: whether the other one reads.
+fn both_swap(rule: Option<Rule>) -> Option<&'static str> {
+    let bounds = Bounds {
+        cuts: 1,
+        lost: 1,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, rule);
+    world.happens(&Event::Cut(A, B));
+    while !world.events().contains(&Event::Arbitrate(1)) {
+        world.happens(&Event::TimePasses);
+        for slot in [A, B] {
+            world.happens(&Event::Tick(slot));
+        }
+    }
+    // The owner's is the first one: it notices earlier.
+    world.happens(&Event::LoseAnswer(0));
+    world.happens(&Event::Mend(A, B));
+    let passes = |world: &mut World| {
+        let is_passed = |it: &&Event| matches!(it, Event::Deliver(..) | Event::Aware(..));
+        while let Some(event) = world.events().iter().find(is_passed) {
+            world.happens(&event.clone());
+        }
+    };
+    passes(&mut world);
+    world.happens(&Event::TimePasses);
+    world.happens(&Event::Tick(A));
+    passes(&mut world);
+    for event in [
+        Event::Arbitrate(1),
+        // What the owner asked makes no difference any more.
+        Event::Answer(0),
+        Event::Stable(B),
+        Event::Write(B),
+        Event::Stable(B),
+        Event::Read(A),
+    ] {
+        if !world.events().contains(&event) {
+            assert_eq!(event, Event::Read(A), "{:?}", world.events());
+            return None;
+        }
+        world.happens(&event);
+    }
+    world.wrong()
+}
+
+#[test]
+fn an_owner_that_hears_of_a_later_promise_reads_no_more_whatever_it_waits_for() {
+    assert_eq!(both_swap(None), None);
+    let wrong = both_swap(Some(Rule::WhoPromisedLaterIsNotCounted));
+    assert_eq!(wrong, Some("a read saw what no order explains"));
+}
+
 #[test]
 fn stopping_before_the_swap_makes_no_difference_to_a_claim_of_one() {
     // Who claims keeps only itself in sync, so what it accepts of the old epoch meanwhile it has.
