@@ -105,9 +105,8 @@ impl Cluster {
     /// A LUN is there: it hears of the nodes that are.
     pub(crate) fn put(&self, lun: &Rc<Lun>) {
         self.luns.borrow_mut().insert(lun.id, Rc::downgrade(lun));
-        // What both said of it before is lost: all begin anew.
-        for pair in self.pairs() {
-            self.disconnect(pair.to.slot);
+        for pair in self.pairs().iter().filter(|it| it.is_up()) {
+            lun.hears(Input::Connected(pair.to.slot));
         }
     }
 
@@ -130,6 +129,20 @@ impl Cluster {
             .values()
             .filter_map(Weak::upgrade)
             .collect()
+    }
+
+    /// Ends all connections with a node: what was said there holds no more.
+    fn disconnect(&self, slot: NodeSlot) {
+        let luns = self.all();
+        let Some(pair) = self.pair(slot) else {
+            return;
+        };
+        let ids: Vec<VolumeId> = luns.iter().map(|it| it.id).collect();
+        if pair.end(&ids) {
+            for lun in luns {
+                lun.hears(Input::Disconnected(slot));
+            }
+        }
     }
 
     async fn tick(self: Rc<Self>) {
@@ -383,19 +396,6 @@ impl Node for Cluster {
 
     fn pair(&self, slot: NodeSlot) -> Option<Rc<Pair>> {
         self.pairs.borrow().get(&slot).map(Rc::clone)
-    }
-
-    fn disconnect(&self, slot: NodeSlot) {
-        let luns = self.all();
-        let Some(pair) = self.pair(slot) else {
-            return;
-        };
-        let ids: Vec<VolumeId> = luns.iter().map(|it| it.id).collect();
-        if pair.end(&ids) {
-            for lun in luns {
-                lun.hears(Input::Disconnected(slot));
-            }
-        }
     }
 
     fn loses(&self, id: VolumeId) {

@@ -188,7 +188,7 @@ impl Lun {
                 Err(NotTaken::Full(_)) => is_full = true,
                 // Its stream has begun anew: so will this.
                 Err(NotTaken::NotNext(_)) => {
-                    self.node.disconnect(to);
+                    self.begins_anew(to);
                     is_full = true;
                 }
             }

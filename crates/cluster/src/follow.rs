@@ -129,7 +129,7 @@ impl Lun {
             | NotAppended::Unfit { .. } => {
                 tracing::warn!(ring, ?why, "what an owner sent is not taken");
                 let owner = self.kept.borrow().known.1.owner;
-                self.node.disconnect(owner);
+                self.begins_anew(owner);
             }
         }
     }

@@ -22,6 +22,7 @@
 //! cannot be written stops, and the others remove it.
 
 mod cluster;
+mod conversation;
 mod copy_file;
 mod copying;
 mod feed;

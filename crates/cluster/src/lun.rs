@@ -1,6 +1,7 @@
 //! The task of a LUN: what it hears goes to the copy's machine, one thing after the other, and
 //! each act is done to its end before the next one.
 
+use crate::conversation::Talk;
 use crate::copy_file::CopyStore;
 use crate::copying::{Copying, Renewal};
 use crate::feed::{FeedState, Lag};
@@ -10,7 +11,9 @@ use crate::ring_side::RingSide;
 use crate::tenure::Tenure;
 use arbiter::Key;
 use env::CoreHandle;
-use replica::{Durable, Epoch, LunCopy, Message, Moment, NodeSet, NodeSlot, RoleRecord, State};
+use replica::{
+    Conversation, Durable, Epoch, LunCopy, Message, Moment, NodeSlot, RoleRecord, State,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -53,8 +56,10 @@ pub(crate) struct Lun {
     pub(crate) copy: RefCell<LunCopy>,
     pub(crate) rings: RefCell<Vec<RingSide>>,
     pub(crate) kept: RefCell<Durable>,
-    /// Who said on this connection what it knows of the LUN.
-    pub(crate) greeted: Cell<NodeSet>,
+    /// What is said with each node.
+    pub(crate) talks: RefCell<BTreeMap<NodeSlot, Talk>>,
+    /// The number of the first conversation.
+    pub(crate) first_talk: u64,
     pub(crate) inbox: RefCell<VecDeque<(Moment, Input)>>,
     pub(crate) news: Notify,
     /// Nothing is on its way to the log that came over a line.
@@ -144,9 +149,8 @@ impl Lun {
         self.is_over.set(true);
         self.node.loses(self.id);
         let record = self.kept.borrow().known.1.clone();
-        for (node, _) in &record.copies {
-            self.node.disconnect(*node);
-        }
+        let pairs = record.copies.iter().filter_map(|it| self.pair(it.0));
+        pairs.for_each(|pair| pair.forgets(self.id));
         self.ended.notify_waiters();
     }
 
@@ -183,12 +187,9 @@ impl Lun {
 
     async fn takes(self: &Rc<Self>, at: Moment, input: Input) {
         match input {
-            Input::Connected(node) => {
-                self.greeted.set(self.greeted.get().without(node));
-                self.copy.borrow_mut().connected(node);
-            }
+            Input::Connected(node) => self.begins_anew(node),
             Input::Disconnected(node) => {
-                self.greeted.set(self.greeted.get().without(node));
+                self.with_talk(node, Talk::begins);
                 self.ends_feeds(node);
                 self.copy.borrow_mut().disconnected(node);
             }
@@ -228,10 +229,16 @@ impl Lun {
 
     async fn heard(self: &Rc<Self>, at: Moment, node: NodeSlot, message: Message) {
         match &message {
-            Message::Hello { .. } => self.greeted.set(self.greeted.get().with(node)),
-            // It stands for all LUNs that the other node has: whether this one is among them is
-            // known by its greeting. A beacon counts for all that are here when it comes.
-            Message::Answer { .. } if !self.greeted.get().has(node) => return,
+            Message::Hello { conversation, .. } => {
+                if !self.is_greeted(node, *conversation) {
+                    return;
+                }
+            }
+            // It counts for all LUNs that are here when it comes.
+            Message::Beacon { .. } => {}
+            // What was said before the other node heard this one's greeting. An answer stands for
+            // all LUNs that it has: whether this one is among them is known by its greeting.
+            _ if !self.talk_with(node).is_agreed() => return,
             Message::Commit {
                 epoch,
                 ring,
@@ -249,7 +256,6 @@ impl Lun {
             Message::Renew { .. }
             | Message::Leaves
             | Message::Lead { .. }
-            | Message::Beacon { .. }
             | Message::Answer { .. }
             | Message::Yield { .. }
             | Message::Refuse { .. }
@@ -272,6 +278,45 @@ impl Lun {
         for ring in self.rings.borrow_mut().iter_mut() {
             ring.feeds.remove(&node);
         }
+    }
+
+    pub(crate) fn talk_with(&self, node: NodeSlot) -> Talk {
+        self.with_talk(node, |it| *it)
+    }
+
+    fn with_talk<T>(&self, node: NodeSlot, work: impl FnOnce(&mut Talk) -> T) -> T {
+        let mut talks = self.talks.borrow_mut();
+        let first = Talk::new(self.first_talk);
+        work(talks.entry(node).or_insert(first))
+    }
+
+    /// What was said with a node about this LUN holds no more; over the same connection, where
+    /// there is one.
+    pub(crate) fn begins_anew(&self, node: NodeSlot) {
+        self.with_talk(node, Talk::begins);
+        self.greets(node);
+    }
+
+    fn greets(&self, node: NodeSlot) {
+        self.ends_feeds(node);
+        let pair = self.pair(node);
+        if let Some(pair) = &pair {
+            pair.forgets(self.id);
+        }
+        let mut copy = self.copy.borrow_mut();
+        copy.disconnected(node);
+        if pair.is_some_and(|it| it.is_up()) {
+            copy.connected(node);
+        }
+    }
+
+    /// A greeting came: whether what the node says counts from now on.
+    fn is_greeted(&self, node: NodeSlot, said: Conversation) -> bool {
+        let greeted = self.with_talk(node, |it| it.hears(said));
+        if greeted.is_anew {
+            self.greets(node);
+        }
+        greeted.is_agreed
     }
 
     fn commit_is_said(&self, ring: u8, (epoch, commit): (Epoch, u64)) {

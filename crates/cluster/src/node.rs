@@ -17,9 +17,6 @@ pub(crate) trait Node {
     /// What another node is to it.
     fn pair(&self, slot: NodeSlot) -> Option<Rc<Pair>>;
 
-    /// Ends all connections with a node: what was said there holds no more.
-    fn disconnect(&self, slot: NodeSlot);
-
     /// A LUN works no more.
     fn loses(&self, id: VolumeId);
 

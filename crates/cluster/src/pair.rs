@@ -181,13 +181,22 @@ impl Pair {
                 line.end();
             }
         }
-        for stream in &self.streams {
-            for volume in volumes {
-                stream.borrow_mut().end(*volume);
-                stream.borrow_mut().leave(*volume);
-            }
-        }
+        volumes.iter().for_each(|volume| self.forgets(*volume));
         true
+    }
+
+    /// All connections are there.
+    pub(crate) fn is_up(&self) -> bool {
+        let session = self.session.borrow();
+        session.as_ref().is_some_and(|it| it.is_up)
+    }
+
+    /// What was streamed of a LUN holds no more.
+    pub(crate) fn forgets(&self, volume: VolumeId) {
+        for stream in &self.streams {
+            stream.borrow_mut().end(volume);
+            stream.borrow_mut().leave(volume);
+        }
     }
 
     /// A line is over: whether it was that for control.

@@ -21,7 +21,7 @@ impl Lun {
         match act {
             Act::Keep(durable) => self.keep(durable).await,
             Act::Send(to, message) => self.send(to, message).await,
-            Act::Disconnect(node) => self.node.disconnect(node),
+            Act::Disconnect(node) => self.begins_anew(node),
             Act::Read => self.ask(&Act::Read),
             Act::Swap(revision, to) => {
                 let claims = to.epoch > self.kept.borrow().known.1.epoch;
@@ -64,12 +64,15 @@ impl Lun {
         if let Message::Follow { epoch, next, .. } = &mut message {
             match self.follow(to, *epoch, next).await {
                 Some(followed) => *next = followed,
-                None => return self.node.disconnect(to),
+                None => return self.begins_anew(to),
             }
         }
         let Some(pair) = self.pair(to) else {
             return;
         };
+        if let Message::Hello { conversation, .. } = &mut message {
+            *conversation = self.talk_with(to).says();
+        }
         match message {
             Message::Beacon { sent } => pair.beacon(sent),
             Message::Answer { sent } => pair.answer(sent),

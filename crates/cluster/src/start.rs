@@ -9,7 +9,7 @@ use crate::registry::{Registry, Reporter};
 use crate::ring_side::RingSide;
 use crate::served::Served;
 use arbiter::{Key, role};
-use replica::{Durable, LunCopy, NodeSet};
+use replica::{Durable, LunCopy};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +87,8 @@ impl Cluster {
         for (ring, of) in (0..).zip(&rings) {
             copy.is_committed(ring, of.committed);
         }
+        let mut first = [0; 8];
+        self.core.fill_random(&mut first);
         Lun {
             id: spec.served.log().id(),
             key: spec.key,
@@ -98,7 +100,8 @@ impl Cluster {
             copy: RefCell::new(copy),
             rings: RefCell::new(rings),
             kept: RefCell::new(spec.kept),
-            greeted: Cell::new(NodeSet::default()),
+            talks: RefCell::default(),
+            first_talk: u64::from_le_bytes(first),
             inbox: RefCell::default(),
             news: Notify::new(),
             appended: Notify::new(),

@@ -4,7 +4,8 @@ use crate::refusal::NotSent;
 use formats::{Reader, Writer};
 use journal::VolumeId;
 use replica::{
-    CopyId, Epoch, Message, Moment, NODES_MAX, NodeSet, NodeSlot, Revision, RingSummary, RoleRecord,
+    Conversation, CopyId, Epoch, Message, Moment, NODES_MAX, NodeSet, NodeSlot, Revision,
+    RingSummary, RoleRecord,
 };
 
 const HELLO: u8 = 1;
@@ -27,10 +28,21 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
     let kind = |to: &mut Writer, kind: u8| {
         to.u8(kind).bytes(&[0; 7]);
     };
+    let number = |to: &mut Writer, it: u8, number: u64| {
+        kind(to, it);
+        to.u64(number);
+        Ok(())
+    };
     match message {
-        Message::Hello { promised, known } => {
+        Message::Hello {
+            promised,
+            known,
+            conversation,
+        } => {
             kind(to, HELLO);
-            to.u64(promised.0);
+            to.u64(promised.0)
+                .u64(conversation.own)
+                .u64(conversation.heard);
             write_known(known, to)
         }
         Message::Lead { known, rings } => {
@@ -39,11 +51,7 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             write_count(rings.len(), to)?;
             rings.iter().try_for_each(|it| write_ring(it, to))
         }
-        Message::Refuse { promised } => {
-            kind(to, REFUSE);
-            to.u64(promised.0);
-            Ok(())
-        }
+        Message::Refuse { promised } => number(to, REFUSE, promised.0),
         Message::Follow {
             epoch,
             next,
@@ -60,26 +68,10 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             to.u64(epoch.0);
             write_numbers(from, to)
         }
-        Message::Whole { epoch } => {
-            kind(to, WHOLE);
-            to.u64(epoch.0);
-            Ok(())
-        }
-        Message::Ask { sent } => {
-            kind(to, ASK);
-            to.u64(sent.0);
-            Ok(())
-        }
-        Message::Grant { sent } => {
-            kind(to, GRANT);
-            to.u64(sent.0);
-            Ok(())
-        }
-        Message::Yield { epoch } => {
-            kind(to, YIELD);
-            to.u64(epoch.0);
-            Ok(())
-        }
+        Message::Whole { epoch } => number(to, WHOLE, epoch.0),
+        Message::Ask { sent } => number(to, ASK, sent.0),
+        Message::Grant { sent } => number(to, GRANT, sent.0),
+        Message::Yield { epoch } => number(to, YIELD, epoch.0),
         Message::Leaves => {
             kind(to, LEAVES);
             Ok(())
@@ -149,6 +141,10 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
     Some(match kind {
         HELLO => Message::Hello {
             promised: Epoch(fields.u64()?),
+            conversation: Conversation {
+                own: fields.u64()?,
+                heard: fields.u64()?,
+            },
             known: read_known(fields)?,
         },
         LEAD => {

@@ -31,7 +31,7 @@ mod record;
 mod state;
 
 pub use copy::{Act, Arbitration, Durable, LunCopy};
-pub use message::{Message, RingSummary};
+pub use message::{Conversation, Message, RingSummary};
 pub use moment::{Moment, Spans};
 pub use record::{CopyId, Epoch, NODES_MAX, NodeSet, NodeSlot, Revision, RoleRecord};
 pub use state::State;

@@ -14,6 +14,8 @@ pub enum Message {
         promised: Epoch,
         /// The last record that the sender knows.
         known: (Revision, RoleRecord),
+        /// Which conversation it belongs to: nothing that the machine knows of.
+        conversation: Conversation,
     },
     /// I am here; of the sender's own clock.
     Beacon {
@@ -105,6 +107,15 @@ pub enum Message {
         /// What the question said.
         sent: Moment,
     },
+}
+
+/// Numbers of a conversation about a LUN, where a connection has those of many.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Conversation {
+    /// The sender's number: it rises when it begins anew.
+    pub own: u64,
+    /// The last one that it heard from the other side.
+    pub heard: u64,
 }
 
 /// What a ring of a log has, by epochs.

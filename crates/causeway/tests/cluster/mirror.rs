@@ -171,6 +171,45 @@ fn a_lun_with_copies_on_two_nodes_outlives_each_of_them_in_turn() {
     assert!(took < HANDED_OVER_WITHIN, "{took:?}");
 }
 
+/// How many LUNs move at once.
+const LUNS: usize = 8;
+
+#[test]
+fn many_luns_move_together_and_none_holds_up_the_others() {
+    let Some(mut pair) = Pair::start("mirror-many") else {
+        return;
+    };
+    for at in 0..LUNS {
+        let create = format!("lun create many{at} --size 16M --copies san-a,san-b");
+        pair.places[0].run(0, &create);
+    }
+    let all_are = |pair: &Pair, at: usize, state: &str| {
+        until(&format!("all LUNs are {state} on node {at}"), || {
+            let luns = pair.places[at].json("lun ls");
+            let luns = luns.as_array().map_or(&[][..], Vec::as_slice);
+            let is = |lun: &Value| lun["mirror"]["state"] == state;
+            luns.len() == LUNS && luns.iter().all(is)
+        });
+    };
+    all_are(&pair, 0, "owner");
+    all_are(&pair, 1, "replica");
+    let epochs = |pair: &Pair, at: usize| -> Vec<u64> {
+        let luns = pair.places[at].json("lun ls");
+        let of = |lun: &Value| lun["mirror"]["epoch"].as_u64().unwrap();
+        luns.as_array().unwrap().iter().map(of).collect()
+    };
+    let before = epochs(&pair, 1);
+    pair.daemons[0].take().unwrap().stop();
+    all_are(&pair, 1, "solo");
+    let after = epochs(&pair, 1);
+    let once: Vec<u64> = before.iter().map(|it| it + 1).collect();
+    assert_eq!(after, once, "each was given once, and none was taken");
+    pair.begin(0);
+    all_are(&pair, 0, "replica");
+    pair.kill(1);
+    all_are(&pair, 0, "solo");
+}
+
 /// Writes a pattern of its own to each MiB, or says that it is there.
 fn all_of(word: &str, said: &str, pair: &Pair, at: usize) {
     let each = |it: u32| format!("{word} -P {} {it}M 1M", 1 + it % 250);

@@ -5,7 +5,8 @@ use crate::limits::Cost;
 use crate::{Origin, Position, Positions, Purpose, Reason, Records};
 use journal::{Change, Commit, Kind, Sequence, VolumeId};
 use replica::{
-    CopyId, Epoch, Message, Moment, NodeSet, NodeSlot, Revision, RingSummary, RoleRecord,
+    Conversation, CopyId, Epoch, Message, Moment, NodeSet, NodeSlot, Revision, RingSummary,
+    RoleRecord,
 };
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -53,6 +54,7 @@ fn control() -> Vec<u8> {
         Message::Hello {
             promised: Epoch(1),
             known: known.clone(),
+            conversation: Conversation { own: 8, heard: 9 },
         },
         Message::Lead {
             known,

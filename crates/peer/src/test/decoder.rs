@@ -172,7 +172,10 @@ fn message(b: &[u8]) -> String {
     let (volume, kind, zero) = (f.take(8), f.take(1), f.take(7));
     assert_eq!(zero, 0);
     let what = match kind {
-        1 => format!("hello {} {}", f.take(8), f.record()),
+        1 => {
+            let (promised, own, heard) = (f.take(8), f.take(8), f.take(8));
+            format!("hello {promised} in {own}/{heard} {}", f.record())
+        }
         2 => {
             let mut out = format!("lead {}", f.record());
             for _ in 0..f.count() {

@@ -4,7 +4,7 @@ use super::decoder::{Frame, crc, frames, number, said};
 use super::pipe::{connections, hand, opened, taken};
 use super::*;
 use proptest::prelude::*;
-use replica::{CopyId, Message, Moment, NodeSet, Revision, RingSummary, RoleRecord};
+use replica::{Conversation, CopyId, Message, Moment, NodeSet, Revision, RingSummary, RoleRecord};
 
 /// What a side says, decoded; and what the other one makes of the same bytes.
 fn sent_and_heard(purpose: Purpose, say: impl FnOnce(&mut Connection)) -> (Vec<Frame>, Vec<Event>) {
@@ -263,9 +263,12 @@ fn any_message() -> impl Strategy<Value = Message> {
     });
     let rings = proptest::collection::vec(ring, 0..5);
     prop_oneof![
-        (any::<u64>(), known_record()).prop_map(|(promised, known)| Message::Hello {
-            promised: Epoch(promised),
-            known
+        (any::<[u64; 3]>(), known_record()).prop_map(|([promised, own, heard], known)| {
+            Message::Hello {
+                promised: Epoch(promised),
+                known,
+                conversation: Conversation { own, heard },
+            }
         }),
         (known_record(), rings).prop_map(|(known, rings)| Message::Lead { known, rings }),
         any::<u64>().prop_map(|it| Message::Refuse {
@@ -303,7 +306,11 @@ fn in_words(message: &Message) -> String {
         format!("({revision}) {epoch}.{step} owner {owner} in sync {in_sync:b}{copies}")
     };
     match message {
-        Message::Hello { promised, known } => format!("hello {} {}", promised.0, record(known)),
+        Message::Hello {
+            promised,
+            known,
+            conversation: Conversation { own, heard },
+        } => format!("hello {} in {own}/{heard} {}", promised.0, record(known)),
         Message::Lead { known, rings } => {
             let rings = rings.iter().map(|ring| {
                 let epochs = ring

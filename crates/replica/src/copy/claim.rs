@@ -2,7 +2,7 @@
 
 use super::lead::Leading;
 use super::{Act, Arbitration, LunCopy, Role};
-use crate::message::Message;
+use crate::message::{Conversation, Message};
 use crate::moment::Moment;
 use crate::record::{Epoch, NodeSet, Revision, RoleRecord};
 
@@ -136,6 +136,7 @@ impl LunCopy {
         let hello = Message::Hello {
             promised: self.kept.promised,
             known: self.kept.known.clone(),
+            conversation: Conversation::default(),
         };
         let said = greeted.map(|(node, _)| Act::Send(*node, hello.clone()));
         self.acts.extend(said);

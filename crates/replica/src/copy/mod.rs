@@ -19,7 +19,7 @@ mod read;
 mod renew;
 mod yields;
 
-use crate::message::{Message, RingSummary};
+use crate::message::{Conversation, Message, RingSummary};
 use crate::moment::{Moment, Spans};
 use crate::record::{Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
 use claim::Question;
@@ -45,7 +45,8 @@ pub enum Act {
     Keep(Durable),
     /// Say something to a node.
     Send(NodeSlot, Message),
-    /// End the connection with a node: what was said on it holds no more.
+    /// Begin anew with a node: what it says before it has heard this node's next greeting counts
+    /// for nothing.
     Disconnect(NodeSlot),
     /// Ask the arbiter for the record. What was asked before needs no answer any more.
     Read,
@@ -233,6 +234,7 @@ impl LunCopy {
         let hello = Message::Hello {
             promised: self.kept.promised,
             known: self.kept.known.clone(),
+            conversation: Conversation::default(),
         };
         self.acts.push(Act::Send(node, hello));
     }
@@ -260,7 +262,9 @@ impl LunCopy {
             return;
         }
         match message {
-            Message::Hello { promised, known } => self.greeted(node, promised, known, now),
+            Message::Hello {
+                promised, known, ..
+            } => self.greeted(node, promised, known, now),
             Message::Beacon { sent } => self.beacon(node, sent, now),
             Message::Answer { sent } => {
                 let pair = self.pairs.get_mut(&node).expect("it was there");

@@ -96,6 +96,9 @@ struct Link {
     is_up: bool,
     /// From the lower slot to the higher one, and back.
     queues: [VecDeque<(Message, Option<Entry>)>; 2],
+    /// Who sends in this direction began anew, and the greeting that says so has not arrived: what
+    /// the other one says counts for nothing.
+    anew: [bool; 2],
     /// Who does not know yet that it ended.
     unaware: [bool; 2],
 }
@@ -510,10 +513,30 @@ impl World {
         let up = [key.0, key.1].map(|it| self.at(it).copy.is_some());
         let link = self.links.get_mut(&key).expect("a pair");
         link.queues = Default::default();
+        link.anew = Default::default();
         if link.is_up {
             link.unaware = up;
         }
         link.is_up = false;
+    }
+
+    /// What the other one says counts for nothing until it has heard this one's greeting. What this
+    /// one has said before may still arrive.
+    fn begins_anew(&mut self, slot: NodeSlot, other: NodeSlot) {
+        let (key, direction) = Self::direction(slot, other);
+        let link = self.links.get_mut(&key).expect("a pair");
+        if !link.is_up {
+            return;
+        }
+        link.queues[1 - direction].clear();
+        link.anew[1 - direction] = false;
+        let before = &mut link.queues[direction];
+        before.retain(|it| !matches!(it.0, Message::Hello { .. }));
+        link.anew[direction] = true;
+        self.node(slot).ends_stream(other);
+        if let Some(copy) = &mut self.node(slot).copy {
+            copy.connected(other);
+        }
     }
 
     fn mend(&mut self, a: NodeSlot, b: NodeSlot) {
@@ -538,6 +561,14 @@ impl World {
         let (key, direction) = Self::direction(from, to);
         let link = self.links.get_mut(&key).expect("a pair");
         let (message, entry) = link.queues[direction].pop_front().expect("there is one");
+        if link.anew[direction] && matches!(message, Message::Hello { .. }) {
+            link.anew[direction] = false;
+            self.node(to).ends_stream(from);
+            self.hands(to, |copy| {
+                copy.disconnected(from);
+                copy.connected(from);
+            });
+        }
         if let (
             Message::Append {
                 epoch,
@@ -733,12 +764,7 @@ impl World {
             }
             Act::Renew { epoch, from } => self.node(slot).renew(epoch, from[0]),
             Act::Copy(to) => self.begins_copy(slot, to),
-            Act::Disconnect(other) => {
-                self.ends(slot, other);
-                let (key, direction) = Self::direction(slot, other);
-                self.links.get_mut(&key).expect("a pair").unaware[direction] = false;
-                self.node(slot).ends_stream(other);
-            }
+            Act::Disconnect(other) => self.begins_anew(slot, other),
             Act::Read => self.asks(slot, Ask::Read(())),
             Act::Swap(expected, to) => self.asks(slot, Ask::Swap((), expected, to)),
             Act::GiveUp { from, .. } => {
@@ -807,7 +833,10 @@ impl World {
             std::mem::discriminant(&it.0) == std::mem::discriminant(&message)
         };
         // One of them on its direction is enough: the next one is as if it had been sent later.
-        if link.is_up && !(is_again && link.queues[direction].iter().find(same).is_some()) {
+        if link.is_up
+            && !link.anew[1 - direction]
+            && !(is_again && link.queues[direction].iter().find(same).is_some())
+        {
             link.queues[direction].push_back((message, entry));
         }
     }
