@@ -1,9 +1,9 @@
 //! Who may serve hosts on this node now: said by the task of the LUN, read by all cores.
 
-use replica::{LunCopy, Moment};
+use replica::{LunCopy, Moment, NodeSlot};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use volume::{Access, Followers, VolumeEvent, VolumeEvents};
 
@@ -17,15 +17,19 @@ pub(crate) struct Tenure {
     /// Who may not now is worth waiting: this node owns the LUN, or is about to.
     waits: AtomicBool,
     changed: Notify,
+    /// What was said last of who serves.
+    said: Mutex<Option<Access>>,
     /// Who follows whether hosts are served.
     followers: Followers,
 }
 
-/// Hosts of a node that takes changes are served, and of one that will in a moment.
-const fn access(writes: bool, waits: bool) -> Access {
-    match writes || waits {
-        true => Access::Served,
-        false => Access::Elsewhere,
+/// Hosts of a node that takes changes are served, and of one that will in a moment. `owner`: the
+/// node that owns the LUN by the record, where that is another one.
+const fn access(writes: bool, waits: bool, owner: Option<NodeSlot>) -> Access {
+    match (writes || waits, owner) {
+        (true, _) => Access::Served,
+        (false, Some(owner)) => Access::Elsewhere(Some(owner.0)),
+        (false, None) => Access::Elsewhere(None),
     }
 }
 
@@ -48,16 +52,22 @@ impl Tenure {
         if was != (writes, until, waits) {
             self.changed.notify_waiters();
         }
-        if access(was.0, was.2) != access(writes, waits) {
-            self.followers
-                .notify(&VolumeEvent::Access(access(writes, waits)));
+        self.say(access(writes, waits, copy.owner_elsewhere()));
+    }
+
+    /// Whoever follows hears it, where it is news.
+    fn say(&self, access: Access) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.replace(access) != Some(access) {
+            self.followers.notify(&VolumeEvent::Access(access));
         }
     }
 
     /// Follows whether hosts are served, beginning with how it is now.
     pub(crate) fn events(&self) -> Rc<dyn VolumeEvents> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let events = self.followers.follow();
-        let now = access(self.may_write(), self.is_worth_waiting());
+        let now = said.unwrap_or(Access::Elsewhere(None));
         self.followers.notify(&VolumeEvent::Access(now));
         events
     }
@@ -68,8 +78,7 @@ impl Tenure {
         self.reads_until.store(0, Ordering::Release);
         self.waits.store(false, Ordering::Release);
         self.changed.notify_waiters();
-        let elsewhere = VolumeEvent::Access(Access::Elsewhere);
-        self.followers.notify(&elsewhere);
+        self.say(Access::Elsewhere(None));
     }
 
     pub(crate) fn may_write(&self) -> bool {

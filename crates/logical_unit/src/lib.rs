@@ -23,6 +23,7 @@ mod change;
 mod closing;
 mod execute;
 mod going;
+mod groups;
 mod hold_home;
 mod hold_table;
 mod immediate_flush;
@@ -51,6 +52,7 @@ mod wait_list;
 pub use closing::Closing;
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use going::StandStill;
+pub use groups::{NodeElsewhere, NodeNumber, PortElsewhere};
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
 pub use latency_trace::{
     LatencyTrace, Sampled, Tally, Took, briefs, figures, nanos, news, stage_news,

@@ -1,5 +1,6 @@
 //! What every core knows of a unit: one immutable value, replaced whole.
 
+use crate::groups::Groups;
 use scsi::alua::AccessState;
 use scsi::description::{AtomicLimits, Provisioning, UnitDescription, UnitLimits};
 use scsi::mode::{ModePages, ModeParameters, ModeUnit};
@@ -41,8 +42,10 @@ pub struct UnitState {
     pub modes: ModePages,
     /// TAS, where an administrator has fixed it.
     pub task_aborted_status: Option<bool>,
-    /// The asymmetric access state of the one target port group.
+    /// The asymmetric access state of this node's target port group.
     pub access_state: AccessState,
+    /// The nodes that it is reached through.
+    pub(crate) groups: Groups,
     /// Who may use the unit.
     pub reservations: Reservations,
 }
@@ -101,6 +104,7 @@ impl UnitState {
             modes: ModePages::from_saved(modes_of(stored.modes, shape)),
             task_aborted_status: None,
             access_state: AccessState::ActiveOptimized,
+            groups: Groups::default(),
             reservations: stored.reservations,
         }
     }

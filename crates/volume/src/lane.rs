@@ -111,6 +111,8 @@ pub enum VolumeEvent {
     Back,
     /// Whether hosts are served of it here has changed.
     Access(Access),
+    /// What other nodes say of their paths to it has changed.
+    Paths,
 }
 
 /// Whether hosts are served of a volume where it is.
@@ -118,8 +120,8 @@ pub enum VolumeEvent {
 pub enum Access {
     /// They are, or will be in a moment.
     Served,
-    /// They are not: another node does so, or nobody.
-    Elsewhere,
+    /// They are not: the node with this number does so, or nobody is known to.
+    Elsewhere(Option<u8>),
 }
 
 /// The stream of a volume's events.

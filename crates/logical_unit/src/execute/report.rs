@@ -2,11 +2,10 @@
 //! state.
 
 use super::cut;
-use crate::names::PortFacts;
 use crate::outcome::Refusal;
 use crate::task::Task;
-use scsi::alua::{self, AccessState, PortGroup};
-use scsi::description::{TargetDescription, TargetPort};
+use scsi::alua::{self, PortGroup};
+use scsi::description::TargetDescription;
 use scsi::inquiry::Peripheral;
 use scsi::lun::request_sense_format;
 use scsi::opcode::{Attention, report_supported_operation_codes};
@@ -14,9 +13,6 @@ use scsi::reports::{defect_data_10, defect_data_12, diagnostic_page, task_manage
 use scsi::unit_attention::Meeting;
 use scsi::{AdditionalSense, CdbError, Command, Sense, capacity, inquiry, log, vpd};
 use units::Buf;
-
-/// The one target port group that there is.
-const TARGET_PORT_GROUP: u16 = 1;
 
 /// A command that was sent to the wrong place.
 pub(super) fn not_here() -> Refusal {
@@ -84,7 +80,7 @@ impl Task {
                 extended,
                 allocation_length,
             } => (
-                Ok(alua::report(&[self.port_group()], *extended, 0)),
+                Ok(alua::report(&self.port_groups(), *extended, 0)),
                 *allocation_length,
             ),
             Command::ReceiveDiagnosticResults {
@@ -151,27 +147,12 @@ impl Task {
         }
     }
 
-    fn port_group(&self) -> PortGroup {
-        PortGroup {
-            group: TARGET_PORT_GROUP,
-            preferred: false,
-            state: self.unit().with_state(|state| state.access_state),
-            supported: vec![
-                AccessState::ActiveOptimized,
-                AccessState::ActiveNonOptimized,
-                AccessState::Standby,
-                AccessState::Unavailable,
-                AccessState::Transitioning,
-            ],
-            changed: false,
-            ports: self
-                .nexus
-                .ports()
-                .all
-                .iter()
-                .map(|port| port.relative_port)
-                .collect(),
-        }
+    fn port_groups(&self) -> Vec<PortGroup> {
+        let (ports, port) = (self.nexus.ports(), self.nexus.port());
+        self.unit().with_state(|state| {
+            let here = (&ports, &*port.initiator.name);
+            state.groups.report(here, state.access_state)
+        })
     }
 
     fn inquiry(&self, page: Option<u8>) -> Result<Vec<u8>, Refusal> {
@@ -189,18 +170,8 @@ impl Task {
     }
 
     fn target_description(&self) -> TargetDescription {
-        let ports = self.nexus.ports();
-        let described = |port: &PortFacts| TargetPort {
-            target_name: port.target_name.clone(),
-            relative_port: port.relative_port,
-            portal_group_tag: port.portal_group_tag,
-            target_port_group: TARGET_PORT_GROUP,
-        };
-        TargetDescription {
-            name: ports.own.target_name.clone(),
-            ports: ports.all.iter().map(described).collect(),
-            port: described(&ports.own),
-            management: Vec::new(),
-        }
+        let (ports, port) = (self.nexus.ports(), self.nexus.port());
+        self.unit()
+            .with_state(|state| state.groups.target(&ports, &port.initiator.name))
     }
 }

@@ -47,9 +47,9 @@ impl Task {
         let _held = self.hold_for_change(HoldKind::All).await?;
         let own = self.nexus.port().clone();
         let tag = self.tag();
-        let ports = self.nexus.ports().all;
-        let target_ports: Vec<u16> = ports.iter().map(|port| port.relative_port).collect();
+        let here = self.nexus.ports();
         change(self.unit().core(), self.unit().shared(), move |state| {
+            let target_ports = state.groups.all(&here, &own.initiator.name);
             let around = Surroundings {
                 target_ports: &target_ports,
                 initiator_ports: &initiator_ports,

@@ -39,6 +39,7 @@ pub trait Peers {
 pub struct Nexus {
     unit: Rc<CoreUnit>,
     port: NexusPort,
+    /// As all nodes of a unit with copies call them.
     ports: RefCell<UnitPorts>,
     read_only: Cell<bool>,
     fence: Cell<Fence>,
@@ -63,19 +64,23 @@ pub enum NexusError {
 
 impl Nexus {
     /// A nexus at the unit `id` on this core, with the unit attentions that are pending for its
-    /// initiator port.
+    /// initiator port. Its ports are said as this node calls them.
     ///
     /// # Errors
     /// [`NexusError`].
     pub fn open(
         core: &CoreHandle,
         id: UnitId,
-        port: NexusPort,
+        mut port: NexusPort,
         ports: UnitPorts,
         read_only: bool,
         peers: Weak<dyn Peers>,
     ) -> Result<Rc<Self>, NexusError> {
         let unit = find(core, id).ok_or(NexusError::NoSuchUnit)?;
+        let ports = unit.with_state(|state| {
+            port.target_port = state.groups.number(port.target_port);
+            state.groups.ports(ports)
+        });
         let slot = Slot::take(unit.shared()).ok_or(NexusError::TooMany)?;
         let fence = unit.shared().fences().current(slot.number());
         let attentions = unit.shared().ports().arrives(&port);
@@ -168,6 +173,7 @@ impl Nexus {
     /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention reports
     /// it (SPC-4 "INQUIRY DATA HAS CHANGED").
     pub fn set_ports(&self, ports: UnitPorts) {
+        let ports = self.unit.with_state(|state| state.groups.ports(ports));
         if *self.ports.borrow() != ports {
             self.ports.replace(ports);
             self.establish(UnitAttention::InquiryChanged);

@@ -518,7 +518,7 @@ async fn follow_access(core: &CoreHandle, unit: &Arc<LogicalUnit>, stack: &Stack
     if !stack.layers.has_copies() {
         return;
     }
-    unit.set_access(core, Access::Elsewhere).await;
+    unit.set_access(core, Access::Elsewhere(None)).await;
     let (here, unit) = (Rc::clone(core), Arc::downgrade(unit));
     let below = Arc::downgrade(&volume);
     let events = volume.events(core);

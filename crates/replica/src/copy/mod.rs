@@ -390,6 +390,13 @@ impl LunCopy {
         &self.kept.known.1
     }
 
+    /// The node that owns the LUN, by the last record that is known here; `None`: this one.
+    #[must_use]
+    pub fn owner_elsewhere(&self) -> Option<NodeSlot> {
+        let owner = self.record().owner;
+        (owner != self.me).then_some(owner)
+    }
+
     fn others_in_sync(&self) -> NodeSet {
         self.record().in_sync.without(self.me)
     }
