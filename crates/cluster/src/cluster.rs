@@ -4,7 +4,7 @@ use crate::input::Input;
 use crate::line::{Hub, Line};
 use crate::lun::{Lun, LunStatus};
 use crate::node::Node;
-use crate::pair::Pair;
+use crate::pair::{Pair, Said};
 use crate::tenure::moment;
 use crate::transport::{Channel, Transport};
 use arbiter::Arbiter;
@@ -115,6 +115,27 @@ impl Cluster {
         if let Some(lun) = self.lun(id) {
             lun.close().await;
         }
+    }
+
+    /// What this node says of its ports to a LUN, for the other nodes. They hear it now, and each
+    /// time that they are connected.
+    pub fn say_ports(&self, id: VolumeId, ports: Vec<u8>) {
+        if ports.len() > peer::UNIT_BYTES_MAX {
+            tracing::error!(
+                lun = format!("{:016x}", id.0),
+                "other nodes do not hear of its ports: there are too many"
+            );
+            return;
+        }
+        if let Some(lun) = self.lun(id) {
+            lun.hears(Input::OwnPorts(ports));
+        }
+    }
+
+    /// What other nodes said last of their ports to a LUN.
+    #[must_use]
+    pub fn ports(&self, id: VolumeId) -> Vec<(NodeSlot, Vec<u8>)> {
+        self.lun(id).map(|lun| lun.unit.ports()).unwrap_or_default()
     }
 
     /// How a LUN is here; `None`: it is not open.
@@ -241,8 +262,8 @@ impl Cluster {
             for lun in self.all() {
                 lun.hears(Input::Connected(slot));
             }
-            for (id, message) in pair.early() {
-                self.hears(slot, id, message);
+            for (id, said) in pair.early() {
+                self.hears_said(slot, id, said);
             }
         }
     }
@@ -253,6 +274,15 @@ impl Cluster {
         }
     }
 
+    fn hears_said(&self, slot: NodeSlot, id: VolumeId, said: Said) {
+        if let Some(lun) = self.lun(id) {
+            lun.hears(match said {
+                Said::Message(message) => Input::Heard(slot, message),
+                Said::Unit(part) => Input::Unit(slot, part),
+            });
+        }
+    }
+
     /// What stands for all LUNs about which both nodes have greeted each other.
     fn hears_all(&self, slot: NodeSlot, event: &Event) {
         let message = match event {
@@ -260,6 +290,7 @@ impl Cluster {
             Event::Answer(sent) => Message::Answer { sent: *sent },
             Event::Opened(_)
             | Event::Message(..)
+            | Event::Unit(..)
             | Event::Records(_)
             | Event::Acks(_)
             | Event::Commits(_)
@@ -357,7 +388,10 @@ impl Hub for Cluster {
             return line.end();
         };
         let said = match event {
-            Event::Message(id, message) => pair.hears(line, self.now(), Some((id, message))),
+            Event::Message(id, message) => {
+                pair.hears(line, self.now(), Some((id, Said::Message(message))))
+            }
+            Event::Unit(id, part) => pair.hears(line, self.now(), Some((id, Said::Unit(part)))),
             Event::Beacon(_) | Event::Answer(_) => {
                 if pair.is_control(line) {
                     pair.hears(line, self.now(), None);
@@ -374,8 +408,8 @@ impl Hub for Cluster {
             }
             Event::Opened(_) | Event::Credits => return,
         };
-        if let Some((id, message)) = said {
-            self.hears(slot, id, message);
+        if let Some((id, said)) = said {
+            self.hears_said(slot, id, said);
         }
     }
 

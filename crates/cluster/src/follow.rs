@@ -67,6 +67,8 @@ impl Lun {
             Input::Connected(_)
             | Input::Disconnected(_)
             | Input::Heard(..)
+            | Input::Unit(..)
+            | Input::OwnPorts(_)
             | Input::Records(_)
             | Input::Tick
             | Input::HandOver(_)

@@ -1,6 +1,6 @@
 //! What the task of a LUN hears.
 
-use peer::Records;
+use peer::{Records, UnitPart};
 use replica::{Arbitration, Epoch, Message, NodeSlot};
 use units::Buf;
 use write_back::{Change, NotRead, ReadBack};
@@ -13,6 +13,10 @@ pub(crate) enum Input {
     /// One of them is not, and with it what was said.
     Disconnected(NodeSlot),
     Heard(NodeSlot, Message),
+    /// Of the LUN's unit.
+    Unit(NodeSlot, UnitPart),
+    /// This node has these ports to it.
+    OwnPorts(Vec<u8>),
     /// New records of the stream that is followed.
     Records(Records),
     /// The owner's log gave these changes numbers, and they are on their way to its device.

@@ -43,6 +43,8 @@ mod start;
 mod tcp;
 mod tenure;
 mod transport;
+mod unit_said;
+mod unit_side;
 
 pub use cluster::{Cluster, Settings};
 pub use copy_file::{CopyFile, CopyStore};

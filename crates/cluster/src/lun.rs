@@ -9,6 +9,7 @@ use crate::input::Input;
 use crate::node::Node;
 use crate::ring_side::RingSide;
 use crate::tenure::Tenure;
+use crate::unit_side::UnitSide;
 use arbiter::Key;
 use env::CoreHandle;
 use replica::{
@@ -55,6 +56,7 @@ pub(crate) struct Lun {
     pub(crate) tenure: Arc<Tenure>,
     pub(crate) copy: RefCell<LunCopy>,
     pub(crate) rings: RefCell<Vec<RingSide>>,
+    pub(crate) unit: UnitSide,
     pub(crate) kept: RefCell<Durable>,
     /// What is said with each node.
     pub(crate) talks: RefCell<BTreeMap<NodeSlot, Talk>>,
@@ -192,8 +194,11 @@ impl Lun {
                 self.with_talk(node, Talk::begins);
                 self.ends_feeds(node);
                 self.copy.borrow_mut().disconnected(node);
+                self.unit.disconnected(node);
             }
             Input::Heard(node, message) => self.heard(at, node, message).await,
+            Input::Unit(node, part) => self.heard_of_unit(node, part),
+            Input::OwnPorts(ports) => self.own_ports_are(ports),
             Input::Records(records) => self.append_later(records),
             Input::Submitted { ring, changes } => self.submitted(ring, changes),
             Input::Stable { ring, below } => self.is_stable(ring, below, at),
@@ -303,10 +308,11 @@ impl Lun {
         if let Some(pair) = &pair {
             pair.forgets(self.id);
         }
-        let mut copy = self.copy.borrow_mut();
-        copy.disconnected(node);
+        self.unit.disconnected(node);
+        self.copy.borrow_mut().disconnected(node);
         if pair.is_some_and(|it| it.is_up()) {
-            copy.connected(node);
+            self.copy.borrow_mut().connected(node);
+            self.unit_connected(node);
         }
     }
 

@@ -11,19 +11,25 @@
 use crate::line::Line;
 use peer::{
     ConnectionNumber, Incarnation, KnownNode, Limits, Opened, Position, Positions, Purpose, Reason,
-    RingStream,
+    RingStream, UnitPart,
 };
 use replica::{Epoch, Message, Moment, RingSummary};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use write_back::{Sequence, VolumeId};
 
+/// Something about a LUN that came over control.
+pub(crate) enum Said {
+    Message(Message),
+    Unit(UnitPart),
+}
+
 /// What is there while a connection for control is.
 pub(crate) struct Session {
     control: Rc<Line>,
     is_up: bool,
     /// What came before it was up.
-    early: Vec<(VolumeId, Message)>,
+    early: Vec<(VolumeId, Said)>,
     /// When anything came last.
     heard: Moment,
     beacon: Option<Moment>,
@@ -127,7 +133,7 @@ impl Pair {
     }
 
     /// What came before the pair was up.
-    pub(crate) fn early(&self) -> Vec<(VolumeId, Message)> {
+    pub(crate) fn early(&self) -> Vec<(VolumeId, Said)> {
         let mut session = self.session.borrow_mut();
         session
             .as_mut()
@@ -146,8 +152,8 @@ impl Pair {
         &self,
         line: &Rc<Line>,
         now: Moment,
-        said: Option<(VolumeId, Message)>,
-    ) -> Option<(VolumeId, Message)> {
+        said: Option<(VolumeId, Said)>,
+    ) -> Option<(VolumeId, Said)> {
         let mut session = self.session.borrow_mut();
         let session = session.as_mut()?;
         if !Rc::ptr_eq(&session.control, line) {
@@ -262,6 +268,19 @@ impl Pair {
             if let Err(why) = said {
                 tracing::warn!(?why, "nothing can be said to another node");
                 control.end();
+            }
+        });
+    }
+
+    /// Says something about the unit of a LUN, as `say`.
+    pub(crate) fn say_of_unit(&self, volume: VolumeId, whole: &UnitPart) {
+        self.with_control(|_, control| {
+            for part in UnitPart::cut(whole) {
+                let said = control.connection.borrow_mut().unit_part(volume, &part);
+                if let Err(why) = said {
+                    tracing::warn!(?why, "nothing can be said to another node");
+                    return control.end();
+                }
             }
         });
     }

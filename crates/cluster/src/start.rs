@@ -8,6 +8,7 @@ use crate::perform::lacks_some;
 use crate::registry::{Registry, Reporter};
 use crate::ring_side::RingSide;
 use crate::served::Served;
+use crate::unit_side::UnitSide;
 use arbiter::{Key, role};
 use replica::{Durable, LunCopy};
 use std::cell::{Cell, RefCell};
@@ -99,6 +100,7 @@ impl Cluster {
             tenure: Arc::clone(spec.served.tenure()),
             copy: RefCell::new(copy),
             rings: RefCell::new(rings),
+            unit: UnitSide::default(),
             kept: RefCell::new(spec.kept),
             talks: RefCell::default(),
             first_talk: u64::from_le_bytes(first),

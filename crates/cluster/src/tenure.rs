@@ -72,6 +72,11 @@ impl Tenure {
         events
     }
 
+    /// Other nodes have said something of their paths.
+    pub(crate) fn paths_changed(&self) {
+        self.followers.notify(&VolumeEvent::Paths);
+    }
+
     /// Nobody is served any more.
     pub(crate) fn end(&self) {
         self.writes.store(false, Ordering::Release);

@@ -20,6 +20,7 @@ use crate::records::{Announced, Records};
 use crate::refusal::{Breach, Closed, NotSent, Reason, Refusal, Versions};
 use crate::rules::holds;
 use crate::transmit::Transmit;
+use crate::unit_part::UnitPart;
 use journal::VolumeId;
 use replica::{Message, Moment, NodeSlot};
 use std::collections::VecDeque;
@@ -53,6 +54,8 @@ pub enum Event {
     Opened(Opened),
     /// About a LUN.
     Message(VolumeId, Message),
+    /// About the unit of a LUN, beside its blocks.
+    Unit(VolumeId, UnitPart),
     /// Records, each with data that fits its checksum.
     Records(Records),
     /// The other side has these stable.
@@ -279,6 +282,22 @@ impl Connection {
         Ok(())
     }
 
+    /// Says something about the unit of a LUN: one part of it.
+    ///
+    /// # Errors
+    /// Why it is not sent.
+    pub fn unit_part(&mut self, volume: VolumeId, part: &UnitPart) -> Result<(), NotSent> {
+        self.may_say(Kind::Unit)?;
+        let mut body = frame::begin(64);
+        part.write(volume, &mut body);
+        let frame = body.into_bytes();
+        if frame.len() > BODY_BYTES_MAX {
+            return Err(NotSent::TooLong);
+        }
+        self.push(frame, Kind::Unit, Buf::empty());
+        Ok(())
+    }
+
     /// Sends records, data by reference.
     ///
     /// # Errors
@@ -498,6 +517,10 @@ impl Connection {
             Kind::Message => {
                 let (volume, message) = message::read(&body).ok_or_else(malformed)?;
                 Event::Message(volume, message)
+            }
+            Kind::Unit => {
+                let (volume, part) = UnitPart::read(&body).ok_or_else(malformed)?;
+                Event::Unit(volume, part)
             }
             Kind::Acks | Kind::Commits => {
                 let positions = Positions::read(&body).ok_or_else(malformed)?;

@@ -21,10 +21,11 @@ pub(crate) enum Kind {
     Beacon,
     Answer,
     Bye,
+    Unit,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Message,
         Self::Records,
         Self::Acks,
@@ -33,6 +34,7 @@ impl Kind {
         Self::Beacon,
         Self::Answer,
         Self::Bye,
+        Self::Unit,
     ];
 
     pub(crate) const fn code(self) -> u8 {
@@ -45,6 +47,7 @@ impl Kind {
             Self::Beacon => 6,
             Self::Answer => 7,
             Self::Bye => 8,
+            Self::Unit => 9,
         }
     }
 
@@ -55,7 +58,7 @@ impl Kind {
     /// Whether it belongs on a connection for this.
     pub(crate) const fn belongs_on(self, purpose: Purpose) -> bool {
         match self {
-            Self::Message => matches!(purpose, Purpose::Control),
+            Self::Message | Self::Unit => matches!(purpose, Purpose::Control),
             Self::Records | Self::Credits => matches!(purpose, Purpose::Ring(_)),
             Self::Acks | Self::Commits | Self::Beacon | Self::Answer | Self::Bye => true,
         }

@@ -176,6 +176,7 @@ pub fn frames(bytes: &[u8]) {
 fn said_again(says: &mut Connection, event: &Event) -> Option<Vec<u8>> {
     let done = match event {
         Event::Message(volume, message) => says.message(*volume, message),
+        Event::Unit(volume, part) => says.unit_part(*volume, part),
         Event::Records(records) => says.records(records),
         // A frame may have more than we would send.
         Event::Acks(it) if it.positions.len() <= crate::POSITIONS_MAX => says.acks(it),
@@ -305,6 +306,7 @@ fn follow(events: Vec<Event>) {
             Event::Acks(positions) => stream.acks(&positions),
             Event::Opened(_)
             | Event::Message(..)
+            | Event::Unit(..)
             | Event::Commits(_)
             | Event::Credits
             | Event::Beacon(_)
@@ -342,6 +344,7 @@ mod test {
         }
         let wanted = [
             "Acks", "Answer", "Beacon", "Closed", "Commits", "Credits", "Message", "Records",
+            "Unit",
         ];
         assert!(kinds.iter().eq(wanted.iter()), "{kinds:?}");
     }

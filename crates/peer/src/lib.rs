@@ -44,6 +44,7 @@ mod stream;
 #[cfg(test)]
 mod test;
 mod transmit;
+mod unit_part;
 
 pub use connection::{Connection, Event, Opened};
 pub use first::{KnownNode, Own};
@@ -59,3 +60,4 @@ pub use records::{Origin, Records, Unsendable};
 pub use refusal::{Breach, Closed, NotSent, Reason, Refusal, Versions};
 pub use stream::{Attached, Late, Limits, NotTaken, RingStream, Taken};
 pub use transmit::Transmit;
+pub use unit_part::{NotNext, UNIT_BYTES_MAX, UnitPart, UnitSubject};

@@ -2,7 +2,7 @@
 
 use super::{RING, connects, opened, taken};
 use crate::limits::Cost;
-use crate::{Origin, Position, Positions, Purpose, Reason, Records};
+use crate::{Origin, Position, Positions, Purpose, Reason, Records, UnitPart, UnitSubject};
 use journal::{Change, Commit, Kind, Sequence, VolumeId};
 use replica::{
     Conversation, CopyId, Epoch, Message, Moment, NodeSet, NodeSlot, Revision, RingSummary,
@@ -80,6 +80,16 @@ fn control() -> Vec<u8> {
     for message in &messages {
         a.message(VolumeId(1), message).expect("it fits");
     }
+    let part = UnitPart {
+        subject: UnitSubject::State,
+        lived: true,
+        epoch: Epoch(3),
+        version: 2,
+        total: 6,
+        at: 2,
+        bytes: vec![1, 2, 3],
+    };
+    a.unit_part(VolumeId(1), &part).expect("it fits");
     a.acks(&positions()).expect("they fit");
     a.beacon(Moment(7)).expect("it fits");
     a.answer(Moment(7)).expect("it fits");

@@ -99,6 +99,20 @@ pub(crate) fn said(frame: &Frame) -> String {
             assert_eq!((b.len(), number(b, 2, 6)), (8, 0));
             format!("bye {}", number(b, 0, 2))
         }
+        9 => {
+            assert_eq!((number(b, 10, 2), number(b, 36, 4)), (0, 0));
+            let what = ["ports", "state", "stable", "lived"][usize::from(b[8]) - 1];
+            format!(
+                "{what} of {} lived {} in {} as {}: {} bytes at {} of {}",
+                number(b, 0, 8),
+                b[9],
+                number(b, 16, 8),
+                number(b, 24, 8),
+                b.len() - 40,
+                number(b, 32, 4),
+                number(b, 12, 4)
+            )
+        }
         kind => format!("kind {kind} of {} bytes", b.len()),
     }
 }

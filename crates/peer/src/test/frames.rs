@@ -104,6 +104,33 @@ fn frames_of_one_moment_reason_or_credit_are_what_the_document_says() {
 }
 
 #[test]
+fn parts_of_what_is_said_of_a_unit_are_what_the_document_says() {
+    let subjects = [
+        (UnitSubject::Ports, "ports"),
+        (UnitSubject::State, "state"),
+        (UnitSubject::Stable, "stable"),
+        (UnitSubject::Lived, "lived"),
+    ];
+    for (subject, name) in subjects {
+        let part = UnitPart {
+            subject,
+            lived: true,
+            epoch: Epoch(7),
+            version: 11,
+            total: 9,
+            at: 4,
+            bytes: vec![1, 2, 3],
+        };
+        let (text, event) = one(Purpose::Control, |a| {
+            a.unit_part(VolumeId(5), &part).unwrap();
+        });
+        let wanted = format!("{name} of 5 lived 1 in 7 as 11: 3 bytes at 4 of 9");
+        assert_eq!(text, wanted);
+        assert_eq!(event, Event::Unit(VolumeId(5), part));
+    }
+}
+
+#[test]
 fn positions_are_what_the_document_says() {
     for count in [0, 1, 3, 2048] {
         let positions = (0..count).map(|at| position(1 << 60 | at, at + 5, at * at));

@@ -533,7 +533,11 @@ impl World {
                 Event::Closed(Closed::TheyEnd(Reason::Replaced) | Closed::WeEnd(_)) => {
                     return Ok(false);
                 }
-                Event::Message(..) | Event::Beacon(_) | Event::Answer(_) | Event::Closed(_) => {
+                Event::Message(..)
+                | Event::Unit(..)
+                | Event::Beacon(_)
+                | Event::Answer(_)
+                | Event::Closed(_) => {
                     return Err(format!("{event:?}"));
                 }
             }
