@@ -182,6 +182,14 @@ pub struct MappedUnit {
     pub read_only: bool,
 }
 
+impl View {
+    /// It has this unit.
+    #[must_use]
+    pub fn has(&self, unit: UnitId) -> bool {
+        self.luns.values().any(|mapped| mapped.unit == unit)
+    }
+}
+
 impl Host {
     fn names(&self, initiator: &str) -> bool {
         // iSCSI names compare without regard to case (RFC 7143 4.2.7.1: they are normalised to

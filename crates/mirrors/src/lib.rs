@@ -32,6 +32,7 @@ mod found;
 mod members;
 mod nodes;
 mod object;
+mod ports;
 mod service;
 mod transport;
 

@@ -6,18 +6,20 @@ use crate::facts::facts;
 use crate::follow::{Followed, Here};
 use crate::found::{Found, Luns, Nodes};
 use crate::object::{self, LunObject};
+use crate::ports;
 use arbiter::{Answer, Arbiter, Question, Swap};
 use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
 use env::durable::{make_dir, remove_file, replace_file};
 use env::{CoreHandle, LocalFuture, OpenHow, in_time};
 use futures_util::future::join_all;
+use logical_unit::{NodeElsewhere, NodeNumber, PortElsewhere};
 use manifest::code::Code;
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use node::HandOver;
 use peer::{Cost, Limits};
 use replica::{Revision, Spans};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -58,11 +60,16 @@ const LIMITS: Limits = Limits {
 /// The LUNs with copies of a node.
 pub struct Mirrors {
     core: CoreHandle,
+    state_dir: PathBuf,
     dir: PathBuf,
     entries: RefCell<BTreeMap<String, Rc<Entry>>>,
     nodes: OnceCell<Rc<dyn Nodes>>,
     luns: OnceCell<Rc<dyn Luns>>,
     cluster: OnceCell<Rc<Cluster>>,
+    /// This node's number, as its membership was stored.
+    number: Cell<Option<u8>>,
+    /// Its ports to each LUN, as others hear them.
+    ports: RefCell<BTreeMap<String, Vec<u8>>>,
     news: Notify,
 }
 
@@ -81,11 +88,14 @@ impl Mirrors {
     pub fn new(core: &CoreHandle, state_dir: &std::path::Path) -> Rc<Self> {
         Rc::new(Self {
             core: Rc::clone(core),
+            state_dir: state_dir.to_owned(),
             dir: state_dir.join("copies"),
             entries: RefCell::default(),
             nodes: OnceCell::new(),
             luns: OnceCell::new(),
             cluster: OnceCell::new(),
+            number: Cell::new(None),
+            ports: RefCell::default(),
             news: Notify::new(),
         })
     }
@@ -168,7 +178,12 @@ impl Mirrors {
                 arbiter: &**arbiter,
             };
             match beginning.begin(&entry, cluster).await {
-                Ok(()) if entry.is_waiting() => *entry.begun.borrow_mut() = Begun::Works,
+                Ok(()) if entry.is_waiting() => {
+                    *entry.begun.borrow_mut() = Begun::Works;
+                    if let Some(ports) = self.ports.borrow().get(&entry.naa) {
+                        cluster.say_ports(entry.id(), ports.clone());
+                    }
+                }
                 // It was closed meanwhile.
                 Ok(()) => cluster.close(entry.id()).await,
                 Err(why) => entry.waits(&why),
@@ -251,6 +266,7 @@ impl Mirrors {
         log: Arc<WriteBack>,
     ) -> Result<Arc<dyn Volume>, OpenError> {
         self.close_now(&naa).await;
+        self.find_number().await;
         log.has_copies();
         let (files, path) = (self.core.files(), self.path(&naa));
         make_dir(&*files, &self.dir)
@@ -279,6 +295,24 @@ impl Mirrors {
         Ok(served)
     }
 
+    /// Which node this is. At a start LUNs come into service before the membership does, and hosts
+    /// with them.
+    async fn find_number(&self) {
+        if self.number.get().is_some() {
+            return;
+        }
+        let found = self.nodes.get().and_then(|it| it.found());
+        let number = match found {
+            Some(found) => Some(found.own.slot.0),
+            None => {
+                let store = membership::store::Store::new(&self.core, &self.state_dir);
+                let member = store.member().await.ok().flatten();
+                member.map(|it| it.slot)
+            }
+        };
+        self.number.set(number);
+    }
+
     async fn close_now(&self, naa: &str) {
         let entry = self.entries.borrow_mut().remove(naa);
         let Some(entry) = entry else {
@@ -298,6 +332,7 @@ impl Mirrors {
 
     async fn forget_now(&self, naa: &str) {
         self.close_now(naa).await;
+        self.ports.borrow_mut().remove(naa);
         let files = self.core.files();
         let noted = replace_file(&*files, &self.path_of_gone(naa), b"").await;
         let forgot = remove_file(&*files, &self.path(naa)).await;
@@ -385,6 +420,34 @@ impl node::Mirrors for Door {
 
     fn hand_over(&self) -> LocalFuture<Vec<HandOver>> {
         Box::pin(Rc::clone(&self.0).hand_over_all())
+    }
+
+    fn number(&self) -> Option<NodeNumber> {
+        self.0.number.get().map(NodeNumber)
+    }
+
+    fn say_ports(&self, naa: &str, ports: Vec<PortElsewhere>) {
+        let Some(entry) = self.0.entries.borrow().get(naa).map(Rc::clone) else {
+            return;
+        };
+        let said = ports::encode(&ports);
+        let mut all = self.0.ports.borrow_mut();
+        let before = all.insert(naa.to_owned(), said.clone());
+        if before.as_ref() == Some(&said) || entry.is_waiting() {
+            return;
+        }
+        if let Some(cluster) = self.0.cluster.get() {
+            cluster.say_ports(entry.id(), said);
+        }
+    }
+
+    fn elsewhere(&self, naa: &str) -> Vec<NodeElsewhere> {
+        let entry = self.0.entries.borrow().get(naa).map(Rc::clone);
+        let (Some(entry), Some(cluster)) = (entry, self.0.cluster.get()) else {
+            return Vec::new();
+        };
+        let said = cluster.ports(entry.id()).into_iter();
+        said.map(|(of, text)| ports::decode(of, &text)).collect()
     }
 
     fn facts(&self, naa: &str) -> Option<MirrorFacts> {

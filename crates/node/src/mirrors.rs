@@ -2,6 +2,7 @@
 //! there.
 
 use env::LocalFuture;
+use logical_unit::{NodeElsewhere, NodeNumber, PortElsewhere};
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use std::sync::Arc;
@@ -38,6 +39,16 @@ pub trait Mirrors {
     /// This node is about to stop, or to rest: LUNs that it owns are given to nodes that have all
     /// of them, and hosts are served there. What could not be given stays, and is logged.
     fn hand_over(&self) -> LocalFuture<Vec<HandOver>>;
+
+    /// Which node of its cluster this one is; `None`: it is in none. Known as soon as a LUN was put
+    /// [over](Mirrors::over) its log.
+    fn number(&self) -> Option<NodeNumber>;
+
+    /// Through these ports of this node hosts reach the LUN from now on: other nodes hear it.
+    fn say_ports(&self, naa: &str, ports: Vec<PortElsewhere>);
+
+    /// What other nodes said last of their ports. An event of its volume says that it has changed.
+    fn elsewhere(&self, naa: &str) -> Vec<NodeElsewhere>;
 
     /// How its copies are, as this node knows it.
     fn facts(&self, naa: &str) -> Option<MirrorFacts>;

@@ -8,6 +8,7 @@
 )]
 
 mod etcd;
+mod initiator;
 mod mirror;
 #[path = "../daemon/place.rs"]
 mod place;

@@ -2,6 +2,7 @@
 //! by a foreign client (qemu-io).
 
 use super::{Etcd, cluster, cluster_with, free_port, node};
+use crate::initiator::Initiator;
 use crate::place::{CAUSEWAY, Daemon, Place};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Lines};
@@ -251,6 +252,89 @@ fn a_copy_that_missed_more_than_the_log_keeps_is_made_anew_and_takes_over() {
     let rest = ["write -P 64 63M 1M".to_owned()];
     assert!(!pair.host(1, &rest).contains("failed"));
     all_of("read", "read 1048576/1048576", &pair, 1);
+}
+
+const TARGET: &str = "iqn.2026-11.io.causeway:t1";
+
+impl Pair {
+    /// A session at a node.
+    fn session(&self, at: usize, name: &str) -> Initiator {
+        let portal = self.portal(at);
+        let mut found = None;
+        until("it logs in", || {
+            found = Initiator::login(&portal, name, TARGET);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// A host of this name hears of these groups at a node.
+    fn hears(&self, at: usize, name: &str, wanted: &[(u16, u8, Vec<u16>)]) {
+        let mut said = None;
+        let is_so = (0..QUESTIONS_MAX).any(|_| {
+            said = self.session(at, name).groups();
+            said.as_deref() == Some(wanted)
+        });
+        assert!(is_so, "node {at} says {said:?} to {name}, not {wanted:?}");
+    }
+}
+
+#[test]
+fn each_node_is_a_port_group_of_its_own_and_both_say_the_same_of_all() {
+    let Some(mut pair) = Pair::start("groups") else {
+        return;
+    };
+    pair.with_lun();
+    pair.comes_to(1, "replica");
+    // Another LUN on each, which has no copies: all is as on a node alone.
+    for place in &pair.places {
+        place.run(0, "lun create plain --size 1M");
+        place.run(0, "host create one --iqn iqn.2026-11.io.example:one");
+        place.run(0, "grant create one plain");
+    }
+    let (is, is_not) = (0, 3);
+    let both = [(1, is, vec![1]), (2, is_not, vec![1025])];
+    for at in [0, 1] {
+        pair.hears(at, "iqn.2026-11.io.example:any", &both);
+        let wanted = [(1, 1), (1025, 2)][at];
+        assert_eq!(
+            pair.session(at, "iqn.2026-11.io.example:any").path(),
+            wanted
+        );
+        pair.hears(at, "iqn.2026-11.io.example:one", &[(1, is, vec![1])]);
+        assert_eq!(
+            pair.session(at, "iqn.2026-11.io.example:one").path(),
+            (1, 1)
+        );
+    }
+    // A target more on one node: the other one names its port, to whoever may use it.
+    pair.places[0].run(0, "target create t2");
+    let id = pair.places[0].json("target ls");
+    let ports = id.as_array().unwrap().len();
+    assert_eq!(ports, 2);
+    pair.places[0].run(0, "host create two --iqn iqn.2026-11.io.example:two");
+    pair.places[0].run(0, "grant create two vm01 --target t2");
+    pair.hears(1, "iqn.2026-11.io.example:any", &both);
+    let mut session = pair.session(1, "iqn.2026-11.io.example:two");
+    let seen = session.groups().unwrap();
+    assert_eq!((seen[0].0, seen[0].2.len()), (1, 2), "{seen:?}");
+    // The owner dies: what the other one says follows the role.
+    pair.kill(0);
+    pair.comes_to(1, "solo");
+    pair.hears(
+        1,
+        "iqn.2026-11.io.example:any",
+        &[(1, is_not, vec![1]), (2, is, vec![1025])],
+    );
+    pair.begin(0);
+    pair.comes_to(0, "replica");
+    for at in [0, 1] {
+        pair.hears(
+            at,
+            "iqn.2026-11.io.example:any",
+            &[(1, is_not, vec![1]), (2, is, vec![1025])],
+        );
+    }
 }
 
 /// A host with a path to each node, by our own initiator: it writes at random places, and what it

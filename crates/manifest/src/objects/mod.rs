@@ -30,8 +30,8 @@ pub(crate) use check::{SAME_SECRET, check_whole_blocks};
 pub use export::{export, to_toml};
 pub use file::{FileObjects, ReadSecret, parse};
 pub use model::{
-    Chap, Grant, GrantKey, Host, Lun, MAINTENANCE_GRACE_SECONDS, MutualChap, ONE_HOST_ANY, Objects,
-    Redirect, Target,
+    Chap, Grant, GrantKey, Host, Lun, MAINTENANCE_GRACE_SECONDS, MIRRORED_PORTS, MutualChap,
+    ONE_HOST_ANY, Objects, Redirect, Target,
 };
 pub use patch::{GrantPatch, HostPatch, LunPatch, Patch, PatchOf, TargetPatch};
 pub use sections::{SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};

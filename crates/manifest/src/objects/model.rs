@@ -58,7 +58,8 @@ impl Objects {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// A relative target port identifier that no target has: its own identifier, while that fits.
+    /// A relative target port identifier that no target has: its own identifier while that is one
+    /// that a LUN with copies may be shown at; then the highest of those, as few were ever given.
     #[must_use]
     pub fn free_relative_port(&self, id: u64) -> Option<u16> {
         let taken = |port: u16| {
@@ -69,7 +70,12 @@ impl Objects {
         let own = u16::try_from(id)
             .ok()
             .filter(|port| *port > 0 && !taken(*port));
-        own.or_else(|| (1..=u16::MAX).find(|port| !taken(*port)))
+        let small = || (1..=MIRRORED_PORTS).rev().find(|port| !taken(*port));
+        match own {
+            Some(port) if port <= MIRRORED_PORTS => own,
+            Some(_) => small().or(own),
+            None => (1..=u16::MAX).find(|port| !taken(*port)),
+        }
     }
 
     /// An identifier that was never given out before.
@@ -118,6 +124,10 @@ impl Lun {
         self.risks().next().is_some()
     }
 }
+
+/// The highest relative target port identifier at which a LUN with copies can be shown: the nodes
+/// of a cluster, of which there are 64, have as many each.
+pub const MIRRORED_PORTS: u16 = 1023;
 
 /// A stored target.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]

@@ -3,8 +3,8 @@
 use super::{Action, Class, Section, SessionBrief, Surroundings, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
-    FIELDS, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, Risk, SECTION_GRANT, SECTION_HOST,
-    SECTION_LUN, SECTION_TARGET, Storage, Switched, Target,
+    FIELDS, Grant, GrantKey, Host, Lun, MIRRORED_PORTS, ONE_HOST_ANY, Objects, Risk, SECTION_GRANT,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Switched, Target,
 };
 use crate::problem::Fault;
 use crate::size::Size;
@@ -141,6 +141,23 @@ fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
                 other.lun
             );
             faults.push(Fault::new(SECTION_GRANT, &key.to_string(), "lun_id", rule));
+        }
+        if let (Some(lun), Some(target)) =
+            (after.luns.get(&key.lun), after.targets.get(&key.target))
+            && lun.storage.copies.is_some()
+            && target.relative_port > MIRRORED_PORTS
+        {
+            let rule = format!(
+                "target \"{}\" has relative target port identifier {}, and a LUN with copies on several nodes can be \
+                 shown at {MIRRORED_PORTS} and below only: each node has as many; make another target for it",
+                key.target, target.relative_port
+            );
+            faults.push(Fault::new(
+                SECTION_GRANT,
+                &key.to_string(),
+                SECTION_TARGET,
+                rule,
+            ));
         }
     }
 }

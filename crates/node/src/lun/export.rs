@@ -1,6 +1,7 @@
 //! What the front shows to whom, made from the objects.
 
 use crate::inner::Inner;
+use crate::lun::ports::{has_room, ports_of};
 use env::CoreId;
 use iscsi::chap::Secret;
 use iscsi_target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};
@@ -25,10 +26,11 @@ impl Inner {
         let units = self.units.borrow();
         let mut grants: BTreeMap<&str, Vec<Grant>> = BTreeMap::new();
         for (key, grant) in &objects.grants {
-            let unit = objects
-                .luns
-                .get(&key.lun)
-                .and_then(|lun| units.get(&lun.naa));
+            let shown = objects.luns.get(&key.lun).filter(|lun| {
+                let target = objects.targets.get(&key.target);
+                target.is_some_and(|target| has_room(lun, target))
+            });
+            let unit = shown.and_then(|lun| units.get(&lun.naa));
             if let (Some(unit), Some(host)) = (unit, hosts.get(key.host.as_str())) {
                 grants.entry(&key.target).or_default().push(Grant {
                     host: Arc::clone(host),
@@ -60,11 +62,30 @@ impl Inner {
                 maintenance_grace: Duration::from_secs(target.maintenance_grace_seconds.into()),
             }))
         });
+        let targets: Vec<Arc<ExportedTarget>> = targets.collect();
+        self.say_ports(objects, &targets);
         Export {
             generation: self.exports.get(),
-            targets: targets.collect(),
+            targets,
             portal_groups: config.portal_groups.iter().map(exported_group).collect(),
             settings: settings(&config),
+        }
+    }
+}
+
+impl Inner {
+    /// Other nodes with copies of LUNs hear through which ports of this one hosts reach them.
+    fn say_ports(&self, objects: &Objects, targets: &[Arc<ExportedTarget>]) {
+        let Some(mirrors) = self.mirrors.get() else {
+            return;
+        };
+        let units = self.units.borrow();
+        let with_copies = objects.luns.values();
+        for lun in with_copies.filter(|it| it.storage.copies.is_some()) {
+            if let Some(unit) = units.get(&lun.naa) {
+                let targets = targets.iter().map(|it| &**it);
+                mirrors.say_ports(&lun.naa, ports_of(targets, unit.id));
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod facts;
 pub(crate) mod failed;
 pub(crate) mod geometry;
 pub(crate) mod layers;
+mod ports;
 pub(crate) mod pulse;
 pub(crate) mod reopening;
 pub(crate) mod resizing;

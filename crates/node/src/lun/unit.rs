@@ -174,7 +174,7 @@ impl Unit {
         let started = unit.start(core, stack.volume.clone()).await;
         let fixed = lun.storage.task_aborted_fixed();
         unit.fix_task_aborted_status(core, fixed).await;
-        follow_access(core, &unit, &stack).await;
+        follow_access(core, &unit, (&stack, &parts)).await;
         Self {
             id,
             block_bytes: u64::from(lun.block_size),
@@ -265,7 +265,7 @@ impl Unit {
                 Err(error.clone())
             }
         };
-        follow_access(core, &self.unit, &stack).await;
+        follow_access(core, &self.unit, (&stack, &self.parts)).await;
         self.over(stack, resumed.err())
     }
 
@@ -509,27 +509,44 @@ impl Unit {
     }
 }
 
-/// Of a LUN with copies on several nodes: hosts hear whether this one serves them, as long as it is
-/// over this stack.
-async fn follow_access(core: &CoreHandle, unit: &Arc<LogicalUnit>, stack: &Stack) {
-    let Ok(volume) = stack.volume.as_ref().map(Arc::clone) else {
+/// Of a LUN with copies on several nodes: hosts hear which of these serves them, and through which
+/// ports, as long as it is over this stack.
+async fn follow_access(
+    core: &CoreHandle,
+    unit: &Arc<LogicalUnit>,
+    (stack, parts): (&Stack, &UnitParts),
+) {
+    let (Ok(volume), Some(mirrors)) = (&stack.volume, &parts.mirrors) else {
         return;
     };
     if !stack.layers.has_copies() {
         return;
     }
+    let (volume, mirrors) = (Arc::clone(volume), Rc::clone(mirrors));
+    if let Some(number) = mirrors.number() {
+        unit.set_node(core, number).await;
+    }
     unit.set_access(core, Access::Elsewhere(None)).await;
-    let (here, unit) = (Rc::clone(core), Arc::downgrade(unit));
     let below = Arc::downgrade(&volume);
     let events = volume.events(core);
+    let others = mirrors.elsewhere(&unit.identity().store_key);
+    if !others.is_empty() {
+        unit.set_elsewhere(core, others).await;
+    }
+    let (here, unit) = (Rc::clone(core), Arc::downgrade(unit));
     core.spawn(Box::pin(async move {
         loop {
             let event = events.next().await;
             let (Some(unit), Some(_)) = (unit.upgrade(), below.upgrade()) else {
                 return;
             };
-            if let VolumeEvent::Access(access) = event {
-                unit.set_access(&here, access).await;
+            match event {
+                VolumeEvent::Access(access) => unit.set_access(&here, access).await,
+                VolumeEvent::Paths => {
+                    let naa = &unit.identity().store_key;
+                    unit.set_elsewhere(&here, mirrors.elsewhere(naa)).await;
+                }
+                VolumeEvent::Reshaped(_) | VolumeEvent::Lost(_) | VolumeEvent::Back => {}
             }
         }
     }));

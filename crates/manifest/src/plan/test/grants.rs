@@ -110,3 +110,39 @@ fn a_removed_lun_that_is_applied_has_its_grants_again_and_which_have_not_is_repo
     let purged = run(&removed, &Edit::Purge("vm02".to_owned())).unwrap();
     assert_eq!(purged.notices, Vec::<String>::new());
 }
+
+#[test]
+fn a_lun_with_copies_is_shown_where_each_node_has_room_for_its_port() {
+    let mut now = stored();
+    let target = now.targets.get_mut("t1").unwrap();
+    target.relative_port = 1024;
+    let vm02 = now.luns.get_mut("vm02").unwrap();
+    vm02.storage.copies = Some(crate::objects::NodeNames::of(["san-a", "san-b"]).unwrap());
+    let mut set = lab();
+    set.lun.clear();
+    let again = apply(set);
+    let refused = run(&now, &again).unwrap_err().to_string();
+    assert!(refused.contains("identifier 1024"), "{refused}");
+    now.targets.get_mut("t1").unwrap().relative_port = 1023;
+    run(&now, &again).unwrap();
+
+    // Identifiers of targets stay small as long as that can be.
+    let free = |now: &Objects, id: u64| now.free_relative_port(id);
+    assert_eq!(free(&now, 7), Some(7));
+    assert_eq!(
+        (free(&now, 2000), free(&now, u64::MAX)),
+        (Some(1022), Some(1))
+    );
+    for port in 1..=1023 {
+        let target = fixture_target(port);
+        now.targets.insert(format!("t{port}"), target);
+    }
+    assert_eq!(free(&now, 2000), Some(2000));
+}
+
+fn fixture_target(port: u16) -> crate::objects::Target {
+    crate::objects::Target {
+        relative_port: port,
+        ..crate::objects::fixture::target(&format!("iqn.2026-11.io.causeway:t{port}"))
+    }
+}
