@@ -13,6 +13,7 @@
 //! changes nothing that is kept.
 
 use crate::admission::HoldKind;
+use crate::copies::{NotKept, StateCopies};
 use crate::names::UnitId;
 use crate::outcome::Refusal;
 use crate::ports::KnownPorts;
@@ -26,7 +27,8 @@ use env::{CoreHandle, call, call_all};
 use scsi::mode::ModePages;
 use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::UnitAttention;
-use scsi::{AdditionalSense, Sense, SenseKey};
+use scsi::{AdditionalSense, Sense, SenseKey, Status};
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -46,6 +48,9 @@ pub(crate) struct Effects {
     /// of the entry failed. What that one left would else be there after the next start, although
     /// this change was answered.
     pub(crate) store_again: Vec<(Entry, Vec<u8>)>,
+    /// Of a unit with copies: what other nodes have of its state already, where that is not what
+    /// this one had before the change.
+    pub(crate) copied: Option<Vec<u8>>,
     /// Unit attentions for single nexuses.
     pub(crate) attentions: Vec<(NexusPort, UnitAttention)>,
     /// A unit attention for every nexus but this one.
@@ -64,18 +69,14 @@ impl CoreUnit {
         let mut unsure = self.change_turn().await;
         let mut state = UnitState::clone(&self.state());
         let effects = edit(&mut state)?;
-        let again = effects.store_again.into_iter();
-        let again = again.filter(|(entry, _)| unsure.contains(entry));
-        for (entry, bytes) in effects.store.into_iter().chain(again).collect::<Vec<_>>() {
-            let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
-            if let Err(error) = store.save(self.core(), key, entry, bytes).await {
-                tracing::error!(lun = &*self.shared().name(), %error, "a change could not be stored, so it is refused");
-                if error.kind() != io::ErrorKind::Unsupported {
-                    unsure.insert(entry);
-                }
-                return Err(not_stored(entry, &error));
+        match self.shared().copies() {
+            Some(copies) => self.copy_state(&*copies, &state, effects.copied).await?,
+            None => {
+                let again = effects.store_again.into_iter();
+                let again = again.filter(|(entry, _)| unsure.contains(entry));
+                let entries = effects.store.into_iter().chain(again).collect();
+                self.store(&mut unsure, entries).await?;
             }
-            unsure.remove(&entry);
         }
         state.version += 1;
         let _going = self.shared().keep_going().await;
@@ -91,6 +92,58 @@ impl CoreUnit {
             abort_nexuses(self.core(), self.id(), effects.abort, effects.spare).await;
         }
         Ok(())
+    }
+}
+
+impl CoreUnit {
+    /// All nodes in sync keep what has changed, where this one serves hosts. Elsewhere nothing is
+    /// kept: what this node goes on with one day is what it was sent.
+    async fn copy_state(
+        &self,
+        copies: &dyn StateCopies,
+        state: &UnitState,
+        known: Option<Vec<u8>>,
+    ) -> Result<(), Refusal> {
+        if !state.is_served() {
+            return Ok(());
+        }
+        let (known, new) = (
+            known.unwrap_or_else(|| self.with_state(UnitState::to_copy)),
+            state.to_copy(),
+        );
+        if known == new {
+            return Ok(());
+        }
+        Ok(copies.keep(self.core(), new).await?)
+    }
+
+    async fn store(
+        &self,
+        unsure: &mut BTreeSet<Entry>,
+        entries: Vec<(Entry, Vec<u8>)>,
+    ) -> Result<(), Refusal> {
+        for (entry, bytes) in entries {
+            let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
+            if let Err(error) = store.save(self.core(), key, entry, bytes).await {
+                tracing::error!(lun = &*self.shared().name(), %error, "a change could not be stored, so it is refused");
+                if error.kind() != io::ErrorKind::Unsupported {
+                    unsure.insert(entry);
+                }
+                return Err(not_stored(entry, &error));
+            }
+            unsure.remove(&entry);
+        }
+        Ok(())
+    }
+}
+
+impl From<NotKept> for Refusal {
+    fn from(why: NotKept) -> Self {
+        match why {
+            NotKept::NotHere => Self::Status(Status::Busy),
+            // A status would say that it is, or is not.
+            NotKept::Unknown => Self::Fenced,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The shared half of a logical unit.
 
+use crate::copies::StateCopies;
 use crate::going::{Going, StandStill};
 use crate::in_flight::InFlightLimit;
 use crate::names::UnitId;
@@ -25,6 +26,8 @@ pub struct LogicalUnit {
     fences: Fences,
     free_slots: Mutex<Vec<FenceSlot>>,
     volume: Mutex<Option<Arc<dyn Volume>>>,
+    /// Where its state is kept on several nodes; in place of the store.
+    copies: Mutex<Option<Arc<dyn StateCopies>>>,
     /// What it has stored could not be read when it came up.
     unreadable: Mutex<Option<OpenError>>,
     going: Going,
@@ -71,6 +74,7 @@ impl LogicalUnit {
             fences: config.fences,
             free_slots: Mutex::new(slots),
             volume: Mutex::new(None),
+            copies: Mutex::new(None),
             unreadable: Mutex::new(None),
             going: Going::default(),
             in_flight: Arc::default(),
@@ -118,6 +122,16 @@ impl LogicalUnit {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    pub(crate) fn copies(&self) -> Option<Arc<dyn StateCopies>> {
+        let copies = self.copies.lock();
+        copies.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn replace_copies(&self, copies: Arc<dyn StateCopies>) {
+        let mut place = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(copies);
     }
 
     pub(crate) fn fences(&self) -> &Fences {

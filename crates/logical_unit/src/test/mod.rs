@@ -3,6 +3,7 @@
 mod aborted_by_others;
 mod behind_a_function;
 mod bench;
+mod copies;
 mod groups;
 mod stored;
 

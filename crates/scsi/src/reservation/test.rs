@@ -125,6 +125,8 @@ struct World {
 impl World {
     fn step(&mut self, who: usize, op: &ModelOp) -> Result<Effects, Refusal> {
         let me = nexus(who);
+        // Another node goes on with it.
+        self.machine = Reservations::from_whole(&self.machine.to_whole()).unwrap();
         match op {
             ModelOp::Spc2Reserve => self.machine.spc2_reserve(&me).map(|()| Effects::default()),
             ModelOp::Spc2Release => self.machine.spc2_release(&me).map(|()| Effects::default()),
@@ -392,7 +394,14 @@ proptest! {
     #[test]
     fn damaged_records_are_refused(at in 0usize..200, bit in 0u8..8) {
         let machine = two_registered();
+        let mut whole = machine.to_whole();
+        prop_assert!(Reservations::from_bytes(&whole).is_err(), "it is another form");
+        let place = at % whole.len();
+        whole[place] ^= 1 << bit;
+        prop_assert!(Reservations::from_whole(&whole).is_err());
+        prop_assert!(Reservations::from_whole(&whole[..place]).is_err());
         let mut bytes = machine.to_bytes();
+        prop_assert!(Reservations::from_whole(&bytes).is_err());
         prop_assert_eq!(Reservations::from_bytes(&bytes), Ok(machine));
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
