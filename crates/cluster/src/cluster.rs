@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::pair::{Pair, Said};
 use crate::tenure::moment;
 use crate::transport::{Channel, Transport};
+use crate::unit_side::HeldState;
 use arbiter::Arbiter;
 use env::{CoreHandle, in_time};
 use peer::{
@@ -136,6 +137,12 @@ impl Cluster {
     #[must_use]
     pub fn ports(&self, id: VolumeId) -> Vec<(NodeSlot, Vec<u8>)> {
         self.lun(id).map(|lun| lun.unit.ports()).unwrap_or_default()
+    }
+
+    /// The state with which hosts of a LUN are to be served here, once they may be; `None`: another
+    /// node serves them, or nobody.
+    pub async fn held_state(&self, id: VolumeId) -> Option<HeldState> {
+        self.lun(id)?.held_state().await
     }
 
     /// How a LUN is here; `None`: it is not open.

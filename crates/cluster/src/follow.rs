@@ -69,6 +69,7 @@ impl Lun {
             | Input::Heard(..)
             | Input::Unit(..)
             | Input::OwnPorts(_)
+            | Input::KeepState(..)
             | Input::Records(_)
             | Input::Tick
             | Input::HandOver(_)

@@ -1,7 +1,9 @@
 //! What the task of a LUN hears.
 
+use crate::unit_side::StateNotKept;
 use peer::{Records, UnitPart};
 use replica::{Arbitration, Epoch, Message, NodeSlot};
+use tokio::sync::oneshot;
 use units::Buf;
 use write_back::{Change, NotRead, ReadBack};
 
@@ -17,6 +19,8 @@ pub(crate) enum Input {
     Unit(NodeSlot, UnitPart),
     /// This node has these ports to it.
     OwnPorts(Vec<u8>),
+    /// Hosts have set something here: who is to hear that it is kept.
+    KeepState(Vec<u8>, oneshot::Sender<Result<(), StateNotKept>>),
     /// New records of the stream that is followed.
     Records(Records),
     /// The owner's log gave these changes numbers, and they are on their way to its device.

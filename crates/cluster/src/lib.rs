@@ -47,7 +47,7 @@ mod unit_said;
 mod unit_side;
 
 pub use cluster::{Cluster, Settings};
-pub use copy_file::{CopyFile, CopyStore};
+pub use copy_file::{CopyFile, CopyStore, StoredState};
 pub use copying::Renewal;
 pub use feed::Lag;
 pub use hand_over::NotGiven;
@@ -56,3 +56,5 @@ pub use served::Served;
 pub use start::{LunSpec, NotStarted};
 pub use tcp::TcpTransport;
 pub use transport::{Channel, Transport};
+pub use unit_said::keep_state;
+pub use unit_side::{HeldState, StateNotKept};

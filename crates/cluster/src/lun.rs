@@ -149,6 +149,9 @@ impl Lun {
             self.core.sleep_until(now.after(SAID_WITHIN)).await;
         }
         self.is_over.set(true);
+        self.settle_states(self.node.now());
+        // Whoever waits for what nobody takes any more learns it.
+        self.inbox.borrow_mut().clear();
         self.node.loses(self.id);
         let record = self.kept.borrow().known.1.clone();
         let pairs = record.copies.iter().filter_map(|it| self.pair(it.0));
@@ -182,9 +185,12 @@ impl Lun {
             }
         }
         let now = self.node.now();
-        let copy = self.copy.borrow();
-        self.tenure
-            .follow(&copy, now, is_worth_waiting(copy.state(now)));
+        {
+            let copy = self.copy.borrow();
+            let waits = is_worth_waiting(copy.state(now));
+            self.tenure.follow(&copy, now, waits);
+        }
+        self.settle_states(now);
     }
 
     async fn takes(self: &Rc<Self>, at: Moment, input: Input) {
@@ -197,8 +203,9 @@ impl Lun {
                 self.unit.disconnected(node);
             }
             Input::Heard(node, message) => self.heard(at, node, message).await,
-            Input::Unit(node, part) => self.heard_of_unit(node, part),
+            Input::Unit(node, part) => self.heard_of_unit(node, part).await,
             Input::OwnPorts(ports) => self.own_ports_are(ports),
+            Input::KeepState(bytes, done) => self.keep_state(at, bytes, done).await,
             Input::Records(records) => self.append_later(records),
             Input::Submitted { ring, changes } => self.submitted(ring, changes),
             Input::Stable { ring, below } => self.is_stable(ring, below, at),

@@ -86,8 +86,11 @@ impl Lun {
                 ring,
                 commit,
             } => pair.stream(ring, |it| it.commit(self.id, epoch, Sequence(commit))),
+            Message::Lead { .. } => {
+                self.leads(to);
+                pair.say(self.id, &message);
+            }
             Message::Hello { .. }
-            | Message::Lead { .. }
             | Message::Yield { .. }
             | Message::Refuse { .. }
             | Message::Follow { .. }

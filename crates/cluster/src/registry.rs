@@ -18,7 +18,7 @@ impl Registry {
         self.0.borrow_mut().insert(lun.id, Rc::downgrade(lun));
     }
 
-    fn get(&self, id: VolumeId) -> Option<Rc<Lun>> {
+    pub(crate) fn get(&self, id: VolumeId) -> Option<Rc<Lun>> {
         self.0.borrow().get(&id)?.upgrade()
     }
 }

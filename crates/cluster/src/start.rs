@@ -90,6 +90,7 @@ impl Cluster {
         }
         let mut first = [0; 8];
         self.core.fill_random(&mut first);
+        let kept_state = spec.store.kept_state();
         Lun {
             id: spec.served.log().id(),
             key: spec.key,
@@ -100,7 +101,7 @@ impl Cluster {
             tenure: Arc::clone(spec.served.tenure()),
             copy: RefCell::new(copy),
             rings: RefCell::new(rings),
-            unit: UnitSide::default(),
+            unit: UnitSide::new(kept_state),
             kept: RefCell::new(spec.kept),
             talks: RefCell::default(),
             first_talk: u64::from_le_bytes(first),

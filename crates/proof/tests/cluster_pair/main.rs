@@ -3,9 +3,9 @@
 //! node or both, processes are killed, the network between them is cut, and the arbiter is late,
 //! loses answers or is away.
 //!
-//! Oracles: the model disk for all that hosts of both nodes are answered; never do both nodes
-//! answer reads; in the end one owns the LUN, both are in sync, and both backing volumes are equal,
-//! byte by byte.
+//! Oracles: the model disk for all that hosts of both nodes are answered; what a host sets of the
+//! unit is never older than what it was answered; never do both nodes answer reads; in the end one
+//! owns the LUN, both are in sync, and both backing volumes are equal, byte by byte.
 
 #![expect(
     clippy::unwrap_used,
@@ -39,6 +39,9 @@ struct Seen {
     written: [u64; 2],
     read: u64,
     failed: u64,
+    /// How often hosts set something of the unit, and how often a node went on with that.
+    sets: u64,
+    taken_over: u64,
 }
 
 struct Run {
@@ -313,6 +316,8 @@ fn run(seed: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
         written: [0, 1].map(|at| run.work.written[at].get()),
         read: run.work.read.get(),
         failed: run.work.failed.get(),
+        sets: run.work.sets.get(),
+        taken_over: run.work.taken_over.get(),
         ..run.seen
     }
 }
@@ -333,6 +338,8 @@ fn runs(count: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
         }
         all.read += seen.read;
         all.failed += seen.failed;
+        all.sets += seen.sets;
+        all.taken_over += seen.taken_over;
     }
     println!("{all:?}");
     all
@@ -349,7 +356,7 @@ fn two_nodes_begin_with_one_owner_and_both_have_what_hosts_write() {
     run.rest();
     let written: u64 = run.work.written.iter().map(|it| it.get()).sum();
     println!("{written} written");
-    assert!(written > 200, "{written}");
+    assert!(written > 100, "{written}");
 }
 
 #[test]
@@ -359,7 +366,8 @@ fn what_is_acknowledged_is_there_whatever_fails_and_one_node_at_most_answers() {
     assert!(all.cuts > 10 && all.away > 5, "{all:?}");
     let [one, other] = all.written;
     assert!(one > 3000 && other > 3000, "both own it at times: {all:?}");
-    assert!(all.owners > 35, "{all:?}");
+    assert!(all.owners > 28, "{all:?}");
+    assert!(all.sets > 500 && all.taken_over > 35, "{all:?}");
     assert!(all.renewed * 5 > seeds(20).count() as u64, "{all:?}");
 }
 

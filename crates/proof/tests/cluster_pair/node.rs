@@ -224,6 +224,13 @@ pub(crate) struct Work {
     pub(crate) written: [Rc<Cell<u64>>; 2],
     pub(crate) read: Rc<Cell<u64>>,
     pub(crate) failed: Rc<Cell<u64>>,
+    /// What hosts set of the unit: a number that grows. The last one, and the last that was
+    /// answered.
+    setting: Rc<Cell<u64>>,
+    set: Rc<Cell<u64>>,
+    /// How often that was answered, and how often a node went on with it.
+    pub(crate) sets: Rc<Cell<u64>>,
+    pub(crate) taken_over: Rc<Cell<u64>>,
 }
 
 impl Work {
@@ -236,6 +243,10 @@ impl Work {
             written: Default::default(),
             read: Rc::default(),
             failed: Rc::default(),
+            setting: Rc::default(),
+            set: Rc::default(),
+            sets: Rc::default(),
+            taken_over: Rc::default(),
         }
     }
 
@@ -245,6 +256,54 @@ impl Work {
             let (work, side, rng) = (self.clone(), side.clone(), rng.fork());
             let core = Rc::clone(&side.core);
             core.spawn(Box::pin(work.host(side, me, rng)));
+        }
+        let (work, side, rng) = (self.clone(), side.clone(), rng.fork());
+        let core = Rc::clone(&side.core);
+        core.spawn(Box::pin(work.sets(side, rng)));
+    }
+
+    /// A host that sets something of the unit again and again, wherever it is served: who serves it
+    /// next goes on with what was answered, or with what was on its way.
+    async fn sets(self, side: Side, mut rng: Rng) {
+        let core = Rc::clone(&side.core);
+        loop {
+            core.sleep_until(core.now().after(Duration::from_millis(20)))
+                .await;
+            let Some(held) = side.cluster.held_state(LUN).await else {
+                continue;
+            };
+            let has = held
+                .bytes
+                .map_or(0, |it| u64::from_le_bytes(it[..8].try_into().unwrap()));
+            assert!(
+                has >= self.set.get(),
+                "{has} in place of {}",
+                self.set.get()
+            );
+            assert!(has <= self.setting.get());
+            self.taken_over.set(self.taken_over.get() + 1);
+            loop {
+                let number = self.setting.get() + 1;
+                self.setting.set(number);
+                // Now and then it has several parts.
+                let long = rng.below(20) == 0;
+                let mut state = number.to_le_bytes().to_vec();
+                state.resize(if long { 150_000 } else { 40 }, 7);
+                let at = (core.id(), LUN);
+                if cluster::keep_state(&core, at, state).await.is_err() {
+                    break;
+                }
+                self.set.set(self.set.get().max(number));
+                self.sets.set(self.sets.get() + 1);
+                // Who comes to be in sync meanwhile has it by what it was sent before.
+                let most = if rng.below(10) == 0 {
+                    20_000_000
+                } else {
+                    60_000
+                };
+                let pause = Duration::from_micros(200 + rng.below(most));
+                core.sleep_until(core.now().after(pause)).await;
+            }
         }
     }
 

@@ -271,6 +271,16 @@ impl LunCopy {
         adding.map_or(others, |(node, _)| others.with(*node))
     }
 
+    /// Of an owner: who may be in sync, and has to have what hosts are to go on with after a
+    /// takeover; `None`: this node is none.
+    #[must_use]
+    pub fn who_is_waited_for(&self) -> Option<NodeSet> {
+        match &self.role {
+            Role::Leading(leading) => Some(self.waited_for(leading)),
+            Role::Joining | Role::Member { .. } | Role::Candidate | Role::NoMember => None,
+        }
+    }
+
     /// What everybody who is waited for has is committed.
     pub(super) fn commit_more(&mut self) {
         let Role::Leading(leading) = &self.role else {
