@@ -34,6 +34,7 @@ mod nodes;
 mod object;
 mod ports;
 mod service;
+mod state;
 mod transport;
 
 pub use found::{Found, Luns, Nodes};

@@ -7,12 +7,13 @@ use crate::follow::{Followed, Here};
 use crate::found::{Found, Luns, Nodes};
 use crate::object::{self, LunObject};
 use crate::ports;
+use crate::state::Copies;
 use arbiter::{Answer, Arbiter, Question, Swap};
 use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
 use env::durable::{make_dir, remove_file, replace_file};
 use env::{CoreHandle, LocalFuture, OpenHow, in_time};
 use futures_util::future::join_all;
-use logical_unit::{NodeElsewhere, NodeNumber, PortElsewhere};
+use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
 use manifest::code::Code;
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
@@ -448,6 +449,25 @@ impl node::Mirrors for Door {
         };
         let said = cluster.ports(entry.id()).into_iter();
         said.map(|(of, text)| ports::decode(of, &text)).collect()
+    }
+
+    fn state_copies(&self, naa: &str) -> Option<Arc<dyn StateCopies>> {
+        let entries = self.0.entries.borrow();
+        let (home, id) = (self.0.core.id(), entries.get(naa)?.id());
+        Some(Arc::new(Copies { home, id }))
+    }
+
+    fn held_state(&self, naa: &str) -> LocalFuture<Option<HeldState>> {
+        let entry = self.0.entries.borrow().get(naa).map(Rc::clone);
+        let mirrors = Rc::clone(&self.0);
+        Box::pin(async move {
+            let (entry, cluster) = (entry?, mirrors.cluster.get()?);
+            let held = cluster.held_state(entry.id()).await?;
+            Some(HeldState {
+                state: held.bytes,
+                lived: held.lived,
+            })
+        })
     }
 
     fn facts(&self, naa: &str) -> Option<MirrorFacts> {

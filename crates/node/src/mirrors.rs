@@ -2,7 +2,7 @@
 //! there.
 
 use env::LocalFuture;
-use logical_unit::{NodeElsewhere, NodeNumber, PortElsewhere};
+use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use std::sync::Arc;
@@ -49,6 +49,14 @@ pub trait Mirrors {
 
     /// What other nodes said last of their ports. An event of its volume says that it has changed.
     fn elsewhere(&self, naa: &str) -> Vec<NodeElsewhere>;
+
+    /// Where what hosts set of the LUN is kept on all nodes, once it was put [over](Mirrors::over)
+    /// its log.
+    fn state_copies(&self, naa: &str) -> Option<Arc<dyn StateCopies>>;
+
+    /// What hosts set of the LUN, once this node may serve them; `None`: another one does, or
+    /// nobody.
+    fn held_state(&self, naa: &str) -> LocalFuture<Option<HeldState>>;
 
     /// How its copies are, as this node knows it.
     fn facts(&self, naa: &str) -> Option<MirrorFacts>;

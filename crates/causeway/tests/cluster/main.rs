@@ -12,6 +12,7 @@ mod initiator;
 mod mirror;
 #[path = "../daemon/place.rs"]
 mod place;
+mod reservations;
 
 use etcd::{Etcd, free_port};
 use place::{Daemon, Place, text_of};

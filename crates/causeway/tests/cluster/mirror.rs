@@ -20,14 +20,14 @@ const HANDED_OVER_WITHIN: Duration = Duration::from_millis(2500);
 const QUESTIONS_MAX: u32 = 5_000;
 
 /// Two nodes of one cluster, with a LUN that has a copy on each, and a host on both.
-struct Pair {
+pub(crate) struct Pair {
     _etcd: Etcd,
     places: [Place; 2],
     daemons: [Option<Daemon>; 2],
 }
 
 impl Pair {
-    fn start(test: &str) -> Option<Self> {
+    pub(crate) fn start(test: &str) -> Option<Self> {
         let etcd = Etcd::start(test)?;
         let places = ["san-a", "san-b"].map(|name| node(test, name, &etcd));
         for place in &places {
@@ -52,7 +52,7 @@ impl Pair {
     }
 
     /// Makes the LUN on the first node, and shows it to the host on both.
-    fn with_lun(&self) {
+    pub(crate) fn with_lun(&self) {
         self.places[0].run(0, "lun create vm01 --size 64M --copies san-a,san-b");
         until("the other node makes its copy", || {
             let names = self.places[1].json("lun ls");
@@ -63,11 +63,11 @@ impl Pair {
         }
     }
 
-    fn kill(&mut self, at: usize) {
+    pub(crate) fn kill(&mut self, at: usize) {
         self.daemons[at].take().unwrap().kill();
     }
 
-    fn begin(&mut self, at: usize) {
+    pub(crate) fn begin(&mut self, at: usize) {
         self.daemons[at] = Some(self.places[at].start());
     }
 
@@ -75,7 +75,7 @@ impl Pair {
         self.places[at].json("lun show vm01")["mirror"].clone()
     }
 
-    fn comes_to(&self, at: usize, state: &str) -> Value {
+    pub(crate) fn comes_to(&self, at: usize, state: &str) -> Value {
         let what = format!("node {at} is {state}");
         until(&what, || self.mirror(at)["state"] == state);
         self.mirror(at)
@@ -258,7 +258,7 @@ const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 
 impl Pair {
     /// A session at a node.
-    fn session(&self, at: usize, name: &str) -> Initiator {
+    pub(crate) fn session(&self, at: usize, name: &str) -> Initiator {
         let portal = self.portal(at);
         let mut found = None;
         until("it logs in", || {

@@ -526,10 +526,14 @@ async fn follow_access(
     if let Some(number) = mirrors.number() {
         unit.set_node(core, number).await;
     }
+    let naa = unit.identity().store_key.clone();
+    if let Some(copies) = mirrors.state_copies(&naa) {
+        unit.set_copies(copies);
+    }
     unit.set_access(core, Access::Elsewhere(None)).await;
     let below = Arc::downgrade(&volume);
     let events = volume.events(core);
-    let others = mirrors.elsewhere(&unit.identity().store_key);
+    let others = mirrors.elsewhere(&naa);
     if !others.is_empty() {
         unit.set_elsewhere(core, others).await;
     }
@@ -541,10 +545,23 @@ async fn follow_access(
                 return;
             };
             match event {
-                VolumeEvent::Access(access) => unit.set_access(&here, access).await,
+                VolumeEvent::Access(Access::Served) => {
+                    // Another node may serve them meanwhile, which is the next event.
+                    if let Some(held) = mirrors.held_state(&naa).await
+                        && unit.serve(&here, held).await.is_err()
+                    {
+                        let lun = &*unit.name();
+                        tracing::error!(
+                            lun,
+                            "what hosts set of it is damaged, so that they are not served"
+                        );
+                    }
+                }
+                VolumeEvent::Access(access @ Access::Elsewhere(_)) => {
+                    unit.set_access(&here, access).await;
+                }
                 VolumeEvent::Paths => {
-                    let naa = &unit.identity().store_key;
-                    unit.set_elsewhere(&here, mirrors.elsewhere(naa)).await;
+                    unit.set_elsewhere(&here, mirrors.elsewhere(&naa)).await;
                 }
                 VolumeEvent::Reshaped(_) | VolumeEvent::Lost(_) | VolumeEvent::Back => {}
             }
