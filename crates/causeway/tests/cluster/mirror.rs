@@ -7,6 +7,7 @@ use crate::place::{CAUSEWAY, Daemon, Place};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 const LUN: &str = "vm01";
@@ -341,7 +342,23 @@ fn each_node_is_a_port_group_of_its_own_and_both_say_the_same_of_all() {
 /// reads carries the stamps of what it wrote.
 struct Load {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    /// What it says of each second, and at the end.
+    lines: Receiver<String>,
+}
+
+/// Hears lines as they come, whoever asks for them later.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pipe is read outside of any core"
+)]
+fn heard(lines: Lines<BufReader<ChildStdout>>) -> Receiver<String> {
+    let (sender, heard) = channel();
+    std::thread::spawn(move || {
+        // Nobody may listen any more.
+        let mut lines = lines.map_while(Result::ok);
+        lines.all(|it| sender.send(it).is_ok())
+    });
+    heard
 }
 
 impl Load {
@@ -361,20 +378,36 @@ impl Load {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.contains("\"second\""), "it works: {first}");
+        let lines = heard(lines);
         Self { child, lines }
+    }
+
+    /// Waits until the host does something again, after what has happened to its paths.
+    fn goes_on(&mut self) {
+        let does = |line: &String| {
+            let said: Value = serde_json::from_str(line).unwrap();
+            said["second"]["iops"].as_f64().is_some_and(|it| it > 0.0)
+        };
+        // What was said so far, and of the second that is under way, began before.
+        let before = self.lines.try_iter().count();
+        let mut later = self.lines.iter().skip(1).take(SECONDS_MAX);
+        assert!(later.any(|it| does(&it)), "it hangs after {before} s more");
     }
 
     /// Ends it; its result.
     fn end(mut self) -> Value {
         drop(self.child.stdin.take());
-        let last = self.lines.map(Result::unwrap).last().unwrap();
+        let lines: Vec<String> = self.lines.iter().collect();
         let ended = self.child.wait().unwrap();
-        let said: Value = serde_json::from_str(&last).unwrap();
+        let said: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
         let result = said["done"]["result"].clone();
-        assert!(result.is_object(), "{ended}: {last}");
+        assert!(result.is_object(), "{ended}: {}", lines.join("\n"));
         result
     }
 }
+
+/// A host that does nothing for so many seconds hangs.
+const SECONDS_MAX: usize = 20;
 
 /// Rounds of kills: more by CAUSEWAY_KILL_ROUNDS.
 fn rounds() -> usize {
@@ -389,7 +422,7 @@ fn a_host_with_a_path_to_each_node_sees_no_error_while_each_is_killed_in_turn() 
     };
     pair.with_lun();
     pair.comes_to(1, "replica");
-    let load = Load::begin(&pair, 200);
+    let mut load = Load::begin(&pair, 200);
     let mut owner = 0;
     for _ in 0..rounds() {
         let other = 1 - owner;
@@ -402,6 +435,7 @@ fn a_host_with_a_path_to_each_node_sees_no_error_while_each_is_killed_in_turn() 
         pair.comes_to(owner, "replica");
         pair.comes_to(other, "owner");
         assert_eq!(pair.places[other].problems(), Vec::<String>::new());
+        load.goes_on();
         owner = other;
     }
     let result = load.end();
