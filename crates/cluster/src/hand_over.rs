@@ -25,6 +25,26 @@ pub enum NotGiven {
 }
 
 impl Cluster {
+    /// Which node a LUN that this node owns would be [given](Self::hand_over) to, as things are
+    /// now.
+    ///
+    /// # Errors
+    /// [`NotGiven`]; late is what has to wait for something else first.
+    pub fn next_owner(&self, id: VolumeId) -> Result<NodeSlot, NotGiven> {
+        let own = self.settings.own.slot;
+        let lun = self.lun(id).filter(|it| !it.is_stopped());
+        let status = lun.ok_or(NotGiven::NotOwned)?.status();
+        if status.record.owner != own {
+            return Err(NotGiven::NotOwned);
+        }
+        let to = next_owner(&status.record, own).ok_or(NotGiven::NobodyInSync)?;
+        let may = matches!(
+            status.state,
+            State::Owner | State::Opening | State::Yielding
+        );
+        may.then_some(to).ok_or(NotGiven::Late)
+    }
+
     /// Gives a LUN that this node owns to another one that is in sync, and answers which one owns
     /// it then. Hosts wait for that long, and are served there.
     ///

@@ -535,6 +535,7 @@ impl Handle {
 
 mod activity;
 mod disks;
+mod drain;
 mod generations;
 mod guests;
 mod jobs;

@@ -8,6 +8,7 @@ use manifest::config::{self, Config};
 use manifest::disks::{
     BayState, BayView, DiskFacts, DiskFinding, DiskReport, DiskVerdict, DiskView, SmartState,
 };
+use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, NicAddress,
     NodeNic, PoolFacts, PortalFacts, RefusalFacts, SessionFacts, SessionNic,
@@ -358,6 +359,21 @@ impl Engine for FakeEngine {
             unknown: Some("a page of it cannot be read".to_owned()),
             journal: Some(JournalFacts::missing(path, "it is away".to_owned())),
         }))
+    }
+
+    fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {
+        self.note(format!("drain {dry_run}"));
+        let of = |name: &str, to: Option<&str>, stays: Option<&str>| DrainedLun {
+            name: name.to_owned(),
+            naa: format!("naa.{name}"),
+            to: to.map(str::to_owned),
+            stays: stays.map(str::to_owned),
+        };
+        let stays = "no other node has all of it";
+        done(vec![
+            of("l", Some("san-b"), None),
+            of("m", None, Some(stays)),
+        ])
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

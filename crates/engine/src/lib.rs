@@ -7,6 +7,7 @@
 
 use env::LocalFuture;
 use manifest::config::Config;
+use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
     PortalFacts, RefusalFacts, SessionFacts,
@@ -145,6 +146,13 @@ pub trait Engine {
         pool: &str,
         request: JournalRequest,
     ) -> LocalFuture<Result<JournalOutcome, Problem>>;
+
+    /// Gives the LUNs with copies that this node owns to nodes that have all of them, and answers
+    /// what became of each; `dry_run`: only says what would. Hosts are served there from then on.
+    fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {
+        let _ = dry_run;
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen
     /// last.

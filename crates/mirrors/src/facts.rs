@@ -76,6 +76,13 @@ fn text(found: &Found, status: &LunStatus) -> String {
     }
 }
 
+/// Why a LUN stays with this node.
+pub(crate) fn nobody_else(now: &MirrorFacts) -> String {
+    let others = now.copies.iter().filter(|it| !now.in_sync.contains(it));
+    let behind: Vec<String> = others.cloned().collect();
+    format!("no other node has all of it: {} is behind", listed(&behind))
+}
+
 /// What is known of a LUN on this node.
 pub(crate) fn facts(
     entry: &Entry,

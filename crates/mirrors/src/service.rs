@@ -2,7 +2,7 @@
 
 use crate::begin::Beginning;
 use crate::entry::{Begun, Entry};
-use crate::facts::facts;
+use crate::facts::{facts, nobody_else};
 use crate::follow::{Followed, Here};
 use crate::found::{Found, Luns, Nodes};
 use crate::object::{self, LunObject};
@@ -19,7 +19,7 @@ use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use node::HandOver;
 use peer::{Cost, Limits};
-use replica::{Revision, Spans};
+use replica::{NodeSlot, Revision, Spans};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -39,9 +39,6 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// How long a copy may take to let go of its log: one that has failed may not answer.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// How long it may take to give LUNs to other nodes.
-const HAND_OVER_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// The first cut of the history of each copy: the same on all nodes.
 const FIRST_CUT: Cut = Cut(1);
@@ -80,6 +77,24 @@ fn failed(path: &std::path::Path, error: &io::Error) -> OpenError {
         cause: format!("{}: {error}", path.display()),
         next_step: "check the state directory and its disk".to_owned(),
     }
+}
+
+/// What became of a LUN, in words; nothing where another node owned it already.
+fn handed_over(
+    entry: &Entry,
+    found: &Found,
+    cluster: &Cluster,
+    given: Result<NodeSlot, NotGiven>,
+) -> Option<HandOver> {
+    let now = || facts(entry, Some(found), Some(cluster));
+    let to = match given {
+        Ok(node) => Ok(found.name_of(node)),
+        Err(NotGiven::NotOwned) => return None,
+        Err(NotGiven::NobodyInSync) => Err(nobody_else(&now())),
+        Err(NotGiven::Late) => Err(format!("it cannot be given now: {}", now().text)),
+    };
+    let naa = entry.naa.clone();
+    Some(HandOver { naa, to })
 }
 
 impl Mirrors {
@@ -197,8 +212,7 @@ impl Mirrors {
 
     /// Says to the other nodes what the LUNs are that were made here.
     async fn publish(&self, found: &Found, arbiter: &dyn Arbiter) {
-        let entries: Vec<Rc<Entry>> = self.entries.borrow().values().map(Rc::clone).collect();
-        for entry in entries {
+        for entry in self.all() {
             if entry.is_published.get() || entry.is_waiting() {
                 continue;
             }
@@ -220,33 +234,46 @@ impl Mirrors {
         }
     }
 
+    /// The cluster, with what is known of its nodes; nothing before it is.
+    fn known(&self) -> Option<(Found, &Rc<Cluster>)> {
+        let found = self.nodes.get().and_then(|it| it.found())?;
+        Some((found, self.cluster.get()?))
+    }
+
+    fn all(&self) -> Vec<Rc<Entry>> {
+        self.entries.borrow().values().map(Rc::clone).collect()
+    }
+
     /// Gives what this node owns to others.
-    async fn hand_over_all(self: Rc<Self>) -> Vec<HandOver> {
-        let (found, cluster) = (
-            self.nodes.get().and_then(|it| it.found()),
-            self.cluster.get(),
-        );
-        let (Some(found), Some(cluster)) = (found, cluster) else {
+    async fn hand_over_all(self: Rc<Self>, within: Duration) -> Vec<HandOver> {
+        let Some((found, cluster)) = self.known() else {
             return Vec::new();
         };
-        let entries: Vec<Rc<Entry>> = self.entries.borrow().values().map(Rc::clone).collect();
-        let until = self.core.now().after(HAND_OVER_TIME_MAX);
+        let (entries, until) = (self.all(), self.core.now().after(within));
         let all = entries.iter().map(|entry| async {
             let given = cluster.hand_over(entry.id(), until).await;
-            let to = match given {
-                Ok(node) => Ok(found.name_of(node)),
-                Err(NotGiven::NotOwned) => return None,
-                Err(NotGiven::NobodyInSync) => Err("no other node has all of it".to_owned()),
-                Err(NotGiven::Late) => Err("it could not be given in time".to_owned()),
-            };
-            let naa = entry.naa.clone();
-            match &to {
+            let handed = handed_over(entry, &found, cluster, given)?;
+            let naa = &handed.naa;
+            match &handed.to {
                 Ok(node) => tracing::info!(naa, node, "another node owns the LUN from now on"),
                 Err(why) => tracing::warn!(naa, why, "the LUN stays with this node"),
             }
-            Some(HandOver { naa, to })
+            Some(handed)
         });
         join_all(all).await.into_iter().flatten().collect()
+    }
+
+    /// What that would do, as things are now.
+    fn would_hand_over_all(&self) -> Vec<HandOver> {
+        let Some((found, cluster)) = self.known() else {
+            return Vec::new();
+        };
+        let all = self.all();
+        let would = all.iter().filter_map(|entry| {
+            let would = cluster.next_owner(entry.id());
+            handed_over(entry, &found, cluster, would)
+        });
+        would.collect()
     }
 
     fn path_of_gone(&self, naa: &str) -> PathBuf {
@@ -419,8 +446,12 @@ impl node::Mirrors for Door {
         Box::pin(async move { mirrors.forget_now(&naa).await })
     }
 
-    fn hand_over(&self) -> LocalFuture<Vec<HandOver>> {
-        Box::pin(Rc::clone(&self.0).hand_over_all())
+    fn hand_over(&self, within: Duration) -> LocalFuture<Vec<HandOver>> {
+        Box::pin(Rc::clone(&self.0).hand_over_all(within))
+    }
+
+    fn would_hand_over(&self) -> Vec<HandOver> {
+        self.0.would_hand_over_all()
     }
 
     fn number(&self) -> Option<NodeNumber> {

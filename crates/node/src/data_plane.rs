@@ -40,6 +40,7 @@ use env::{CoreHandle, LocalFuture, in_time};
 use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
 use manifest::config::{Config, Listen};
+use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
     PortalFacts, RefusalFacts, SessionFacts,
@@ -519,9 +520,7 @@ impl Inner {
     }
 
     pub(crate) async fn stop(&self) {
-        if let Some(mirrors) = self.mirrors.get() {
-            mirrors.hand_over().await;
-        }
+        self.give_away().await;
         let server = self.server.borrow_mut().take();
         if let Some(server) = server {
             server.stop(&self.core, LOGOUT_GRACE).await;
@@ -731,6 +730,10 @@ impl Engine for Node {
             self,
             |node| async move { node.journal(&pool, &request).await },
         )
+    }
+
+    fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {
+        shared(self, |node| async move { node.drain(dry_run).await })
     }
 
     fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {

@@ -8,6 +8,7 @@
 
 mod backend;
 pub mod data_plane;
+mod drain;
 mod hardware;
 mod inner;
 mod journal;

@@ -6,6 +6,7 @@ use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCop
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use std::sync::Arc;
+use std::time::Duration;
 use volume::{OpenError, Volume};
 use write_back::WriteBack;
 
@@ -37,8 +38,11 @@ pub trait Mirrors {
     fn forget(&self, naa: &str) -> LocalFuture<()>;
 
     /// This node is about to stop, or to rest: LUNs that it owns are given to nodes that have all
-    /// of them, and hosts are served there. What could not be given stays, and is logged.
-    fn hand_over(&self) -> LocalFuture<Vec<HandOver>>;
+    /// of them, and hosts are served there. What could not be given in time stays, and is logged.
+    fn hand_over(&self, within: Duration) -> LocalFuture<Vec<HandOver>>;
+
+    /// What that would do, as things are now.
+    fn would_hand_over(&self) -> Vec<HandOver>;
 
     /// Which node of its cluster this one is; `None`: it is in none. Known as soon as a LUN was put
     /// [over](Mirrors::over) its log.
