@@ -88,11 +88,10 @@ pub(crate) fn need(method: &Method, path: &str) -> Need {
 
 #[cfg(test)]
 mod test {
-    use super::*;
+    use super::{Need, Role};
 
-    #[test]
-    fn reads_need_viewers_changes_operators_and_accounts_admins() {
-        let need = |method: &str, path: &str| match super::need(&method.parse().unwrap(), path) {
+    fn need(method: &str, path: &str) -> &'static str {
+        match super::need(&method.parse().unwrap(), path) {
             Need::Nothing => "nothing",
             Need::Anybody => "anybody",
             Need::Role {
@@ -110,7 +109,11 @@ mod test {
             Need::Role {
                 least: Role::Admin, ..
             } => "admin",
-        };
+        }
+    }
+
+    #[test]
+    fn reads_need_viewers_changes_operators_and_accounts_admins() {
         for (method, path, wanted) in [
             ("GET", "/", "nothing"),
             ("GET", "/assets/app.js", "nothing"),
@@ -159,6 +162,7 @@ mod test {
             ("GET", "/api/v1/config", "viewer"),
             ("PATCH", "/api/v1/config", "admin"),
             ("POST", "/api/v1/restart", "admin"),
+            ("POST", "/api/v1/node/drain", "operator"),
         ] {
             assert_eq!(need(method, path), wanted, "{method} {path}");
         }

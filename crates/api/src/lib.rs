@@ -51,6 +51,7 @@ mod listing;
 mod login;
 mod login_sessions;
 mod node_doctor;
+mod node_drain;
 mod noted;
 mod nowhere;
 mod objects;

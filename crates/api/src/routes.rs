@@ -116,6 +116,7 @@ fn but_the_bundle() -> Paths {
         .with(crate::config::paths)
         .with(crate::disks::paths)
         .with(crate::node_doctor::paths)
+        .with(crate::node_drain::paths)
         .with(crate::login::paths)
         .with(crate::login_sessions::paths)
         .with(crate::alerts::paths)

@@ -358,6 +358,7 @@ mod test {
         ("lun create", &[LUN]),
         ("lun rename", &[&["to"]]),
         ("lun resize", &[&["size"]]),
+        ("node drain", &[&["name"]]),
         ("node show", &[&["name"]]),
         ("path explain", &[PATHS, &["path", "url"]]),
         ("path ls", &[&["url"]]),

@@ -30,6 +30,7 @@ const VERBS: &[(&str, &str)] = &[
     ("node ls", "GET /api/v1/status"),
     ("node show", "GET /api/v1/status"),
     ("node set", "PATCH /api/v1/config"),
+    ("node drain", "POST /api/v1/node/drain"),
     ("portal ls", "GET /api/v1/status"),
     ("portal show", "GET /api/v1/status"),
     ("portal create", "PATCH /api/v1/config"),

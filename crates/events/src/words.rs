@@ -71,7 +71,7 @@ fn done_or_tried(did: &'static str, status: u16) -> String {
 }
 
 /// Verbs as they are of what was done, and of what was tried.
-const TRIED: [(&str, &str); 27] = [
+const TRIED: [(&str, &str); 28] = [
     ("accepted", "accept"),
     ("acknowledged", "acknowledge"),
     ("adopted", "adopt"),
@@ -81,6 +81,7 @@ const TRIED: [(&str, &str); 27] = [
     ("deleted", "delete"),
     ("destroyed", "destroy"),
     ("discarded", "discard"),
+    ("drained", "drain"),
     ("ended", "end"),
     ("forgot", "forget"),
     ("logged", "log"),
@@ -119,6 +120,7 @@ fn did(entry: &Entry, parts: &[&str], alone: bool) -> &'static str {
         (["generations", ..], true) => "went back to an earlier state",
         (["generations", ..], false) => "went back to an earlier state of",
         (["restart"], _) => "restarted",
+        (["node", "drain"], _) => "drained",
         (["config", "reload"], _) => "read again",
         (["luns", _, "scrub"], _) => match operation {
             Some("start") => "started a scrub of",
@@ -304,6 +306,7 @@ mod test {
         PATCH config | node/settings | changed the settings of the node\n\
         POST config/reload | node/settings | read again the settings of the node\n\
         POST restart | node/restart | restarted the node\n\
+        POST node/drain?dry_run=false | node/drain | drained the node\n\
         POST login | user/eve | logged in\n\
         PUT me/password | user/eve | changed their own password\n\
         POST apply | lun/a | changed with a document LUN a\n\

@@ -32,9 +32,13 @@ fn all(document: &Value) -> Vec<String> {
         return objects.iter().filter_map(name).collect();
     }
     // What a change of objects did.
-    match document.get("actions") {
-        Some(actions) => all(actions),
-        None => name(document).into_iter().collect(),
+    if let Some(actions) = document.get("actions") {
+        return all(actions);
+    }
+    match (name(document), document.get("luns")) {
+        // What became of LUNs.
+        (None, Some(luns)) => all(luns),
+        (named, _) => named.into_iter().collect(),
     }
 }
 
@@ -66,5 +70,9 @@ mod test {
         let status = json!({"generation": 4, "node": "san-a"});
         assert_eq!(of(&json!([status])), "san-a\n");
         assert_eq!(of(&Value::Null), "");
+        let drained =
+            json!({"luns": [{"name": "vm01", "naa": "6f", "to": "san-b"}, {"name": "b"}]});
+        assert_eq!(of(&drained), "vm01\nb\n");
+        assert_eq!(of(&json!({"name": "h", "luns": [{"name": "b"}]})), "h\n");
     }
 }

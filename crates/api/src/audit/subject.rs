@@ -110,6 +110,7 @@ impl Target {
             "bench" => Self::Other("bench run", of_run(numbered(), document)),
             "lab" => Self::Other("lab bed", of_bed(numbered(), document)),
             "config" => Self::Settings,
+            "node" => Self::Other("node", named.unwrap_or_default()),
             "restart" => Self::Other("node", "restart".to_owned()),
             "jobs" => Self::Other("job", named.unwrap_or_default()),
             "disks" => Self::Other("disk", named.unwrap_or_default()),

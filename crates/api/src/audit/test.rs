@@ -362,6 +362,12 @@ fn of_the_rest() -> Vec<(Method, &'static str, Value, &'static str)> {
     vec![
         (post.clone(), "/api/v1/jobs/7/cancel", json!(null), "job 7"),
         (
+            post.clone(),
+            "/api/v1/node/drain",
+            json!(null),
+            "node drain",
+        ),
+        (
             delete.clone(),
             "/api/v1/disks/S%201",
             json!(null),

@@ -488,6 +488,15 @@ fn script() -> Vec<(
             json!({ "operation": "discard", "dry_run": true }),
         ),
         (200, "GET", "/api/v1/pools/{name}", "default", "", null()),
+        (
+            200,
+            "POST",
+            "/api/v1/node/drain",
+            "",
+            "?dry_run=true",
+            null(),
+        ),
+        (200, "POST", "/api/v1/node/drain", "", "", null()),
         (200, "POST", "/api/v1/targets", "", "", target.clone()),
         (200, "PUT", target_path, "t2", "", target.clone()),
         (

@@ -19,7 +19,7 @@ const HEAD: &str = "# Statuses that the document of the API has and that no test
                     # the reason; made anew by UPDATE_GOLDEN=1. Faults of the program (500) are none of them.\n";
 
 /// Why no test brings these about: a status, with what its path begins with, or is.
-const REASONS: [(&str, &str); 14] = [
+const REASONS: [(&str, &str); 15] = [
     (
         "404 PUT /api/v1/me/password",
         "the user is deleted between two of its steps",
@@ -42,6 +42,10 @@ const REASONS: [(&str, &str); 14] = [
     ),
     (
         "409 POST /api/v1/logout",
+        "one `Idempotency-Key` twice at a time; repeated.rs tests the verdict",
+    ),
+    (
+        "409 POST /api/v1/node/drain",
         "one `Idempotency-Key` twice at a time; repeated.rs tests the verdict",
     ),
     (

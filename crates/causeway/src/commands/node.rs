@@ -6,7 +6,10 @@ use crate::assign::usage;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{Args, Subcommand};
+use hyper::Method;
+use manifest::code::Code;
 use manifest::config::SettingValue;
+use manifest::drain::{DrainView, DrainedLun};
 use manifest::problem::Problem;
 use manifest::view::{Health, StatusView};
 use output::{Columns, Table, properties, rounded};
@@ -17,7 +20,12 @@ pub(crate) const COMPLETED: &[CompletedArgument] =
     &[(&["node", "set"], "values", Kind::AssignmentOf(assignments))];
 
 /// Which verbs print tables.
-pub(crate) const LISTED: &[Listed] = &[(&["node", "ls"], When::Always, COLUMNS)];
+pub(crate) const LISTED: &[Listed] = &[
+    (&["node", "ls"], When::Always, COLUMNS),
+    (&["node", "drain"], When::Always, DRAINED),
+];
+
+const DRAINED: Columns = Columns::new(&["LUN", "NOW ON", "STAYS BECAUSE"]).wide(&["NAA"]);
 
 const COLUMNS: Columns = Columns::new(&[
     "NODE", "HEALTH", "LUNS", "SESSIONS", "VERSION", "UP SINCE",
@@ -37,6 +45,12 @@ pub(crate) enum NodeVerb {
     /// Change settings of the node: name=NEW, scrub.every_days=N, and others by their key; KEY= is
     /// what node.toml says. As `causeway config set`
     Set(NodeSet),
+    /// Before maintenance: give LUNs with copies that this node serves to nodes that have all of
+    /// them. Hosts go on there; what stays is said, with the reason (exit code 6)
+    Drain {
+        /// Its name, where somebody wants to be sure
+        name: Option<String>,
+    },
 }
 
 /// What of the node shall change.
@@ -77,6 +91,49 @@ pub(crate) fn run(context: &Context<'_>, verb: &NodeVerb) -> Result<(), Problem>
             }
             config::change(context, &Started::read(context)?, &body)
         }
+        NodeVerb::Drain { name } => drain(context, name.as_deref()),
+    }
+}
+
+/// Gives LUNs with copies to other nodes, or says what would become of them.
+fn drain(context: &Context<'_>, name: Option<&str>) -> Result<(), Problem> {
+    let node = named(context, name)?.node;
+    let dry_run = context.is_dry_run();
+    let path = format!("/api/v1/node/drain?dry_run={dry_run}");
+    let view: DrainView = context.client.send(Method::POST, &path, &())?;
+    context
+        .output
+        .list(&view, |view| drained(view, &node, dry_run));
+    let staying = view.luns.iter().filter(|it| it.to.is_none());
+    let staying: Vec<&str> = staying.map(|it| it.name.as_str()).collect();
+    if staying.is_empty() {
+        return Ok(());
+    }
+    let would = if dry_run {
+        "would still own"
+    } else {
+        "still owns"
+    };
+    let detail = format!("{node} {would} {}", staying.join(", "));
+    let hint = "see the reason of each; `causeway lun show` says when another node has all of it";
+    Err(Problem::new(Code::PartlyDone, detail).hint(hint))
+}
+
+fn drained(view: &DrainView, node: &str, dry_run: bool) -> Table {
+    let text = |of: &Option<String>| of.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |it: &DrainedLun| {
+        vec![
+            it.name.clone(),
+            text(&it.to),
+            text(&it.stays),
+            it.naa.clone(),
+        ]
+    };
+    let table = Table::new(DRAINED, view.luns.iter().map(row).collect());
+    match (view.luns.is_empty(), dry_run) {
+        (true, _) => table.instead(format!("{node} owns no LUN with copies: nothing to do\n")),
+        (false, true) => table.above("(dry run: nothing was changed)\n".to_owned()),
+        (false, false) => table,
     }
 }
 

@@ -21,14 +21,14 @@ const HANDED_OVER_WITHIN: Duration = Duration::from_millis(2500);
 const QUESTIONS_MAX: u32 = 5_000;
 
 /// Two nodes of one cluster, with a LUN that has a copy on each, and a host on both.
-pub(crate) struct Pair {
+pub(super) struct Pair {
     _etcd: Etcd,
-    places: [Place; 2],
+    pub(super) places: [Place; 2],
     daemons: [Option<Daemon>; 2],
 }
 
 impl Pair {
-    pub(crate) fn start(test: &str) -> Option<Self> {
+    pub(super) fn start(test: &str) -> Option<Self> {
         let etcd = Etcd::start(test)?;
         let places = ["san-a", "san-b"].map(|name| node(test, name, &etcd));
         for place in &places {
@@ -53,7 +53,7 @@ impl Pair {
     }
 
     /// Makes the LUN on the first node, and shows it to the host on both.
-    pub(crate) fn with_lun(&self) {
+    pub(super) fn with_lun(&self) {
         self.places[0].run(0, "lun create vm01 --size 64M --copies san-a,san-b");
         until("the other node makes its copy", || {
             let names = self.places[1].json("lun ls");
@@ -64,7 +64,7 @@ impl Pair {
         }
     }
 
-    pub(crate) fn kill(&mut self, at: usize) {
+    pub(super) fn kill(&mut self, at: usize) {
         self.daemons[at].take().unwrap().kill();
     }
 
@@ -72,11 +72,11 @@ impl Pair {
         self.daemons[at] = Some(self.places[at].start());
     }
 
-    fn mirror(&self, at: usize) -> Value {
+    pub(super) fn mirror(&self, at: usize) -> Value {
         self.places[at].json("lun show vm01")["mirror"].clone()
     }
 
-    pub(crate) fn comes_to(&self, at: usize, state: &str) -> Value {
+    pub(super) fn comes_to(&self, at: usize, state: &str) -> Value {
         let what = format!("node {at} is {state}");
         until(&what, || self.mirror(at)["state"] == state);
         self.mirror(at)
@@ -100,7 +100,7 @@ impl Pair {
         text + &String::from_utf8_lossy(&output.stderr)
     }
 
-    fn writes(&self, at: usize, byte: u8) {
+    pub(super) fn writes(&self, at: usize, byte: u8) {
         let all: Vec<String> = (0..16)
             .map(|it| format!("write -P {byte} {}k 64k", it * 256))
             .collect();
@@ -108,7 +108,7 @@ impl Pair {
         assert_eq!(said.matches("wrote 65536/65536").count(), 16, "{said}");
     }
 
-    fn has(&self, at: usize, byte: u8) {
+    pub(super) fn has(&self, at: usize, byte: u8) {
         let all: Vec<String> = (0..16)
             .map(|it| format!("read -P {byte} {}k 64k", it * 256))
             .collect();
