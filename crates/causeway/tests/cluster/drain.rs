@@ -1,8 +1,11 @@
 //! `node drain`: what a node owns is given to the other one before its maintenance.
 
-use crate::mirror::Pair;
+use crate::mirror::{Load, Pair};
 use crate::place::text_of;
 use serde_json::{Value, json};
+
+/// A takeover takes 3 s at least.
+const STALL_MS_MAX: f64 = 2_500.0;
 
 /// What `node drain` on the node `at` answers with this exit code.
 fn drain(pair: &Pair, at: usize, code: i32, options: &str) -> Value {
@@ -79,4 +82,32 @@ fn a_node_is_drained_before_its_maintenance_and_what_stays_is_said_with_its_reas
     }
     pair.has(0, 0x22);
     pair.writes(0, 0x33);
+}
+
+#[test]
+fn a_host_with_a_path_to_each_node_sees_no_error_while_they_are_drained_in_turn() {
+    let Some(pair) = Pair::start("drains") else {
+        return;
+    };
+    pair.with_lun();
+    pair.comes_to(1, "replica");
+    let load = Load::begin(&pair, 200);
+    for round in 0..4 {
+        let (owner, other) = (round % 2, 1 - round % 2);
+        pair.comes_to(owner, "owner");
+        let answer = drain(&pair, owner, 0, "");
+        assert!(answer["luns"][0]["to"].is_string(), "{answer}");
+        pair.comes_to(other, "owner");
+        pair.comes_to(owner, "replica");
+    }
+    let result = load.end();
+    for none in ["errors", "never_returned"] {
+        assert_eq!(result[none], 0, "{result}");
+    }
+    assert_eq!(result["verify"]["bad"], 0, "{result}");
+    assert!(result["verify"]["checked"].as_u64() > Some(0), "{result}");
+    // It would be as long as a takeover where a node has to be found out by its silence.
+    let stall = result["stall_ms_max"].as_f64().unwrap();
+    println!("4 drains: the longest stall {stall} ms");
+    assert!(stall < STALL_MS_MAX, "{result}");
 }

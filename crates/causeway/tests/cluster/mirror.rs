@@ -340,7 +340,7 @@ fn each_node_is_a_port_group_of_its_own_and_both_say_the_same_of_all() {
 
 /// A host with a path to each node, by our own initiator: it writes at random places, and what it
 /// reads carries the stamps of what it wrote.
-struct Load {
+pub(super) struct Load {
     child: Child,
     /// What it says of each second, and at the end.
     lines: Receiver<String>,
@@ -363,7 +363,7 @@ fn heard(lines: Lines<BufReader<ChildStdout>>) -> Receiver<String> {
 
 impl Load {
     /// `wanted`: operations a second.
-    fn begin(pair: &Pair, wanted: u32) -> Self {
+    pub(super) fn begin(pair: &Pair, wanted: u32) -> Self {
         let portals = [pair.portal(0), pair.portal(1)].join(",");
         let url = format!("iscsi://{portals}/iqn.2026-11.io.causeway:t1/0");
         let rate = format!("-g{wanted}i");
@@ -395,7 +395,7 @@ impl Load {
     }
 
     /// Ends it; its result.
-    fn end(mut self) -> Value {
+    pub(super) fn end(mut self) -> Value {
         drop(self.child.stdin.take());
         let lines: Vec<String> = self.lines.iter().collect();
         let ended = self.child.wait().unwrap();
