@@ -276,8 +276,9 @@ fn slots_rings_and_counts_that_cannot_be_are_refused() {
     frame.body[24..26].copy_from_slice(&[0xFF; 2]);
     assert_eq!(end(&frame), broken, "more than there are");
     let record = [[0; 24].as_slice(), &[0, 0, 0, 0, 64, 0, 0, 0]].concat();
-    frame.body = [&[0; 8][..], &[1], &[0; 7], &[0; 8], &record].concat();
+    // A greeting: what was promised, and the numbers of its conversation, stand before the record.
+    frame.body = [&[0; 8][..], &[1], &[0; 7], &[0; 24], &record].concat();
     assert_eq!(end(&frame), broken, "slot 64");
-    frame.body[16 + 8 + 28] = 63;
+    frame.body[16 + 24 + 28] = 63;
     assert!(matches!(end(&frame), Some(Event::Message(..))));
 }
