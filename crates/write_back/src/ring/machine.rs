@@ -325,7 +325,9 @@ impl Machine {
         let change = stable.change;
         let slot = self.volumes.slot(change.volume);
         let slot = slot.expect("the log knows its volumes");
-        self.watches.committed(slot, &change.sectors());
+        if !self.watches.is_empty() {
+            self.watches.committed(slot, &change.sectors());
+        }
         match change.kind {
             Kind::Write if !stable.is_damaged => {
                 let at = stable.data_at / journal::SECTOR;

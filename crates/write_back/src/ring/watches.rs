@@ -56,6 +56,11 @@ impl Watches {
         self.all.remove(&number);
     }
 
+    /// Nothing is watched, as is so nearly always.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// A change is committed.
     pub(crate) fn committed(&mut self, slot: Slot, sectors: &Range<u64>) {
         for watch in self.all.values_mut() {
