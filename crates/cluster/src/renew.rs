@@ -85,7 +85,7 @@ impl Lun {
         tracing::info!(
             lun = format!("{:016x}", self.id.0),
             node = to.0,
-            "a copy is made anew: all blocks are compared and sent"
+            "a copy is made anew: all blocks are written again"
         );
         for _ in 0..AT_ONCE {
             let (lun, copying) = (Rc::clone(self), Rc::clone(&copying));

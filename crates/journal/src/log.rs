@@ -303,6 +303,22 @@ impl Log {
         (volume, epoch): (VolumeId, u64),
         first: Sequence,
     ) -> Result<(), EpochRefused> {
+        self.may_go_on(volume, first, |newest| epoch <= newest)?;
+        let next = self.next_sequence(volume).unwrap_or_default();
+        if first > next {
+            return Err(EpochRefused::Beyond { next });
+        }
+        Ok(())
+    }
+
+    /// Whether the volume may go on with this number, in an epoch that is not late: `is_late` says
+    /// of the newest one that is known here.
+    fn may_go_on(
+        &self,
+        volume: VolumeId,
+        first: Sequence,
+        is_late: impl Fn(u64) -> bool,
+    ) -> Result<(), EpochRefused> {
         if self.ring.has_failed() {
             return Err(EpochRefused::Failed);
         }
@@ -310,15 +326,11 @@ impl Log {
             return Err(EpochRefused::Begins);
         }
         let (newest, below) = (self.newest_epoch(volume), self.known(volume).1);
-        if epoch <= newest {
+        if is_late(newest) {
             return Err(EpochRefused::Late { newest });
         }
         if first < below {
             return Err(EpochRefused::Committed { below });
-        }
-        let next = self.next_sequence(volume).unwrap_or_default();
-        if first > next {
-            return Err(EpochRefused::Beyond { next });
         }
         Ok(())
     }

@@ -169,21 +169,9 @@ impl Log {
         (volume, epoch): (VolumeId, u64),
         first: Sequence,
     ) -> Result<(), EpochRefused> {
-        if self.ring.has_failed() {
-            return Err(EpochRefused::Failed);
-        }
-        if self.epoch_begins(volume) {
-            return Err(EpochRefused::Begins);
-        }
-        let (newest, below) = (self.newest_epoch(volume), self.known(volume).1);
         // What says so has a number behind the epoch's.
-        if epoch < newest || epoch == u64::MAX {
-            return Err(EpochRefused::Late { newest });
-        }
-        if first < below {
-            return Err(EpochRefused::Committed { below });
-        }
-        Ok(())
+        let is_late = |newest| epoch < newest || epoch == u64::MAX;
+        self.may_go_on(volume, first, is_late)
     }
 
     /// The copy of the volume here is made anew by the owner of this epoch: what is not committed
