@@ -6,10 +6,10 @@ use rcgen::{
     KeyPair,
 };
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use test_ports::free_port;
 
 /// How long it may take to be well.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -19,11 +19,6 @@ pub(crate) struct Etcd {
     client: u16,
     peer: u16,
     process: Option<Child>,
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Who signs for members and nodes.

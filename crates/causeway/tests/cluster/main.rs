@@ -15,11 +15,12 @@ mod mirror;
 mod place;
 mod reservations;
 
-use etcd::{Etcd, free_port};
+use etcd::Etcd;
 use place::{Daemon, Place, text_of};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use test_ports::free_port;
 
 /// A node that can be of a cluster, in a place of this test.
 fn node(test: &str, name: &str, etcd: &Etcd) -> Place {

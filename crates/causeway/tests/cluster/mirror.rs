@@ -1,7 +1,7 @@
 //! A LUN with copies on two daemons, and a host that goes where it is served. What it has is asked
 //! by a foreign client (qemu-io).
 
-use super::{Etcd, cluster, cluster_with, free_port, node};
+use super::{Etcd, cluster, cluster_with, node};
 use crate::initiator::Initiator;
 use crate::place::{CAUSEWAY, Daemon, Place};
 use serde_json::Value;
@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use test_ports::free_port;
 
 const LUN: &str = "vm01";
 const LUN_MIB: u32 = 64;

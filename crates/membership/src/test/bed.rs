@@ -14,7 +14,7 @@ use replica::Revision;
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use serde::de::DeserializeOwned;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,8 +50,7 @@ pub(super) fn on_a_core(name: &str, work: impl AsyncFnOnce(CoreHandle, &Path) + 
 }
 
 pub(super) fn free_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, test_ports::free_port()).into()
 }
 
 /// A clock that is so many seconds away from the machine's.

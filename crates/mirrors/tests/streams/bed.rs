@@ -10,7 +10,7 @@ use membership::{Facts, Membership, Own, Settings};
 use mirrors::TlsTransport;
 use replica::NodeSlot;
 use std::cell::{Cell, RefCell};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,8 +39,7 @@ impl Drop for Dir {
 }
 
 pub(crate) fn free_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, test_ports::free_port()).into()
 }
 
 /// A node, on its own thread.

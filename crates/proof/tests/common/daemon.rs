@@ -3,11 +3,11 @@
 use super::tools::{Said, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
+use test_ports::free_port;
 
 /// All names of targets begin so.
 pub(crate) const IQN: &str = "iqn.2026-11.io.causeway";
@@ -37,12 +37,6 @@ fn binary() -> PathBuf {
     binary
 }
 
-/// Ports that nobody listens at.
-fn free_ports() -> [u16; 2] {
-    let listeners = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
-}
-
 impl Daemon {
     /// Starts a daemon without objects and waits until it says that it is ready.
     pub(crate) fn start(name: &str) -> Self {
@@ -56,7 +50,7 @@ impl Daemon {
         for pool in ["pool", "fast"] {
             std::fs::create_dir_all(dir.join(pool)).unwrap();
         }
-        let [one, two] = free_ports();
+        let [one, two] = [(), ()].map(|()| free_port());
         let text = format!(
             "schema = 1\n[node]\nname = \"proof\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\n\
              tag = 1\nlisten = [ {{ ip = \"127.0.0.1\", port = {one} }}, {{ ip = \"127.0.0.1\", port = {two} }} ]\n\

@@ -8,11 +8,11 @@ use rcgen::{
     KeyPair,
 };
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use test_ports::free_port;
 
 /// How long a member may take to be well.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -63,11 +63,6 @@ impl Authority {
         fs::write(dir.join(format!("{name}.pem")), signed.pem()).unwrap();
         fs::write(dir.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 impl Bed {
