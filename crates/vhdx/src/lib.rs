@@ -1,0 +1,36 @@
+//! VHDX images: what of a file is read, written and synced, and in which order, so that a disk is
+//! in it. Pure: no file, clock or thread.
+//!
+//! ```text
+//!   file:  identifier | headers | region tables | log | metadata | table of blocks | blocks ...
+//!
+//!   image.write(at, bytes) -> Operation -> Step::Ask(Request) -> the driver does it -> ... -> Done
+//! ```
+//!
+//! **Contract.** What was written before a `flush` that ended is there after any
+//! crash, what was written later may be; other programs find the same once they replayed the log.
+//! Payload never passes through here: an operation says where it goes, or where it
+//! is. Tables are read page by page, so an image of 64 TiB takes no more memory than a
+//! small one.
+//!
+//! **Failure model.** Nothing that stands in a file is believed: each offset, length and state is
+//! checked, and what cannot be is refused by name. After an error of a write or a sync, an image is
+//! used no more until it is opened again.
+//!
+//! What is written and accepted is described in `docs/formats/vhdx.md`.
+
+#![expect(dead_code, reason = "resizing, compacting and merging come next")]
+
+mod checked;
+mod entry;
+mod error;
+mod geometry;
+mod guid;
+mod header;
+
+pub use entry::{Entry, State};
+pub use error::{Error, ParentMismatch, Part};
+pub use formats::Damage;
+pub use geometry::{DISK_BYTES_MAX, EntryOf, Geometry};
+pub use guid::{Guid, Guids};
+pub use header::Header;
