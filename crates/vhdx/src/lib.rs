@@ -27,6 +27,10 @@ mod error;
 mod geometry;
 mod guid;
 mod header;
+mod locator;
+mod metadata;
+mod regions;
+mod step;
 
 pub use entry::{Entry, State};
 pub use error::{Error, ParentMismatch, Part};
@@ -34,3 +38,7 @@ pub use formats::Damage;
 pub use geometry::{DISK_BYTES_MAX, EntryOf, Geometry};
 pub use guid::{Guid, Guids};
 pub use header::Header;
+pub use locator::Locator;
+pub use metadata::Metadata;
+pub use regions::Area;
+pub use step::{Action, Answer, Extent, Operation, Request, Step};
