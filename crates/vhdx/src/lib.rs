@@ -28,7 +28,9 @@ mod geometry;
 mod guid;
 mod header;
 mod locator;
+mod log;
 mod metadata;
+mod pages;
 mod regions;
 mod step;
 
