@@ -1,0 +1,129 @@
+//! Where in the file new blocks go.
+
+use crate::geometry::MIB;
+use std::collections::BTreeMap;
+
+/// Space of the file that nothing uses.
+///
+/// What became free is used again when the log says so on the disk; until then an older entry may
+/// still point there.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Space {
+    /// Free, from and to, in bytes.
+    free: BTreeMap<u64, u64>,
+    /// Free as soon as the log says so.
+    freed: Vec<(u64, u64)>,
+    /// The first byte behind everything.
+    end: u64,
+}
+
+/// Some space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) place: u64,
+    pub(crate) bytes: u64,
+    /// Something was there before: it does not read as zeroes.
+    pub(crate) is_used: bool,
+}
+
+impl Space {
+    /// Of a file so long, all of which may be in use.
+    pub(crate) fn behind(file_bytes: u64) -> Self {
+        Self {
+            end: file_bytes.next_multiple_of(MIB),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(crate) fn set_end(&mut self, end: u64) {
+        self.end = end;
+        let beyond = self.free.split_off(&end);
+        drop(beyond);
+    }
+
+    /// Space for a block: the first that is free, else behind everything.
+    pub(crate) fn take(&mut self, bytes: u64) -> Taken {
+        let found = self.free.iter().find(|(from, to)| **to - **from >= bytes);
+        if let Some((&place, &to)) = found {
+            self.free.remove(&place);
+            if place + bytes < to {
+                self.free.insert(place + bytes, to);
+            }
+            return Taken {
+                place,
+                bytes,
+                is_used: true,
+            };
+        }
+        let place = self.end;
+        self.end += bytes;
+        Taken {
+            place,
+            bytes,
+            is_used: false,
+        }
+    }
+
+    /// What was taken and does not get used after all.
+    pub(crate) fn give_back(&mut self, taken: &Taken) {
+        self.add(taken.place, taken.place + taken.bytes);
+    }
+
+    /// Nothing needs it as soon as the log says so.
+    pub(crate) fn free(&mut self, place: u64, bytes: u64) {
+        self.freed.push((place, place + bytes));
+    }
+
+    /// The log says what was freed.
+    pub(crate) fn committed(&mut self) {
+        for (from, to) in std::mem::take(&mut self.freed) {
+            self.add(from, to);
+        }
+    }
+
+    fn add(&mut self, mut from: u64, mut to: u64) {
+        if let Some(end) = self.free.remove(&to) {
+            to = end;
+        }
+        if let Some((&start, &stop)) = self.free.range(..from).next_back()
+            && stop == from
+        {
+            self.free.remove(&start);
+            from = start;
+        }
+        self.free.insert(from, to);
+    }
+
+    /// Bytes that may be used again at once.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free.iter().map(|(from, to)| to - from).sum()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn space_is_used_again_when_the_log_says_that_it_is_free() {
+        let mut space = Space::behind(5 * MIB + 1);
+        let first = space.take(2 * MIB);
+        assert_eq!(
+            (first.place, first.is_used, space.end()),
+            (6 * MIB, false, 8 * MIB)
+        );
+        space.free(first.place, first.bytes);
+        assert_eq!(space.take(MIB).place, 8 * MIB);
+        space.committed();
+        assert_eq!(space.free_bytes(), 2 * MIB);
+        let again = space.take(MIB);
+        assert_eq!((again.place, again.is_used), (6 * MIB, true));
+        space.give_back(&again);
+        assert_eq!(space.take(2 * MIB).place, 6 * MIB);
+        assert_eq!(space.free_bytes(), 0);
+    }
+}
