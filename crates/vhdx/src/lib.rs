@@ -7,10 +7,10 @@
 //!   image.write(at, bytes) -> Operation -> Step::Ask(Request) -> the driver does it -> ... -> Done
 //! ```
 //!
-//! **Contract.** What was written before a `flush` that ended is there after any
+//! **Contract.** What was written before a [`flush`](Image::flush) that ended is there after any
 //! crash, what was written later may be; other programs find the same once they replayed the log.
-//! Payload never passes through here: an operation says where it goes, or where it
-//! is. Tables are read page by page, so an image of 64 TiB takes no more memory than a
+//! Payload never passes through here: an operation says where it [goes](Extent), or where it
+//! [is](Piece). Tables are read page by page, so an image of 64 TiB takes no more memory than a
 //! small one.
 //!
 //! **Failure model.** Nothing that stands in a file is believed: each offset, length and state is
@@ -22,6 +22,7 @@
 #![expect(dead_code, reason = "resizing, compacting and merging come next")]
 
 mod checked;
+mod create;
 mod entry;
 mod error;
 mod geometry;
@@ -32,12 +33,15 @@ mod log;
 mod metadata;
 mod open;
 mod pages;
+mod read;
 mod regions;
 mod session;
 mod space;
 mod state;
 mod step;
+mod write;
 
+pub use create::{Kind, New};
 pub use entry::{Entry, State};
 pub use error::{Error, ParentMismatch, Part};
 pub use formats::Damage;
@@ -47,6 +51,7 @@ pub use header::Header;
 pub use locator::Locator;
 pub use metadata::Metadata;
 pub use open::Access;
+pub use read::{Chain, Piece, Source};
 pub use regions::Area;
 pub use state::Image;
 pub use step::{Action, Answer, Extent, Operation, Request, Step};
