@@ -39,6 +39,8 @@ mod session;
 mod space;
 mod state;
 mod step;
+#[cfg(test)]
+mod test;
 mod write;
 
 pub use create::{Kind, New};

@@ -1,0 +1,7 @@
+//! Tests of whole images, over disks in memory.
+
+#![expect(clippy::cast_possible_truncation, reason = "sizes in tests are small")]
+
+pub(crate) mod disk;
+mod images;
+mod world;
