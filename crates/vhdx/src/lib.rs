@@ -21,6 +21,7 @@
 
 #![expect(dead_code, reason = "resizing, compacting and merging come next")]
 
+mod check;
 mod checked;
 mod create;
 mod entry;
@@ -43,6 +44,7 @@ mod step;
 mod test;
 mod write;
 
+pub use check::{Finding, Report, Severity};
 pub use create::{Kind, New};
 pub use entry::{Entry, State};
 pub use error::{Error, ParentMismatch, Part};
