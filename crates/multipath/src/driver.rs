@@ -2,12 +2,14 @@
 //! takes.
 
 use super::engine::Engine;
+use super::route::Route;
 use super::wait::Bell;
 use env::CoreHandle;
 use paths::health::{HOPE, Seen, State};
 use paths::policy::Use;
 use paths::stale::CommandId;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 use units::Now;
 
 impl Engine {
@@ -31,8 +33,11 @@ impl Engine {
             .filter_map(|id| state.pending.get(id)?.without_path)
             .min();
         let given_up = without_path.map(|since| since.after(self.config.no_path_timeout));
+        let waits_for_any = without_path.is_some() && is_lost(&state.routes);
+        let asks = waits_for_any.then(|| questions(&state.routes).map(|it| it.1).min());
         [
             paths,
+            asks.flatten(),
             state.pending_table.deadline(),
             given_up,
             self.plan_deadline(),
@@ -75,14 +80,12 @@ impl Engine {
     }
 
     /// With no path alive, none has to prove itself, and none waits long for its next attempt.
+    /// Ports that did not serve the unit are asked often while something waits: who serves it may
+    /// be moving.
     fn hope(self: &Rc<Self>, now: Now) {
-        let helped = {
+        let (helped, asked) = {
             let state = self.state.borrow();
-            if state
-                .routes
-                .iter()
-                .any(|route| route.health.usage() != Use::No)
-            {
+            if !is_lost(&state.routes) {
                 return;
             }
             let routes = state.routes.iter().enumerate();
@@ -95,10 +98,23 @@ impl Engine {
                     .is_some_and(|at| at > now.after(HOPE)),
                 State::Connecting | State::Up | State::Quarantined | State::Disabled => false,
             });
-            helped.map(|(path, _)| path).collect::<Vec<usize>>()
+            let helped = helped.map(|(path, _)| path).collect::<Vec<usize>>();
+            let asked = questions(&state.routes).filter(|(_, due)| *due <= now);
+            let asked = asked.map(|(path, _)| path).collect::<Vec<usize>>();
+            (
+                helped,
+                if state.ready.is_empty() {
+                    Vec::new()
+                } else {
+                    asked
+                },
+            )
         };
         for path in helped {
             self.see(path, Seen::OnlyHope);
+        }
+        for path in asked {
+            self.read_access(path);
         }
     }
 
@@ -128,6 +144,25 @@ impl Engine {
             self.act(decisions);
         }
     }
+}
+
+/// No path can be used.
+fn is_lost(routes: &[Route]) -> bool {
+    let mut routes = routes.iter();
+    routes.all(|route| route.health.usage() == Use::No)
+}
+
+/// Between questions for the access state of a port, while no path takes what waits.
+const QUESTIONS_EVERY: Duration = Duration::from_millis(100);
+
+/// Paths with a session whose ports did not serve the unit, and when each is to be asked again.
+fn questions(routes: &[Route]) -> impl Iterator<Item = (usize, Now)> {
+    let routes = routes.iter().enumerate();
+    let silent = routes.filter(|(_, route)| route.session.is_some() && !route.health.serves());
+    silent.map(|(path, route)| {
+        let due = route.asked.map(|it| it.after(QUESTIONS_EVERY));
+        (path, due.unwrap_or(Now::ZERO))
+    })
 }
 
 /// Ticks the engine for as long as somebody uses it.

@@ -44,6 +44,8 @@ mod test;
 mod test_flight;
 #[cfg(test)]
 mod test_marginal;
+#[cfg(test)]
+mod test_moved;
 mod wait;
 #[cfg(test)]
 mod wires;

@@ -7,6 +7,7 @@ use paths::health::PathHealth;
 use paths::policy::{Selector, Settings, Use};
 use paths::stale::Nexus;
 use std::rc::Rc;
+use units::Now;
 
 /// One path.
 pub(super) struct Route {
@@ -18,6 +19,8 @@ pub(super) struct Route {
     pub(super) gauge: Gauge,
     /// Operations on this session that have not ended.
     pub(super) open: u32,
+    /// When its access state was asked for last.
+    pub(super) asked: Option<Now>,
 }
 
 impl Route {
@@ -41,6 +44,7 @@ impl Route {
             settings,
             session: None,
             open: 0,
+            asked: None,
             gauge: Gauge::default(),
             nexus: Nexus {
                 path: u32::try_from(number).unwrap_or(u32::MAX),

@@ -111,6 +111,12 @@ impl Engine {
             decisions
         };
         self.see(path, Seen::LoggedIn);
+        // What it was through an earlier session says nothing of this one.
+        let serves = self.state.borrow().routes[path].health.serves();
+        if !serves {
+            self.read_access(path);
+            self.inspect(path, nexus);
+        }
         self.act(decisions);
         let unfenced: Vec<Nexus> = self.state.borrow().pending_table.unfenced().collect();
         for it in unfenced {
@@ -211,8 +217,15 @@ impl Engine {
         self.pump();
     }
 
-    fn read_access(self: &Rc<Self>, path: usize) {
-        let Some(session) = self.state.borrow().routes[path].session.clone() else {
+    pub(super) fn read_access(self: &Rc<Self>, path: usize) {
+        let now = self.core.now();
+        let session = {
+            let mut state = self.state.borrow_mut();
+            let route = &mut state.routes[path];
+            route.asked = Some(now);
+            route.session.clone()
+        };
+        let Some(session) = session else {
             return;
         };
         let engine = Rc::clone(self);

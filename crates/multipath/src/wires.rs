@@ -41,6 +41,10 @@ pub(super) struct Target {
     pub(super) stable: bool,
     /// Bytes per second of each wire, where that matters, and until when it is busy.
     pub(super) rates: RefCell<Vec<(u64, Now)>>,
+    /// What each path's port says of itself, where it is not active; and it does not serve then.
+    pub(super) access: RefCell<BTreeMap<u32, AccessState>>,
+    /// How often a port was asked for that.
+    pub(super) questions: Cell<u32>,
     /// TCP segments of each path, where a test counts them.
     pub(super) segments: RefCell<Vec<Segments>>,
 }
@@ -78,6 +82,11 @@ impl Target {
     /// out.
     pub(super) fn fence(&self, nexus: Nexus) {
         self.fenced.borrow_mut().insert(nexus);
+    }
+
+    fn access_of(&self, path: u32) -> AccessState {
+        let access = self.access.borrow().get(&path).copied();
+        access.unwrap_or(AccessState::ActiveOptimized)
     }
 
     /// How long a fence takes.
@@ -136,7 +145,10 @@ impl TestSession {
         if target.fenced.borrow().contains(&self.nexus) {
             return;
         }
-        let refused = target.answers.borrow_mut().pop();
+        let serves = target.access_of(self.nexus.path) == AccessState::ActiveOptimized;
+        // NOT READY, TARGET PORT IN UNAVAILABLE STATE.
+        let elsewhere = (!serves).then_some((0x02, 0x04, 0x0c));
+        let refused = elsewhere.or_else(|| target.answers.borrow_mut().pop());
         let ended = match refused {
             Some((key, asc, ascq)) => {
                 let code = scsi_code(asc, ascq);
@@ -225,7 +237,12 @@ impl Session for SessionHandle {
 
     fn access(&self) -> LocalFuture<Option<AccessState>> {
         let session = Rc::clone(&self.0);
-        Box::pin(async move { (!session.over.get()).then_some(AccessState::ActiveOptimized) })
+        let target = &session.target;
+        target.questions.set(target.questions.get() + 1);
+        Box::pin(async move {
+            let access = session.target.access_of(session.nexus.path);
+            (!session.over.get()).then_some(access)
+        })
     }
 
     fn received_at(&self) -> Now {
@@ -308,6 +325,8 @@ pub(super) fn target(
         ghosts: Cell::new(0),
         stable,
         rates: RefCell::default(),
+        access: RefCell::default(),
+        questions: Cell::new(0),
         segments: RefCell::default(),
     })
 }

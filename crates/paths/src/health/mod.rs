@@ -205,6 +205,16 @@ impl PathHealth {
         }
     }
 
+    /// The port serves the unit, as far as it is known. That outlives the session: a new one has to
+    /// ask.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        matches!(
+            self.access,
+            AccessState::ActiveOptimized | AccessState::ActiveNonOptimized
+        )
+    }
+
     /// Something is in flight on it: what is sent now changes nothing ([`Seen::Sent`]).
     #[must_use]
     pub fn expects(&self) -> bool {
