@@ -8,7 +8,7 @@ use crate::feed::{FeedState, Lag};
 use crate::input::Input;
 use crate::node::Node;
 use crate::ring_side::RingSide;
-use crate::tenure::Tenure;
+use crate::tenure::{Patience, Tenure};
 use crate::unit_side::UnitSide;
 use arbiter::Key;
 use env::CoreHandle;
@@ -54,6 +54,7 @@ pub(crate) struct Lun {
     pub(crate) volume: Arc<WriteBack>,
     pub(crate) store: Rc<dyn CopyStore>,
     pub(crate) tenure: Arc<Tenure>,
+    pub(crate) patience: Cell<Patience>,
     pub(crate) copy: RefCell<LunCopy>,
     pub(crate) rings: RefCell<Vec<RingSide>>,
     pub(crate) unit: UnitSide,
@@ -187,7 +188,9 @@ impl Lun {
         let now = self.node.now();
         {
             let copy = self.copy.borrow();
-            let waits = is_worth_waiting(copy.state(now));
+            let mut patience = self.patience.get();
+            let waits = patience.waits(copy.state(now), now);
+            self.patience.set(patience);
             self.tenure.follow(&copy, now, waits);
         }
         self.settle_states(now);
@@ -373,19 +376,4 @@ fn lags_of((ring, of): (usize, &RingSide)) -> Vec<(NodeSlot, u8, Lag)> {
         FeedState::Reading | FeedState::Live | FeedState::Full => None,
     };
     of.feeds.iter().filter_map(lag).collect()
-}
-
-/// Hosts wait for what is over soon; else they look for another path.
-const fn is_worth_waiting(state: State) -> bool {
-    match state {
-        State::Opening | State::Owner | State::Solo | State::Removing | State::Holding => true,
-        State::Yielding => true,
-        State::Joining
-        | State::Replica
-        | State::CatchingUp
-        | State::Copying
-        | State::Candidate
-        | State::Stopped
-        | State::NoMember => false,
-    }
 }

@@ -99,6 +99,7 @@ impl Cluster {
             volume: Arc::clone(spec.served.log()),
             store: spec.store,
             tenure: Arc::clone(spec.served.tenure()),
+            patience: Cell::default(),
             copy: RefCell::new(copy),
             rings: RefCell::new(rings),
             unit: UnitSide::new(kept_state),

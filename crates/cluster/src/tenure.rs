@@ -1,11 +1,54 @@
 //! Who may serve hosts on this node now: said by the task of the LUN, read by all cores.
 
-use replica::{LunCopy, Moment, NodeSlot};
+use replica::{LunCopy, Moment, NodeSlot, State};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use volume::{Access, Followers, VolumeEvent, VolumeEvents};
+
+/// What hosts do whom this node may not serve now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// Another node serves them, or none does.
+    No,
+    /// What they wait for is over soon.
+    Moment,
+    /// They have waited for too long: another node may serve them by now.
+    TooLong,
+}
+
+/// How long hosts wait for an owner that does not know whether it still is one. Another copy has
+/// been silent for 2 s then.
+const HELD_MAX: u64 = 1500;
+
+/// Since when hosts wait for what this node does not know.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Patience(Option<Moment>);
+
+impl Patience {
+    /// What hosts do of a copy in this state.
+    pub(crate) fn waits(&mut self, state: State, now: Moment) -> Waits {
+        let is_held = matches!(state, State::Removing | State::Holding);
+        self.0 = is_held.then(|| self.0.unwrap_or(now));
+        if self.0.is_some_and(|since| now >= since.after(HELD_MAX)) {
+            return Waits::TooLong;
+        }
+        match state {
+            State::Opening | State::Owner | State::Solo | State::Removing | State::Holding => {
+                Waits::Moment
+            }
+            State::Yielding => Waits::Moment,
+            State::Joining
+            | State::Replica
+            | State::CatchingUp
+            | State::Copying
+            | State::Candidate
+            | State::Stopped
+            | State::NoMember => Waits::No,
+        }
+    }
+}
 
 /// The right to serve a LUN's hosts.
 #[derive(Default)]
@@ -25,11 +68,12 @@ pub(crate) struct Tenure {
 
 /// Hosts of a node that takes changes are served, and of one that will in a moment. `owner`: the
 /// node that owns the LUN by the record, where that is another one.
-const fn access(writes: bool, waits: bool, owner: Option<NodeSlot>) -> Access {
-    match (writes || waits, owner) {
-        (true, _) => Access::Served,
-        (false, Some(owner)) => Access::Elsewhere(Some(owner.0)),
-        (false, None) => Access::Elsewhere(None),
+const fn access(writes: bool, waits: Waits, owner: Option<NodeSlot>) -> Access {
+    match (writes, waits, owner) {
+        (_, Waits::TooLong, _) => Access::Nowhere,
+        (true, Waits::No | Waits::Moment, _) | (false, Waits::Moment, _) => Access::Served,
+        (false, Waits::No, Some(owner)) => Access::Elsewhere(Some(owner.0)),
+        (false, Waits::No, None) => Access::Elsewhere(None),
     }
 }
 
@@ -41,9 +85,12 @@ pub(crate) fn moment(core: &env::CoreHandle) -> Moment {
 impl Tenure {
     /// What the copy allows now. The order of the stores makes no difference: who reads them one
     /// after the other sees what held at a moment between two decisions.
-    pub(crate) fn follow(self: &Arc<Self>, copy: &LunCopy, now: Moment, waits: bool) {
+    pub(crate) fn follow(self: &Arc<Self>, copy: &LunCopy, now: Moment, waits: Waits) {
         let until = copy.reads_until(now).map_or(0, |it| it.0);
-        let writes = copy.may_write();
+        let said = access(copy.may_write(), waits, copy.owner_elsewhere());
+        // What hosts send where they are not served any more does not wait, either.
+        let writes = copy.may_write() && waits != Waits::TooLong;
+        let waits = waits == Waits::Moment;
         let was = (
             self.writes.swap(writes, Ordering::AcqRel),
             self.reads_until.swap(until, Ordering::AcqRel),
@@ -52,7 +99,7 @@ impl Tenure {
         if was != (writes, until, waits) {
             self.changed.notify_waiters();
         }
-        self.say(access(writes, waits, copy.owner_elsewhere()));
+        self.say(said);
     }
 
     /// Whoever follows hears it, where it is news.
@@ -101,5 +148,35 @@ impl Tenure {
     /// Completes with the next change after this was called.
     pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn hosts_wait_for_an_owner_that_knows_nothing_for_a_while_and_are_then_given_up() {
+        let mut patience = Patience::default();
+        let mut waits = |state, at| patience.waits(state, Moment(at));
+        assert_eq!(waits(State::Owner, 10_000), Waits::Moment);
+        assert_eq!(waits(State::Removing, 12_000), Waits::Moment);
+        // It is one wait, whatever it is called.
+        assert_eq!(waits(State::Holding, 13_499), Waits::Moment);
+        assert_eq!(waits(State::Removing, 13_500), Waits::TooLong);
+        assert_eq!(waits(State::Removing, 60_000), Waits::TooLong);
+        assert_eq!(waits(State::Solo, 60_001), Waits::Moment);
+        assert_eq!(waits(State::Holding, 60_002), Waits::Moment, "another one");
+        assert_eq!(waits(State::Replica, 60_003), Waits::No);
+    }
+
+    #[test]
+    fn a_node_says_that_hosts_are_served_elsewhere_only_where_it_knows_that() {
+        let owner = Some(NodeSlot(4));
+        assert_eq!(access(true, Waits::Moment, None), Access::Served);
+        assert_eq!(access(false, Waits::Moment, owner), Access::Served);
+        assert_eq!(access(true, Waits::TooLong, None), Access::Nowhere);
+        assert_eq!(access(false, Waits::No, owner), Access::Elsewhere(Some(4)));
+        assert_eq!(access(false, Waits::No, None), Access::Elsewhere(None));
     }
 }

@@ -2,9 +2,13 @@
 
 use crate::change::{Effects, change};
 use crate::groups::{NodeElsewhere, NodeNumber};
+use crate::names::UnitId;
+use crate::share::control::AbortedBy;
 use crate::share::find;
+use crate::share::nexus::abort;
+use crate::state::UnitState;
 use crate::unit::LogicalUnit;
-use env::CoreHandle;
+use env::{CoreHandle, call_all};
 use scsi::alua::AccessState;
 use scsi::unit_attention::UnitAttention;
 use std::sync::Arc;
@@ -15,6 +19,7 @@ fn state_of(access: Access) -> (AccessState, Option<NodeNumber>) {
     match access {
         Access::Served => (AccessState::ActiveOptimized, None),
         Access::Elsewhere(by) => (AccessState::Unavailable, by.map(NodeNumber)),
+        Access::Nowhere => (AccessState::Unavailable, None),
     }
 }
 
@@ -47,14 +52,27 @@ impl LogicalUnit {
 
     /// Hosts are served here from now on, or not: REPORT TARGET PORT GROUPS says so on every core
     /// when this is answered. Where they are not, commands that read and write end with TARGET PORT
-    /// IN UNAVAILABLE STATE (SPC-4 5.15.2.4.5). Hosts are informed of the change.
+    /// IN UNAVAILABLE STATE (SPC-4 5.15.2.4.5). Hosts are informed of the change. Where nobody
+    /// knows which node serves them ([`Access::Nowhere`]), connections with commands of this unit
+    /// end.
     pub async fn set_access(self: &Arc<Self>, core: &CoreHandle, access: Access) {
         let (Some(unit), wanted) = (find(core, self.id()), state_of(access)) else {
             return;
         };
-        if unit.with_state(|state| (state.access_state, state.groups.served_by) == wanted) {
-            return;
+        let is_so = |state: &UnitState| (state.access_state, state.groups.served_by) == wanted;
+        if !unit.with_state(is_so) {
+            self.say_access(core, wanted).await;
         }
+        if access == Access::Nowhere {
+            give_up(core, self.id()).await;
+        }
+    }
+
+    async fn say_access(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        wanted: (AccessState, Option<NodeNumber>),
+    ) {
         let edited = change(core, self, move |state| {
             let changed = (state.access_state, state.groups.served_by) != wanted;
             (state.access_state, state.groups.served_by) = wanted;
@@ -67,4 +85,23 @@ impl LogicalUnit {
         // Nothing of it is stored, so it cannot be refused.
         drop(edited.await);
     }
+}
+
+/// Nobody knows how what hosts wait for will end: their connections end, so that they ask through
+/// others. What the backend still has of it keeps its blocks until it comes back, also from hosts
+/// that are served here later.
+async fn give_up(core: &CoreHandle, id: UnitId) {
+    call_all(core, move |core| {
+        let unit = find(core, id);
+        Box::pin(async move {
+            let Some(unit) = unit else { return };
+            let tasks = unit
+                .nexuses()
+                .iter()
+                .flat_map(|it| it.all_tasks())
+                .collect();
+            abort(&unit, tasks, AbortedBy::GivenUp).await;
+        })
+    })
+    .await;
 }

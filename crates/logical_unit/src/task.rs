@@ -68,6 +68,7 @@ impl TaskWatch {
         }
         let response = match by {
             AbortedBy::Own | AbortedBy::Other { reported: false } => return Some(Outcome::Silent),
+            AbortedBy::GivenUp => return Some(Outcome::Disconnect),
             // Of one that never began nothing was written.
             AbortedBy::ReadOnly if self.control.has_ended() => self.nexus.write_protected(),
             AbortedBy::Other { reported: true } | AbortedBy::ReadOnly => {
@@ -160,12 +161,12 @@ impl Task {
         bytes.map_or(0, |bytes| bytes.0)
     }
 
-    /// What is answered once it was aborted, and did nothing more: nothing, TASK ABORTED, or why it
-    /// may not write.
+    /// What is answered once it was aborted, and did nothing more: nothing, TASK ABORTED, why it
+    /// may not write, or the end of the connection.
     pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
         match by {
             AbortedBy::Own | AbortedBy::Other { reported: false } => Outcome::Silent,
-            AbortedBy::Other { reported: true } | AbortedBy::ReadOnly
+            AbortedBy::Other { reported: true } | AbortedBy::ReadOnly | AbortedBy::GivenUp
                 if self.control.is_answered() =>
             {
                 Outcome::Silent
@@ -175,6 +176,7 @@ impl Task {
                 Outcome::Respond(Response::task_aborted())
             }
             AbortedBy::ReadOnly => Outcome::Respond(self.nexus.write_protected()),
+            AbortedBy::GivenUp => Outcome::Disconnect,
         }
     }
 

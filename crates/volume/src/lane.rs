@@ -122,6 +122,9 @@ pub enum Access {
     Served,
     /// They are not: the node with this number does so, or nobody is known to.
     Elsewhere(Option<u8>),
+    /// They are not, and nobody knows for how long: what waits here is given up, so that they ask
+    /// other nodes.
+    Nowhere,
 }
 
 /// The stream of a volume's events.

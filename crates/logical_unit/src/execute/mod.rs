@@ -231,9 +231,10 @@ impl Task {
 
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
         let aborted = match (self.control.aborted(), &result) {
-            // The backend had it before the right to write was taken away: it is answered as it
-            // ended.
+            // The backend had it before the right to write was taken away, or it was given up: it
+            // is answered as it ended.
             (Some(AbortedBy::ReadOnly), Ok(_) | Err(Refusal::Sense(_) | Refusal::Status(_)))
+            | (Some(AbortedBy::GivenUp), Ok(_))
                 if !self.control.is_answered() =>
             {
                 None

@@ -21,6 +21,8 @@ pub(crate) enum AbortedBy {
     /// The right to write was taken from its nexus: what the backend has is carried out and
     /// answered as it ends, the rest is refused as write protected.
     ReadOnly,
+    /// Nobody knows how it will end: its connection ends, and what the backend has is carried out.
+    GivenUp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,7 +159,9 @@ impl TaskControl {
     /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
     pub(crate) fn release(&self) -> bool {
         match self.aborted.get() {
-            Some(AbortedBy::Other { .. } | AbortedBy::ReadOnly) => !self.released.replace(true),
+            Some(AbortedBy::Other { .. } | AbortedBy::ReadOnly | AbortedBy::GivenUp) => {
+                !self.released.replace(true)
+            }
             Some(AbortedBy::Own) | None => false,
         }
     }

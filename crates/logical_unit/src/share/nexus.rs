@@ -323,7 +323,12 @@ pub(crate) fn abort(
         task.abort(unit, by);
     }
     unit.changed().wake_all();
-    let deadline = unit.core().now().after(ABORT_WAIT);
+    // What was given up has been waited for.
+    let wait = match by {
+        AbortedBy::GivenUp => Duration::ZERO,
+        AbortedBy::Own | AbortedBy::Other { .. } | AbortedBy::ReadOnly => ABORT_WAIT,
+    };
+    let deadline = unit.core().now().after(wait);
     let unit = Rc::clone(unit);
     Box::pin(async move {
         let_go(&unit, &tasks, deadline).await;

@@ -3,6 +3,7 @@
 
 use super::SOON;
 use super::bench::{Bench, Slot, filled, read_10, write_10};
+use super::groups::attentions;
 use crate::{
     Arrival, Attribute, LogicalUnit, Nexus, Outcome, Request, Task, TaskWatch, UnitAttention,
 };
@@ -10,7 +11,9 @@ use env::LocalFuture;
 use scsi::Status;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use units::Buf;
+use volume::Access;
 
 /// A command that has arrived; its data, if any, is on the way.
 fn arrive(nexus: &Rc<Nexus>, cdb: &[u8], data_out: u64) -> Task {
@@ -117,4 +120,52 @@ fn one_whose_data_comes_after_the_abort_is_answered() {
     assert_eq!(slot.response().status, Status::TaskAborted);
     assert_eq!(bench.medium.first_byte(0), 0, "it wrote nothing");
     assert_eq!(reported(&bench), 1);
+}
+
+fn access(bench: &Bench, access: Access) {
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+    bench.run(async move { unit.set_access(&core, access).await });
+}
+
+#[test]
+fn what_waits_where_nobody_knows_who_serves_ends_with_its_connection_and_a_write_keeps_its_blocks()
+{
+    let bench = Bench::new(4);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(1, "b"));
+    bench.medium.hang();
+    let (write, of_write) = run(&bench, &host, &write_10(0, 1), &filled(1, 1));
+    let (read, of_read) = run(&bench, &other, &read_10(8, 1), &[]);
+    access(&bench, Access::Nowhere);
+    for watch in [of_write, of_read] {
+        let taken = watch.take_released();
+        assert!(matches!(taken, Some(Outcome::Disconnect)), "{taken:?}");
+    }
+    // It is served here again, and what was given up is still with the backend.
+    access(&bench, Access::Served);
+    for nexus in [&host, &other] {
+        assert_eq!(attentions(&bench, nexus), [[0x2a, 0x06]]);
+    }
+    let given = bench.medium.given();
+    let (later, _watch) = run(&bench, &other, &read_10(0, 1), &[]);
+    let (apart, _watch) = run(&bench, &other, &read_10(9, 1), &[]);
+    bench.settle(Duration::from_secs(5));
+    assert!(!later.ended() && !apart.ended(), "the backend hangs");
+    assert_eq!(
+        bench.medium.given() - given,
+        1,
+        "it gets nothing for those blocks"
+    );
+    bench.medium.release();
+    bench.settle(SOON);
+    assert!(write.is_silent() && read.is_silent());
+    assert_eq!(later.response().data_in.to_vec(), filled(1, 1));
+    assert_eq!(apart.response().status, Status::Good);
+    // Those that are served elsewhere are answered by what serves them no more.
+    bench.medium.hang();
+    let (slot, watch) = run(&bench, &host, &read_10(0, 1), &[]);
+    access(&bench, Access::Elsewhere(None));
+    assert!(watch.take_released().is_none());
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(slot.response().status, Status::Good);
 }

@@ -557,7 +557,7 @@ async fn follow_access(
                         );
                     }
                 }
-                VolumeEvent::Access(access @ Access::Elsewhere(_)) => {
+                VolumeEvent::Access(access @ (Access::Elsewhere(_) | Access::Nowhere)) => {
                     unit.set_access(&here, access).await;
                 }
                 VolumeEvent::Paths => {
