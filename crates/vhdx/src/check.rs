@@ -169,14 +169,6 @@ impl Used {
         twice
     }
 
-    pub(crate) fn remove(&mut self, area: Area) {
-        for mib in area.at / MIB..area.end().div_ceil(MIB) {
-            if let Some((word, bit)) = self.word(mib) {
-                *word &= !bit;
-            }
-        }
-    }
-
     pub(crate) fn count(&self) -> u64 {
         self.words
             .iter()

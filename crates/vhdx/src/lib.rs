@@ -19,10 +19,11 @@
 //!
 //! What is written and accepted is described in `docs/formats/vhdx.md`.
 
-#![expect(dead_code, reason = "resizing, compacting and merging come next")]
+#![expect(dead_code, reason = "merging comes next")]
 
 mod check;
 mod checked;
+mod compact;
 mod create;
 mod entry;
 mod error;
@@ -36,6 +37,7 @@ mod open;
 mod pages;
 mod read;
 mod regions;
+mod resize;
 mod session;
 mod space;
 mod state;
