@@ -19,8 +19,6 @@
 //!
 //! What is written and accepted is described in `docs/formats/vhdx.md`.
 
-#![expect(dead_code, reason = "merging comes next")]
-
 mod check;
 mod checked;
 mod compact;
@@ -32,6 +30,7 @@ mod guid;
 mod header;
 mod locator;
 mod log;
+mod merge;
 mod metadata;
 mod open;
 mod pages;

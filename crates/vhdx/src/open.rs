@@ -162,6 +162,17 @@ impl Image {
     }
 }
 
+impl Image {
+    /// Reads the metadata's table again.
+    pub(crate) async fn read_table(&self, port: &Port) -> Result<(), Error> {
+        let region = self.state.borrow().tables.metadata;
+        let bytes = port.read(region.at, TABLE_BYTES).await?;
+        let table = Table::decode(&bytes, region.bytes)?;
+        self.state.borrow_mut().table = table;
+        Ok(())
+    }
+}
+
 async fn open(port: Port, file: usize, mut access: Access) -> Result<Image, Error> {
     let mut file_bytes = port.length().await?;
     let section = 6 * SLOT_BYTES;

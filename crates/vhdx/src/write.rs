@@ -12,10 +12,16 @@ use crate::step::{Extent, Operation, Port};
 
 /// What is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Content {
+pub(crate) enum Content {
     /// What the caller has.
     Payload,
+    /// Nothing but that.
     Zeroes,
+    /// What file 0 has there: the child that is merged.
+    Copy {
+        /// Where in it.
+        from: u64,
+    },
 }
 
 /// How a part of a block is written.
@@ -82,7 +88,7 @@ impl State {
             | BlockState::Unmapped
             | BlockState::OldUnmapped
             | BlockState::Bad => match content {
-                Content::Payload => Outcome::Whole,
+                Content::Payload | Content::Copy { .. } => Outcome::Whole,
                 Content::Zeroes => Outcome::Nothing,
             },
         })
@@ -238,7 +244,13 @@ impl Image {
         })
     }
 
-    async fn put(&self, port: &Port, at: u64, bytes: u64, content: Content) -> Result<(), Error> {
+    pub(crate) async fn put(
+        &self,
+        port: &Port,
+        at: u64,
+        bytes: u64,
+        content: Content,
+    ) -> Result<(), Error> {
         self.geometry().check(at, bytes)?;
         if bytes == 0 {
             return Ok(());
@@ -278,6 +290,12 @@ impl Image {
         let extents: Vec<Extent> = extents.collect();
         match content {
             Content::Payload => port.payload(extents).await?,
+            Content::Copy { from } => {
+                for extent in extents {
+                    port.copy(0, from + extent.at, extent.place, extent.bytes)
+                        .await?;
+                }
+            }
             Content::Zeroes => {
                 for extent in extents {
                     port.zero(extent.place, extent.bytes).await?;

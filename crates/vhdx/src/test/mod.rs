@@ -2,6 +2,7 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "sizes in tests are small")]
 
+mod chains;
 mod changes;
 mod crashes;
 pub(crate) mod disk;

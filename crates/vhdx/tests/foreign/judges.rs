@@ -13,7 +13,8 @@ def opened(path):
     return file
 image = opened(sys.argv[1])
 if sys.argv[2] != '-':
-    image.set_parent(opened(sys.argv[2]))
+    parent = opened(sys.argv[2])
+    image.set_parent(parent)
 for at, length in zip(sys.argv[3::2], sys.argv[4::2]):
     image.seek(int(at))
     left = int(length)

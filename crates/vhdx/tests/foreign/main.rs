@@ -11,7 +11,7 @@ mod judges;
 use drive::{Files, Place, guids};
 use judges::{agree, must, same};
 use std::path::Path;
-use vhdx::{Access, Geometry, Kind, New};
+use vhdx::{Access, Chain, Geometry, Image, Kind, Locator, New};
 
 const MIB: u64 = 1 << 20;
 
@@ -237,6 +237,134 @@ fn each_size_is_read_alike() {
                 let said = String::from_utf8_lossy(&said).into_owned();
                 assert!(!said.contains("failed"), "{said}");
             }
+        }
+    }
+}
+
+/// A child whose parent is in the same directory.
+fn child_of(parent: &Path, child: &Path, block_bytes: u64) {
+    let files = Files::open(&[parent]);
+    let of = files.run(Image::open(Access::Read)).unwrap();
+    let geometry = of.geometry();
+    let name = parent.file_name().unwrap().to_str().unwrap();
+    let locator = Locator {
+        linkage: of.header().data_write,
+        relative: Some(format!(".\\{name}")),
+        absolute: Some(format!("C:\\images\\{name}")),
+        ..Locator::default()
+    };
+    let (bytes, sector) = (geometry.disk_bytes, geometry.sector_bytes);
+    create(
+        child,
+        &new(bytes, block_bytes, sector, Kind::Differencing(locator)),
+    );
+}
+
+#[test]
+fn a_chain_is_read_alike_and_so_is_what_a_merge_leaves() {
+    let place = Place::new("chain");
+    for (sector, block, of_child) in [
+        (512, 4 * MIB, 2 * MIB),
+        (4096, MIB, MIB),
+        (512, MIB, 32 * MIB),
+    ] {
+        let (parent, child) = (place.path("parent.vhdx"), place.path("child.vhdx"));
+        // 7-Zip opens no disk that is not a multiple of eight sectors.
+        let bytes = 41 * MIB + 8 * sector;
+        let mut disk = vec![0; usize::try_from(bytes).unwrap()];
+        create(&parent, &new(bytes, block, sector, Kind::Dynamic));
+        let files = Files::open(&[&parent]);
+        let chain = files.chain(&Access::Write(guids(2)));
+        scatter(&files, chain.image(), &mut disk, 1);
+        files.run(chain.image().close()).unwrap();
+        child_of(&parent, &child, of_child);
+        let files = Files::open(&[&child, &parent]);
+        let chain = files.chain(&Access::Write(guids(3)));
+        scatter(&files, chain.image(), &mut disk, 50);
+        files
+            .run(chain.image().write_zeroes(8 * MIB, 2 * MIB))
+            .unwrap();
+        let zeroed = 8 << 20..10 << 20;
+        disk[zeroed.clone()].fill(0);
+        files.run(chain.image().close()).unwrap();
+        let all = [(0, bytes)];
+        same("we", &files.read_disk(&chain, 0, bytes), &disk);
+        same("7-Zip", &judges::seven_zip(&child), &disk);
+        // In blocks of a child that are zeroes, libvhdi reads what the parent has.
+        let mut theirs = judges::libvhdi(&child, Some(&parent), &all);
+        theirs[zeroed].fill(0);
+        same("libvhdi", &theirs, &disk);
+        same(
+            "vhdx-core",
+            &judges::vhdx_core(&child, Some(&parent), &all),
+            &disk,
+        );
+        let child_image = files.run(Image::open(Access::Write(guids(4)))).unwrap();
+        let parent_image = files
+            .run(Image::open_as(1, Access::Write(guids(5))))
+            .unwrap();
+        let chain = Chain::new(vec![child_image, parent_image]).unwrap();
+        files.run(chain.merge()).unwrap();
+        agree(&parent, &disk, sector);
+        for path in [parent, child] {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_grew_or_was_compacted_or_shrank_is_read_alike() {
+    let place = Place::new("resize");
+    for (number, (block, kind)) in [
+        (MIB, Kind::Dynamic),
+        (32 * MIB, Kind::Dynamic),
+        (MIB, Kind::Fixed),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = place.path(&format!("{number}.vhdx"));
+        let is_fixed = kind == Kind::Fixed;
+        create(&path, &new(20 * MIB, block, 512, kind));
+        let files = Files::open(&[&path]);
+        let chain = files.chain(&Access::Write(guids(2)));
+        let image = chain.image();
+        let mut disk = vec![0; 20 << 20];
+        scatter(&files, image, &mut disk, 1);
+        files.run(image.resize(90 * MIB)).unwrap();
+        disk.resize(90 << 20, 0);
+        scatter(&files, image, &mut disk, 20);
+        if !is_fixed {
+            let zeroes = files.run(image.unmap(0, 70 * MIB)).unwrap();
+            disk[..usize::try_from(zeroes).unwrap()].fill(0);
+            files.run(image.flush()).unwrap();
+            let before = image.file_bytes();
+            assert!(files.run(image.compact()).unwrap() < before);
+        }
+        files.run(image.close()).unwrap();
+        agree(&path, &disk, 512);
+        // A table of 1 MiB has no room for that.
+        files
+            .run(image.resize(300 << 30))
+            .unwrap_or_else(|error| panic!("{error}"));
+        files.run(image.close()).unwrap();
+        let text = path.to_str().unwrap();
+        must("qemu-img", &["check", "-f", "vhdx", text]);
+        let parts = [(0, 90 * MIB), ((300 << 30) - MIB, MIB)];
+        let mut wanted = disk.clone();
+        wanted.resize(91 << 20, 0);
+        same("libvhdi", &judges::libvhdi(&path, None, &parts), &wanted);
+        same(
+            "vhdx-core",
+            &judges::vhdx_core(&path, None, &parts),
+            &wanted,
+        );
+        if !is_fixed {
+            files.run(image.unmap(64 * MIB, 64 * MIB)).unwrap();
+            files.run(image.resize(64 * MIB)).unwrap();
+            files.run(image.close()).unwrap();
+            disk.truncate(64 << 20);
+            agree(&path, &disk, 512);
         }
     }
 }
