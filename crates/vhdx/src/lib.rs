@@ -25,6 +25,8 @@ mod compact;
 mod create;
 mod entry;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod geometry;
 mod guid;
 mod header;

@@ -96,6 +96,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("history", Form::Bytes, 5_000, journal::fuzz::history),
     target("peer_first", Form::Bytes, 200_000, peer::fuzz::first),
     target("peer_frames", Form::Bytes, 40_000, peer::fuzz::frames),
+    target("vhdx_image", Form::Bytes, 1_000, vhdx::fuzz::image),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> FuzzTarget {

@@ -25,13 +25,14 @@ pub fn seeds_of(target: &FuzzTarget) -> Vec<Vec<u8>> {
         .chain(checksums::fuzz::seeds())
         .chain(members::fuzz::seeds())
         .chain(journal::fuzz::seeds())
-        .chain(peer::fuzz::seeds());
+        .chain(peer::fuzz::seeds())
+        .chain(vhdx::fuzz::seeds());
     let named = named.filter(|(name, _)| wanted(name));
     out.extend(named.map(|(_, bytes)| match target.form {
         Form::Split => [vec![7; 8], bytes].concat(),
         Form::Bytes | Form::Text | Form::Pdus => bytes,
     }));
-    let is_map = ["map_", "pool_", "journal_", "peer_"]
+    let is_map = ["map_", "pool_", "journal_", "peer_", "vhdx_"]
         .iter()
         .any(|of| target.name.starts_with(of));
     if out.is_empty() || (target.form == Form::Bytes && !is_map) {
