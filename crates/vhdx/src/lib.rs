@@ -1,5 +1,5 @@
-//! VHDX images: what of a file is read, written and synced, and in which order, so that a disk is
-//! in it. Pure: no file, clock or thread.
+//! VHDX images, and VHDs to be read: what of a file is read, written and synced, and in which
+//! order, so that a disk is in it. Pure: no file, clock or thread.
 //!
 //! ```text
 //!   file:  identifier | headers | region tables | log | metadata | table of blocks | blocks ...
@@ -45,6 +45,7 @@ mod state;
 mod step;
 #[cfg(test)]
 mod test;
+mod vhd;
 mod write;
 
 pub use check::{Finding, Report, Severity};
@@ -62,3 +63,4 @@ pub use read::{Chain, Piece, Source};
 pub use regions::Area;
 pub use state::Image;
 pub use step::{Action, Answer, Extent, Operation, Request, Step};
+pub use vhd::{Vhd, VhdChain, VhdKind};

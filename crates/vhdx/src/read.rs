@@ -276,7 +276,7 @@ impl State {
 }
 
 /// Adds a piece, to the last one where it goes on from that.
-fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+pub(crate) fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     if let Some(last) = pieces.last_mut() {
         let goes_on = match (last.from, piece.from) {
             (Source::Zero, Source::Zero) => true,

@@ -7,4 +7,4 @@ mod changes;
 mod crashes;
 pub(crate) mod disk;
 mod images;
-mod world;
+pub(crate) mod world;

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use vhdx::{Access, Action, Answer, Chain, Error, Guids, Image, Operation, Request, Source};
+use vhdx::{Access, Action, Answer, Chain, Error, Guids, Image, Operation, Piece, Request, Source};
 
 /// The files of a chain, the image first.
 pub(crate) struct Files(Vec<File>);
@@ -102,8 +102,12 @@ impl Files {
     }
 
     pub(crate) fn read_disk(&self, chain: &Chain, at: u64, bytes: u64) -> Vec<u8> {
+        self.gather(self.run(chain.read(at, bytes)).unwrap())
+    }
+
+    pub(crate) fn gather(&self, pieces: Vec<Piece>) -> Vec<u8> {
         let mut all = Vec::new();
-        for piece in self.run(chain.read(at, bytes)).unwrap() {
+        for piece in pieces {
             let bytes = usize::try_from(piece.bytes).unwrap();
             match piece.from {
                 Source::Zero => all.resize(all.len() + bytes, 0),

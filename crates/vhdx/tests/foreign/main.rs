@@ -11,7 +11,7 @@ mod judges;
 use drive::{Files, Place, guids};
 use judges::{agree, must, same};
 use std::path::Path;
-use vhdx::{Access, Chain, Geometry, Image, Kind, Locator, New};
+use vhdx::{Access, Chain, Geometry, Image, Kind, Locator, New, Vhd, VhdChain};
 
 const MIB: u64 = 1 << 20;
 
@@ -366,5 +366,56 @@ fn a_disk_that_grew_or_was_compacted_or_shrank_is_read_alike() {
             disk.truncate(64 << 20);
             agree(&path, &disk, 512);
         }
+    }
+}
+
+#[test]
+fn vhds_that_qemu_writes_are_read_by_us() {
+    let place = Place::new("vhd");
+    for (name, options) in [
+        ("dynamic", "subformat=dynamic,force_size=on"),
+        ("fixed", "subformat=fixed,force_size=on"),
+        ("geometry", "subformat=dynamic"),
+    ] {
+        let path = place.path(&format!("{name}.vhd"));
+        let text = path.to_str().unwrap();
+        must(
+            "qemu-img",
+            &["create", "-q", "-f", "vpc", "-o", options, text, "43M"],
+        );
+        let mut writes = vec!["-f", "vpc"];
+        for write in [
+            "write -P 1 0 512",
+            "write -P 2 5M 3M",
+            "write -P 3 44039168 1024",
+        ] {
+            writes.extend(["-c", write]);
+        }
+        writes.push(text);
+        must("qemu-io", &writes);
+        let files = Files::open(&[&path]);
+        let chain = VhdChain::new(vec![files.run(Vhd::open_as(0)).unwrap()]).unwrap();
+        let bytes = chain.disk_bytes();
+        let ours = files.gather(files.run(chain.read(0, bytes)).unwrap());
+        let raw = place.path("raw");
+        must(
+            "qemu-img",
+            &[
+                "convert",
+                "-f",
+                "vpc",
+                "-O",
+                "raw",
+                text,
+                raw.to_str().unwrap(),
+            ],
+        );
+        same("qemu", &ours, &std::fs::read(&raw).unwrap());
+        same(
+            "libvhdi",
+            &ours,
+            &judges::libvhdi(&path, None, &[(0, bytes)]),
+        );
+        assert_eq!((ours[0], ours[5 << 20], ours[9 << 20]), (1, 2, 0), "{name}");
     }
 }
