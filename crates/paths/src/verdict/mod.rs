@@ -475,6 +475,9 @@ const SAME_MAX: u32 = 2;
 const BACK_OFF_MAX: u32 = 3;
 const BACK_OFF: Duration = Duration::from_millis(8);
 const BACK_OFF_LONGEST: Duration = Duration::from_secs(2);
+/// The longest pause after BUSY: a unit that moves to another node says it, too, and is back within
+/// seconds.
+const PAUSE_LONGEST: Duration = Duration::from_millis(250);
 const POLL: Duration = Duration::from_millis(500);
 /// Repetitions because of errors before the issuer gets one.
 const TOTAL_MAX: u32 = 20;
@@ -516,6 +519,9 @@ impl Tries {
             Repeat::Uncertain => Step::Uncertain,
             Repeat::Park => Step::Park,
             Repeat::Poll => Step::Same(spread(POLL, random)),
+            // Its path takes nothing before it says that it serves the unit again: that is the
+            // pause, and how long a unit may move is no matter of tries.
+            Repeat::Other if verdict.path == PathSays::NotServing => Step::Other(Duration::ZERO),
             Repeat::Same if self.same < SAME_MAX => {
                 self.same += 1;
                 Step::Same(Duration::ZERO)
@@ -553,7 +559,7 @@ impl Tries {
     fn pause(&mut self, random: u8) -> Duration {
         let wait = BACK_OFF
             .saturating_mul(1 << self.pauses.min(8))
-            .min(BACK_OFF_LONGEST);
+            .min(PAUSE_LONGEST);
         self.pauses += 1;
         spread(wait, random)
     }

@@ -379,6 +379,9 @@ fn a_full_queue_is_asked_again_three_times_with_growing_pauses_before_another_pa
         })
         .collect();
     assert_eq!(waits, [8, 16, 32, 64]);
+    // However long a unit moves, it is asked about four times a second.
+    let last = (0..20).map(|_| tries.next(busy, 128)).last();
+    assert_eq!(last, Some(Step::Other(Duration::from_millis(250))));
     assert!(matches!(
         steps.as_slice(),
         [Step::Same(_), Step::Same(_), Step::Same(_), Step::Other(_)]
@@ -417,6 +420,13 @@ proptest! {
         prop_assert!(!why.is_empty());
         let mut tries = Tries::default();
         let mut waited = Duration::ZERO;
+        if verdict.path == PathSays::NotServing {
+            // The path is what waits.
+            for _ in 0..100 {
+                prop_assert_eq!(tries.next(verdict, random), Step::Other(Duration::ZERO));
+            }
+            return Ok(());
+        }
         for _ in 0..100 {
             match tries.next(verdict, random) {
                 Step::Done | Step::Fail | Step::Park | Step::Uncertain => return Ok(()),
