@@ -4,10 +4,11 @@
 //! Every quantity is measured in rounds, its reference right beside it, and a bar is the median of
 //! the rounds' quotients.
 
-use crate::bed::{Port, Topology};
+use crate::bed::Topology;
 use crate::error::LabError;
 use crate::faults;
 use crate::mpio::{self, hand_made, limit, one_path, sequential};
+use crate::port::Port;
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use};
 use crate::round_robin;

@@ -1,6 +1,7 @@
 //! Beds that are known by a name: what they consist of, and how their paths are used.
 
-use crate::bed::{Port, Side, Topology};
+use crate::bed::{Side, Topology};
+use crate::port::Port;
 use crate::rate::Rate;
 use crate::rig::Use;
 use crate::{faults, mpio, round_robin};

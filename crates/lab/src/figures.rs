@@ -18,6 +18,9 @@ pub struct Figures {
     pub total: Option<Direction>,
     /// Operations that failed.
     pub errors: u64,
+    /// Operations that nobody has answered.
+    #[serde(default)]
+    pub never_returned: u64,
     /// Verification, where asked for.
     #[serde(default)]
     pub verify: Option<Verified>,

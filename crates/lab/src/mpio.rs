@@ -4,9 +4,10 @@
 //! The bed has the published shape: two cards with two NICs each, two ports on one controller, one
 //! subnet, switches with shallow buffers. D, one NIC and one path, is the control.
 
-use crate::bed::{Port, Side, Topology};
+use crate::bed::{Side, Topology};
 use crate::error::LabError;
 use crate::figures::{Direction, Figures, PathFigures};
+use crate::port::Port;
 use crate::published::{Pair, published};
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use};

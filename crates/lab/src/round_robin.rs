@@ -1,9 +1,10 @@
 //! `lab round-robin`: four links, and how many commands go to a path before round robin takes the
 //! next.
 
-use crate::bed::{Port, Topology};
+use crate::bed::Topology;
 use crate::error::LabError;
 use crate::mpio::limit;
+use crate::port::Port;
 use crate::published::{Switching, published};
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use};

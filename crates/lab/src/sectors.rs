@@ -1,8 +1,9 @@
 //! `lab sector-size`: the same I/O on a LUN of 512-byte blocks and on one of 4096-byte blocks.
 
-use crate::bed::{Port, Topology};
+use crate::bed::Topology;
 use crate::error::LabError;
 use crate::mpio::limit;
+use crate::port::Port;
 use crate::published::{SectorRow, published};
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use};

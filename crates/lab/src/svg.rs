@@ -1,7 +1,8 @@
 //! Pictures of a lab: its topology, bars, and what happened over time. Plain SVG that takes the
 //! page's colours.
 
-use crate::bed::{Port, Topology};
+use crate::bed::Topology;
+use crate::port::Port;
 use std::fmt::Write as _;
 
 /// Text as XML wants it.
