@@ -5,6 +5,7 @@
 //!   claim     a name that is its alone; what a lab left that was killed is removed by the next
 //!   bed       host, switch and target of namespaces, veth, bridges and tbf
 //!   fault     cables pulled, silent black holes, brown-outs
+//!   cluster   two nodes, etcd, a host: what breaks in it, by order or by list
 //! ```
 //!
 //! **Contract.** A lab touches nothing but what bears its name: namespaces, a directory, a lock. It
@@ -17,6 +18,7 @@ pub mod bars;
 mod bed;
 mod beds;
 mod claim;
+pub mod cluster;
 mod counters;
 mod error;
 mod fault;
