@@ -4,9 +4,12 @@
 //! which has our multipath. All of it is made by the ordinary command line.
 
 mod etcd;
+mod load;
 mod net;
 mod order;
 mod program;
+mod seen;
+mod site;
 
 pub use etcd::has_etcd;
 pub use order::{Act, Machine, Order, Programs, Step, Which, Wires, steps};
