@@ -86,6 +86,12 @@ impl Claim {
         ))
     }
 
+    /// What its namespaces and its directory begin with.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The name of its namespace `part`.
     #[must_use]
     pub fn namespace(&self, part: &str) -> String {
@@ -110,6 +116,18 @@ impl Drop for Claim {
         remove(&self.name, &self.dir);
         let _gone = fs::remove_file(&self.lock);
     }
+}
+
+/// Names and directories of labs whose processes live, or did until just now.
+pub(crate) fn places() -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(registry()).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let place = |path: PathBuf| {
+        let name = path.file_stem()?.to_str()?.to_owned();
+        let dir = fs::read_to_string(&path).ok()?;
+        (name.starts_with(PREFIX) && !dir.is_empty()).then(|| (name, PathBuf::from(dir)))
+    };
+    paths.filter_map(place).collect()
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -14,8 +14,10 @@ mod program;
 mod rows;
 mod seen;
 mod site;
+mod stand;
 
 pub use drill::{drills, run};
 pub use etcd::has_etcd;
 pub use order::{Act, Machine, Order, Programs, Step, Which, Wires, steps};
 pub use rows::{ClusterOptions, ClusterReport, ClusterRow, StepRow};
+pub use stand::{ClusterStatus, LoadStatus, MemberStatus, NodeStatus, down, order, standing, up};
