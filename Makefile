@@ -49,7 +49,7 @@ bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in 
 	@scripts/install build test bench
 	@scripts/bench
 
-lab: ## as root: the published tests, faults and bars of the path layer in namespaces, about 20 minutes: target/lab/
+lab: ## as root: the published tests, faults and bars of the path layer and the faults of a cluster, in namespaces, about 26 minutes: target/lab/
 	@scripts/install build test
 	cargo build --release --locked -p causeway --bin causeway
 	@mkdir -p target/lab
@@ -57,6 +57,9 @@ lab: ## as root: the published tests, faults and bars of the path layer in names
 	  echo "== $$lab"; \
 	  target/release/causeway -o json lab $$lab --html target/lab/$$lab.html > target/lab/$$lab.json || exit 1; \
 	done
+	@scripts/install etcd
+	@echo "== cluster"
+	target/release/causeway -o json lab cluster fault --html target/lab/cluster.html > target/lab/cluster.json
 
 linux: ## as root: every scene with a real Linux host in a virtual machine (KERNELS="6.1 6.12", SCENES=part of a name)
 	@scripts/install build guest
@@ -89,11 +92,12 @@ fuzz: ## fuzz every parser for SECONDS (default 60) each
 sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 	cargo run --release --locked -p proof --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-soak: ## a hundred thousand seeds of the simulator, a million of its journals, 20,000,000 worlds of the model, a long kill loop, hostile connections
+soak: ## a hundred thousand seeds of the simulator, a million of its journals, 20,000,000 worlds of the model, long kill loops, hostile connections
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
 	cargo run --release --locked -p replica --features model --example model -- 4000000 20000
 	cargo build --release --locked -p causeway --bin causeway
+	CAUSEWAY_CLUSTER_KILLS=1000 cargo test --release --locked -p causeway --test lab_cluster killed -- --nocapture
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 	CAUSEWAY_BIN=$(CURDIR)/target/release/causeway CAUSEWAY_HOSTILE_SECONDS=60 \
 	  scripts/run-tests proof-hostile a_thousand_hostile_connections --nocapture

@@ -1,35 +1,16 @@
 //! `causeway lab`: test beds of network namespaces, and published tests on them.
 
+use super::lab_cluster::{self, ClusterVerb};
+use super::lab_common::{Common, problem, progress, set, show};
 use super::lab_drive::{self, Drive};
-use clap::{Args, Subcommand};
-use lab::{Kind, LabError, Rate};
+use clap::Subcommand;
+use lab::Rate;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use output::{Output, print};
-use serde::Serialize;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// What every lab has.
-#[derive(Args, Debug)]
-pub(crate) struct Common {
-    /// Rate of every link: 1G, 250M [default: the test's own]
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Rate>,
-    /// What a port of the switch queues before it drops, in KiB [default: 64]
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(16..=65_536))]
-    buffer: Option<u32>,
-    /// Seconds for each measurement [default: the test's own]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
-    seconds: Option<u32>,
-    /// The causeway that runs in the lab [default: this one]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-    /// Also write the report as a page
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-}
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum LabVerb {
@@ -76,6 +57,9 @@ pub(crate) enum LabVerb {
         #[arg(value_name = "GROUP")]
         groups: Vec<String>,
     },
+    /// Two nodes, three members of etcd, a host: what a verified load sees while something breaks
+    #[command(subcommand)]
+    Cluster(ClusterVerb),
     /// Remove what labs that were killed have left
     Clean,
     /// A bed with a load that a program drives: lines in, lines out
@@ -92,6 +76,7 @@ impl LabVerb {
     fn common(&self) -> Option<&Common> {
         let common = match self {
             Self::Clean | Self::Drive(_) => return None,
+            Self::Cluster(verb) => return verb.common(),
             Self::Mpio { common, .. }
             | Self::RoundRobin { common }
             | Self::SectorSize { common, .. }
@@ -143,20 +128,6 @@ fn interrupted() -> Problem {
     problem.hint("run it again")
 }
 
-fn problem(error: LabError) -> Problem {
-    let code = match error.kind {
-        Kind::Usage => Code::LabUsage,
-        Kind::NotHere => Code::LabNotHere,
-        Kind::Failed => Code::LabFailed,
-    };
-    Problem::new(code, error.what).hint(error.next)
-}
-
-/// Progress goes to standard error, the report to standard output.
-fn progress(line: &str) {
-    eprintln!("{line}");
-}
-
 async fn choose(program: &Path, verb: &LabVerb, output: &Output) -> Result<(), Problem> {
     match verb {
         LabVerb::Mpio { common, tests } => mpio(program, common, tests, output).await,
@@ -172,6 +143,7 @@ async fn choose(program: &Path, verb: &LabVerb, output: &Output) -> Result<(), P
             rounds,
             groups,
         } => bars(program, common, *rounds, groups, output).await,
+        LabVerb::Cluster(verb) => lab_cluster::run(program, verb, output).await,
         LabVerb::Up { common } => up(program, common).await,
         LabVerb::Clean => lab::clean().map_err(problem),
         LabVerb::Drive(drive) => lab_drive::run(program, drive).await.map_err(problem),
@@ -283,30 +255,6 @@ async fn up(program: &Path, common: &Common) -> Result<(), Problem> {
         rig.bed().switch(),
     ));
     std::future::pending::<()>().await;
-    Ok(())
-}
-
-fn set<T>(option: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *option = given;
-    }
-}
-
-/// Writes the page, where one is asked for, and prints the report.
-fn show<T: Serialize>(
-    output: &Output,
-    common: &Common,
-    report: &T,
-    page: String,
-    text: String,
-) -> Result<(), Problem> {
-    if let Some(file) = &common.html {
-        std::fs::write(file, page).map_err(|error| {
-            let what = format!("{}: {error}", file.display());
-            Problem::new(Code::LabFailed, what).hint("name a file that can be written")
-        })?;
-    }
-    output.show(report, |_| text);
     Ok(())
 }
 

@@ -21,6 +21,8 @@ pub(crate) mod host;
 pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod lab;
+mod lab_cluster;
+mod lab_common;
 mod lab_drive;
 pub(crate) mod lun;
 pub(crate) mod node;

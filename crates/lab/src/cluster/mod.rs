@@ -6,6 +6,7 @@
 mod drill;
 mod drills;
 mod etcd;
+mod kills;
 mod load;
 mod net;
 mod order;
@@ -18,6 +19,7 @@ mod stand;
 
 pub use drill::{drills, run};
 pub use etcd::has_etcd;
+pub use kills::{KillsOptions, KillsReport, KillsRow, kill_loop};
 pub use order::{Act, Machine, Order, Programs, Step, Which, Wires, steps};
 pub use rows::{ClusterOptions, ClusterReport, ClusterRow, StepRow};
 pub use stand::{ClusterStatus, LoadStatus, MemberStatus, NodeStatus, down, order, standing, up};
