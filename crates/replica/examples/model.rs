@@ -43,16 +43,9 @@ fn say(name: &str, explored: Explored) -> usize {
     explored.worlds
 }
 
-fn main() {
-    let numbers = std::env::args().skip(1).map(|it| it.parse());
-    let Ok(numbers) = numbers.collect::<Result<Vec<usize>, _>>() else {
-        eprintln!("usage: model [WORLDS] [WALKS]");
-        std::process::exit(2);
-    };
-    let worlds = numbers.first().copied().unwrap_or(1_000_000);
-    let walks = numbers.get(1).copied().unwrap_or(10_000) as u64;
-    let mut all = 0;
-    for (name, bounds) in [
+/// What may go wrong, by name.
+fn cases() -> Vec<(&'static str, Bounds)> {
+    vec![
         ("nothing fails", QUIET),
         (
             "a crash",
@@ -103,12 +96,65 @@ fn main() {
             },
         ),
         ("three nodes", Bounds { nodes: 3, ..QUIET }),
-    ] {
+    ]
+}
+
+/// The same of copies that come and go.
+fn cases_of_copies() -> Vec<(&'static str, Bounds)> {
+    vec![
+        (
+            "copies that are replaced",
+            Bounds {
+                changes: 2,
+                losses: 1,
+                asks: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "somebody goes on by force",
+            Bounds {
+                crashes: 2,
+                promotes: 1,
+                ..QUIET
+            },
+        ),
+        (
+            "two copies for each write",
+            Bounds {
+                cuts: 1,
+                crashes: 1,
+                min_copies: 2,
+                ..QUIET
+            },
+        ),
+    ]
+}
+
+fn main() {
+    let numbers = std::env::args().skip(1).map(|it| it.parse());
+    let Ok(numbers) = numbers.collect::<Result<Vec<usize>, _>>() else {
+        eprintln!("usage: model [WORLDS] [WALKS]");
+        std::process::exit(2);
+    };
+    let worlds = numbers.first().copied().unwrap_or(1_000_000);
+    let walks = numbers.get(1).copied().unwrap_or(10_000) as u64;
+    let mut all = 0;
+    for (name, bounds) in cases().into_iter().chain(cases_of_copies()) {
         all += say(name, explore(bounds, None, worlds));
     }
     for (name, nodes) in [("walks of two nodes", 2), ("walks of three nodes", 3)] {
         let bounds = Bounds { nodes, ..ROUGH };
         all += say(name, walk(bounds, None, (walks, 1000)));
+        let changing = Bounds {
+            changes: 5,
+            losses: 1,
+            promotes: 1,
+            min_copies: u32::from(nodes) - 1,
+            ..bounds
+        };
+        let name = format!("{name} whose copies change");
+        all += say(&name, walk(changing, None, (walks, 1000)));
     }
     println!("{all} worlds in all, and nothing wrong");
 }

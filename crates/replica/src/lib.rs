@@ -30,7 +30,7 @@ mod moment;
 mod record;
 mod state;
 
-pub use copy::{Act, Arbitration, Durable, LunCopy};
+pub use copy::{Act, Arbitration, Durable, LunCopy, NotPromoted};
 pub use message::{Conversation, Message, RingSummary};
 pub use moment::{Moment, Spans};
 pub use record::{CopyId, Epoch, NODES_MAX, NodeSet, NodeSlot, Revision, RoleRecord};

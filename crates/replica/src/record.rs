@@ -58,9 +58,24 @@ pub struct Epoch(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Revision(pub u64);
 
-/// Made at random with a copy: one that was made anew is another one.
+/// Made at random with a copy: one that was made anew is another one. Its lowest bit says that the
+/// LUN had contents before it: such a copy has nothing at first, whatever logs say.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CopyId(pub u128);
+
+impl CopyId {
+    /// Of these random bits; `is_added`: to a LUN that has contents.
+    #[must_use]
+    pub const fn new(random: u128, is_added: bool) -> Self {
+        Self(random & !1 | is_added as u128)
+    }
+
+    /// The LUN had contents before this copy.
+    #[must_use]
+    pub const fn is_added(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
 
 /// Who owns a LUN, and who has all of it. It changes by compare-and-swap only.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -104,6 +119,24 @@ impl RoleRecord {
             in_sync,
             copies: self.copies.clone(),
         }
+    }
+
+    /// The record of the same owner and epoch with these copies. Who is none of them is not in sync
+    /// any more, and who is another one is not yet.
+    #[must_use]
+    pub fn with_copies(&self, copies: Vec<(NodeSlot, CopyId)>) -> Self {
+        let stays = |node: &NodeSlot| copies.iter().any(|it| self.has_copy(*it) && it.0 == *node);
+        Self {
+            step: self.step + 1,
+            in_sync: NodeSet::of(self.in_sync.iter().filter(stays)),
+            copies,
+            ..*self
+        }
+    }
+
+    /// This is one of the copies.
+    pub(crate) fn has_copy(&self, copy: (NodeSlot, CopyId)) -> bool {
+        self.copies.contains(&copy)
     }
 
     /// The record of the same owner and epoch with these nodes in sync.

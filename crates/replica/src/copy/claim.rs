@@ -116,13 +116,17 @@ impl LunCopy {
         if known.0 < self.kept.known.0 {
             return self.take_place(now);
         }
-        self.kept.known = known;
+        let before = std::mem::replace(&mut self.kept.known, known).1;
         self.keep();
         match &mut self.role {
-            Role::Candidate => self.open(now),
+            Role::Candidate => {
+                self.follow_copies(&before, now);
+                self.open(now);
+            }
             Role::Leading(leading) => {
                 leading.changed();
                 self.announce();
+                self.follow_copies(&before, now);
                 self.commit_more();
             }
             Role::Joining | Role::Member { .. } | Role::NoMember => {}
@@ -154,14 +158,14 @@ impl LunCopy {
         if is_news {
             self.learn(known, now);
         }
-        if is_news || was_claiming {
+        if (is_news || was_claiming) && self.role != Role::NoMember {
             self.take_place(now);
         }
     }
 
     /// A record that another node or the arbiter knows. An owner that is none any more steps down.
     pub(super) fn learn(&mut self, known: (Revision, RoleRecord), now: Moment) {
-        if known.0 <= self.kept.known.0 {
+        if known.0 <= self.kept.known.0 || self.is_none_of(&known.1) {
             return;
         }
         if let Some(question) = &mut self.question {
@@ -175,8 +179,9 @@ impl LunCopy {
         }
         let is_led = matches!(self.role, Role::Leading(_));
         let is_mine = known.1.owner == self.me && known.1.epoch == self.record().epoch;
-        self.kept.known = known;
+        let before = std::mem::replace(&mut self.kept.known, known).1;
         self.keep();
+        self.follow_copies(&before, now);
         if is_led && !is_mine {
             self.acts.push(Act::Drop);
             self.role = Role::Member { follows: None };
@@ -200,6 +205,13 @@ impl LunCopy {
 
     /// Begins an epoch of this node's own: first it stops accepting older ones, then it swaps.
     pub(super) fn claim(&mut self, in_sync: NodeSet, now: Moment) {
+        let epoch = self.begins_to_claim();
+        let to = self.record().claimed_by(self.me, epoch, in_sync);
+        self.swap(to, now);
+    }
+
+    /// Accepts nothing of an older epoch than the one that it answers, which is to be this node's.
+    pub(super) fn begins_to_claim(&mut self) -> Epoch {
         let epoch = Epoch(self.kept.promised.max(self.record().epoch).0 + 1);
         if holds!(self, PromiseBeforeSwap) {
             self.kept.promised = epoch;
@@ -216,8 +228,7 @@ impl LunCopy {
             self.disconnected(node);
         }
         self.role = Role::Candidate;
-        let to = self.record().claimed_by(self.me, epoch, in_sync);
-        self.swap(to, now);
+        epoch
     }
 
     /// The claim was written: an epoch of this node's begins.

@@ -3,7 +3,7 @@
 use super::{Act, LunCopy, Role};
 use crate::message::Message;
 use crate::moment::Moment;
-use crate::record::{Epoch, NodeSet, NodeSlot};
+use crate::record::{CopyId, Epoch, NodeSet, NodeSlot};
 use std::collections::BTreeMap;
 
 /// What an owner knows of its epoch.
@@ -25,6 +25,8 @@ pub(super) struct Leading {
     pub copying: BTreeMap<NodeSlot, Copying>,
     /// Another node shall own the LUN.
     pub yields: Option<Yielding>,
+    /// These shall be its copies.
+    pub wants: Option<Vec<(NodeSlot, CopyId)>>,
 }
 
 /// How far a follower is that is made anew.
@@ -62,7 +64,13 @@ impl Leading {
             unwell: NodeSet::default(),
             copying: BTreeMap::new(),
             yields: None,
+            wants: None,
         }
+    }
+
+    /// Nobody shall wait for it.
+    pub(super) const fn leaves_out(&mut self, node: NodeSlot) {
+        self.unwell = self.unwell.with(node);
     }
 
     /// The connection with a node has ended.
@@ -117,8 +125,12 @@ impl LunCopy {
         if self.kept.promised > self.record().epoch {
             return self.claim(in_sync, now);
         }
+        self.tend_unwanted();
         if let Some(silent) = self.silent_member(now) {
             return self.remove(silent, now);
+        }
+        if self.changes_copies(now) {
+            return;
         }
         let Role::Leading(leading) = &mut self.role else {
             return;
@@ -182,10 +194,14 @@ impl LunCopy {
             self.kept.known.1 = self.record().with_in_sync(left);
             return self.commit_more();
         }
-        if now >= may_read_until {
-            let left = self.record().in_sync.without(node);
-            self.swap(self.record().with_in_sync(left), now);
+        if now < may_read_until {
+            return;
         }
+        let left = self.record().in_sync.without(node);
+        if self.falls_short_with(left) {
+            return self.claim(left, now);
+        }
+        self.swap(self.record().with_in_sync(left), now);
     }
 
     /// Who follows and has everything that is committed is waited for; and once it has everything

@@ -12,9 +12,11 @@ macro_rules! holds {
 }
 
 mod claim;
+mod copies;
 mod follow;
 mod lead;
 mod pair;
+mod promote;
 mod read;
 mod renew;
 mod yields;
@@ -25,6 +27,7 @@ use crate::record::{Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
 use claim::Question;
 use lead::Leading;
 use pair::Pair;
+pub use promote::NotPromoted;
 use std::collections::BTreeMap;
 
 /// What a node keeps of a copy, besides its data.
@@ -153,6 +156,8 @@ pub struct LunCopy {
     distrusts: bool,
     /// When this node asked last whether it may read, and was allowed to.
     may_read_from: Option<Moment>,
+    /// Nodes that have to be in sync for writes.
+    min_copies: u32,
     acts: Vec<Act>,
 }
 
@@ -192,6 +197,7 @@ impl LunCopy {
             question: None,
             distrusts: false,
             may_read_from: None,
+            min_copies: 1,
             acts: Vec::new(),
         };
         copy.ask(now);

@@ -59,8 +59,9 @@ impl LunCopy {
     /// Whether changes of hosts may be put into the log: they are acknowledged when they are
     /// committed.
     #[must_use]
-    pub const fn may_write(&self) -> bool {
-        matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none() && leading.yields.is_none())
+    pub fn may_write(&self) -> bool {
+        let is_owner = matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none() && leading.yields.is_none());
+        is_owner && !self.lacks_copies()
     }
 
     /// A replica wants to read: asks the owner.

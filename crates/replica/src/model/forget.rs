@@ -12,7 +12,7 @@ impl Node {
     /// Whoever reads up to this number sees this.
     pub(super) fn value_below(&self, number: usize) -> u8 {
         let mut values = self.log[..number].iter().filter_map(|it| it.value);
-        values.next_back().unwrap_or(0)
+        values.next_back().unwrap_or(self.renewal.base)
     }
 
     /// This copy is made anew, and its log goes on with this number.
@@ -28,6 +28,7 @@ impl Node {
         self.renewal = Renewal {
             forgotten: from,
             anew: Some((epoch, from)),
+            base: self.renewal.base,
             ..Renewal::default()
         };
     }

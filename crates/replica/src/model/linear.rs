@@ -18,6 +18,13 @@ impl Register {
         }
     }
 
+    /// What was written is lost but for one of these values.
+    pub(super) fn is_lost_but(&mut self, values: Vec<u8>) {
+        self.open = 0;
+        self.may_be = values.into_iter().map(|it| (0, it)).collect();
+        self.tidy();
+    }
+
     /// A write of `value` began: values are 1 to 15, each written once.
     pub(super) fn begins(&mut self, value: u8) {
         self.open |= 1 << value;

@@ -6,6 +6,10 @@
 //! one.
 
 mod arbiter;
+mod bounds;
+mod copies;
+#[cfg(test)]
+mod copies_test;
 mod explore;
 mod forget;
 mod linear;
@@ -15,8 +19,9 @@ mod test;
 mod world;
 
 pub use arbiter::{ArbiterModel, Ask, Held, Request, Said};
+pub use bounds::Bounds;
 pub use explore::{Explored, explore, walk};
-pub use world::{Bounds, World};
+pub use world::World;
 
 /// A rule of the machine that the model can break, to see that it is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,12 +62,18 @@ pub enum Rule {
     NotWholeBeforeItsLogGoesOn,
     /// Who is not whole is not added before everything was written again.
     WhoIsNotWholeIsCopied,
+    /// Who is in sync and shall have no copy is removed from those in sync before.
+    WhoIsInSyncIsRemovedFirst,
+    /// A copy that is added to a LUN with contents is not whole.
+    WhoIsAddedIsNotWhole,
+    /// An owner beside whom too few are left begins a new epoch.
+    WhoFallsShortBeginsAnew,
 }
 
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -81,5 +92,8 @@ impl Rule {
         Self::WhoPromisedLaterIsNotCounted,
         Self::NotWholeBeforeItsLogGoesOn,
         Self::WhoIsNotWholeIsCopied,
+        Self::WhoIsInSyncIsRemovedFirst,
+        Self::WhoIsAddedIsNotWhole,
+        Self::WhoFallsShortBeginsAnew,
     ];
 }

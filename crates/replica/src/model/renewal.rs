@@ -22,6 +22,8 @@ pub(super) struct Renewal {
     /// Nodes that lack what the log has not.
     pub(super) lag: BTreeSet<NodeSlot>,
     pub(super) copies: BTreeMap<NodeSlot, Rewrite>,
+    /// What is read where nothing was written: what was there before the log.
+    pub(super) base: u8,
 }
 
 impl Renewal {

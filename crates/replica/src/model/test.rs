@@ -4,12 +4,12 @@ use crate::record::NodeSlot;
 use crate::state::State;
 use std::collections::BTreeSet;
 
-const A: NodeSlot = NodeSlot(0);
-const B: NodeSlot = NodeSlot(1);
+pub(super) const A: NodeSlot = NodeSlot(0);
+pub(super) const B: NodeSlot = NodeSlot(1);
 
-const QUIET: Bounds = Bounds::QUIET;
+pub(super) const QUIET: Bounds = Bounds::QUIET;
 
-const ROUGH: Bounds = Bounds {
+pub(super) const ROUGH: Bounds = Bounds {
     writes: 3,
     reads: 6,
     crashes: 3,
@@ -24,7 +24,7 @@ const ROUGH: Bounds = Bounds {
     ..QUIET
 };
 
-fn well(explored: Explored) -> Explored {
+pub(super) fn well(explored: Explored) -> Explored {
     let Some((wrong, events)) = &explored.wrong else {
         return explored;
     };

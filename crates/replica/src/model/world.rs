@@ -2,6 +2,8 @@
 
 use super::Rule;
 use super::arbiter::{ArbiterModel, Ask, Held, Said};
+use super::bounds::Bounds;
+use super::copies::Lost;
 use super::linear::Register;
 use super::renewal::Renewal;
 use crate::copy::{Act, Arbitration, Durable, LunCopy};
@@ -24,53 +26,6 @@ const SPANS: Spans = Spans {
     retry: 1,
 };
 
-/// How often what may happen.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Bounds {
-    /// Nodes, all of them with a copy.
-    pub nodes: u8,
-    /// Writes of hosts.
-    pub writes: u8,
-    /// Reads of hosts.
-    pub reads: u8,
-    /// Crashes of nodes.
-    pub crashes: u8,
-    /// Connections that end for no reason of the nodes'.
-    pub cuts: u8,
-    /// Answers of the arbiter that are lost.
-    pub lost: u8,
-    /// Questions of replicas whether they may read.
-    pub asks: u8,
-    /// Members that the owner wants to be rid of.
-    pub unwell: u8,
-    /// Handovers by an owner while all are well.
-    pub handovers: u8,
-    /// How often the arbiter's store is set back to what it was at first.
-    pub set_backs: u8,
-    /// How often an owner's log gives up all that is committed.
-    pub forgets: u8,
-    /// Claims end at this epoch.
-    pub epochs: u64,
-}
-
-impl Bounds {
-    /// Two nodes, one write, one read, and nothing goes wrong.
-    pub const QUIET: Self = Self {
-        nodes: 2,
-        writes: 1,
-        reads: 1,
-        crashes: 0,
-        cuts: 0,
-        lost: 0,
-        asks: 0,
-        unwell: 0,
-        handovers: 0,
-        set_backs: 0,
-        forgets: 0,
-        epochs: 3,
-    };
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Entry {
     pub(super) epoch: Epoch,
@@ -81,7 +36,8 @@ pub(super) struct Entry {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Node {
     pub(super) copy: Option<LunCopy>,
-    disk: Durable,
+    pub(super) disk: Durable,
+    pub(super) lost: Option<Lost>,
     pub(super) log: Vec<Entry>,
     pub(super) stable: usize,
     pub(super) renewal: Renewal,
@@ -127,6 +83,9 @@ pub(super) enum Event {
     Start(NodeSlot),
     Forget(NodeSlot),
     Rewrite(NodeSlot, NodeSlot),
+    Change(NodeSlot, NodeSlot),
+    Lose(NodeSlot),
+    Promote(NodeSlot),
 }
 
 impl Event {
@@ -141,6 +100,9 @@ impl Event {
                 | Self::HandOver(..)
                 | Self::SetBack
                 | Self::Forget(_)
+                | Self::Change(..)
+                | Self::Lose(_)
+                | Self::Promote(_)
         )
     }
 }
@@ -149,18 +111,20 @@ impl Event {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct World {
     pub(super) left: Bounds,
-    broken: Option<Rule>,
+    pub(super) broken: Option<Rule>,
     nodes: Vec<Node>,
     links: BTreeMap<(NodeSlot, NodeSlot), Link>,
-    arbiter: ArbiterModel<NodeSlot, (), RoleRecord>,
+    pub(super) arbiter: ArbiterModel<NodeSlot, (), RoleRecord>,
     /// What its store held when it was set back.
     forgotten: Option<Held<(), RoleRecord>>,
     first: RoleRecord,
-    register: Register,
+    pub(super) register: Register,
     /// Numbers that were acknowledged, with what they are.
-    acknowledged: BTreeMap<usize, Entry>,
+    pub(super) acknowledged: BTreeMap<usize, Entry>,
+    /// Copies that were made.
+    pub(super) made: u8,
     next_value: u8,
-    wrong: Option<&'static str>,
+    pub(super) wrong: Option<&'static str>,
 }
 
 /// A store that has this record, and had no other one.
@@ -181,7 +145,10 @@ impl World {
             step: 0,
             owner: NodeSlot(0),
             in_sync: NodeSet::of(slots.iter().copied()),
-            copies: slots.iter().map(|it| (*it, CopyId(it.0.into()))).collect(),
+            copies: slots
+                .iter()
+                .map(|it| (*it, CopyId::new(it.0.into(), false)))
+                .collect(),
         };
         let node = Node {
             copy: None,
@@ -192,6 +159,7 @@ impl World {
             },
             log: Vec::new(),
             stable: 0,
+            lost: None,
             renewal: Renewal::default(),
             streams: BTreeSet::new(),
             waiting: Vec::new(),
@@ -212,6 +180,7 @@ impl World {
             first: record,
             register: Register::new(),
             acknowledged: BTreeMap::new(),
+            made: 0,
             next_value: 1,
             wrong: None,
         };
@@ -284,6 +253,18 @@ impl World {
         next.inspect(|event| self.happens(event)).is_some()
     }
 
+    /// Something that happens although no node starts or connects anew.
+    #[cfg(test)]
+    pub(super) fn next_at_rest(&self) -> Option<Event> {
+        let mut events = self.events().into_iter();
+        events.find(|it| {
+            matches!(
+                it,
+                Event::Arbitrate(_) | Event::Answer(_) | Event::Stable(_)
+            )
+        })
+    }
+
     /// Writes that were answered.
     #[cfg(test)]
     pub(super) fn answered(&self) -> usize {
@@ -326,7 +307,7 @@ impl World {
         &held.records[&()].1
     }
 
-    fn slots(&self) -> impl Iterator<Item = NodeSlot> + use<> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = NodeSlot> + use<> {
         (0..u8::try_from(self.nodes.len()).expect("few")).map(NodeSlot)
     }
 
@@ -390,7 +371,7 @@ impl World {
     fn events_of_node(&self, slot: NodeSlot, events: &mut Vec<Event>) {
         let node = self.at(slot);
         let Some(copy) = &node.copy else {
-            events.push(Event::Start(slot));
+            self.events_of_absent(slot, events);
             return;
         };
         events.push(Event::Tick(slot));
@@ -416,6 +397,7 @@ impl World {
             events.extend(others.map(|it| Event::HandOver(slot, it)));
         }
         self.events_of_renewal(slot, events);
+        self.events_of_copies(slot, events);
         if self.left.crashes > 0 {
             events.push(Event::Crash(slot, false));
             if node.stable < node.log.len() {
@@ -440,15 +422,7 @@ impl World {
             }
             Event::Mend(a, b) => self.mend(a, b),
             Event::Arbitrate(at) => self.arbitrate(at),
-            Event::Answer(at) => {
-                let (from, said) = self.arbiter.answers(at);
-                let answer = match said {
-                    Said::Swapped(revision) => Arbitration::Swapped(revision),
-                    Said::Is(Some((revision, is))) => Arbitration::Is(revision, is),
-                    Said::Is(None) | Said::AreAll(_) => Arbitration::Distrusted,
-                };
-                self.hands(from, |copy| copy.arbitrated(answer, NOW));
-            }
+            Event::Answer(at) => self.answer(at),
             Event::LoseAnswer(at) => {
                 self.left.lost -= 1;
                 let from = self.arbiter.loses(at);
@@ -493,6 +467,9 @@ impl World {
             }
             Event::Forget(slot) => self.forget(slot),
             Event::Rewrite(slot, to) => self.rewrite(slot, to),
+            Event::Change(slot, other) => self.changes_copies(slot, other),
+            Event::Lose(slot) => self.lose(slot),
+            Event::Promote(slot) => self.promote(slot),
             Event::Crash(slot, keeps) => self.crash(slot, keeps),
             Event::Start(slot) => self.start(slot),
         }
@@ -601,6 +578,16 @@ impl World {
         self.forgotten.is_some() && self.arbiter.is_swap(at) && !believes
     }
 
+    fn answer(&mut self, at: usize) {
+        let (from, said) = self.arbiter.answers(at);
+        let answer = match said {
+            Said::Swapped(revision) => Arbitration::Swapped(revision),
+            Said::Is(Some((revision, is))) => Arbitration::Is(revision, is),
+            Said::Is(None) | Said::AreAll(_) => Arbitration::Distrusted,
+        };
+        self.hands(from, |copy| copy.arbitrated(answer, NOW));
+    }
+
     fn arbitrate(&mut self, at: usize) {
         if self.is_refused(at) {
             return self.arbiter.answers_nothing(at);
@@ -611,6 +598,7 @@ impl World {
                 Some(held) => held.records[&()].1.clone(),
                 None => before,
             };
+            self.was_promoted(&before);
             let is = self.record();
             let is_epoch_of_its_own =
                 is.epoch > before.epoch || (is.epoch == before.epoch && is.owner == before.owner);
@@ -710,6 +698,10 @@ impl World {
 
     fn crash(&mut self, slot: NodeSlot, keeps: bool) {
         self.left.crashes -= 1;
+        self.ends_node(slot, keeps);
+    }
+
+    pub(super) fn ends_node(&mut self, slot: NodeSlot, keeps: bool) {
         let node = self.node(slot);
         node.copy = None;
         node.waiting.clear();
@@ -725,7 +717,8 @@ impl World {
     }
 
     fn start(&mut self, slot: NodeSlot) {
-        let broken = self.broken;
+        self.begins_where_lost(slot);
+        let (broken, min_copies) = (self.broken, self.left.min_copies);
         let node = self.node(slot);
         let (mut ring, first) = node.renewal.summary();
         let rest = node.log[first..].iter();
@@ -733,6 +726,7 @@ impl World {
         let mut copy = LunCopy::start(slot, SPANS, node.disk.clone(), vec![ring], NOW);
         copy.is_committed(0, first as u64);
         copy.breaks(broken);
+        copy.set_min_copies(min_copies, NOW);
         node.copy = Some(copy);
         self.hands(slot, |_| {});
     }
@@ -766,7 +760,13 @@ impl World {
             Act::Copy(to) => self.begins_copy(slot, to),
             Act::Disconnect(other) => self.begins_anew(slot, other),
             Act::Read => self.asks(slot, Ask::Read(())),
-            Act::Swap(expected, to) => self.asks(slot, Ask::Swap((), expected, to)),
+            Act::Swap(expected, to) => {
+                // Nobody orders the LUN here any more: whoever waits loses its connection.
+                if to.epoch > self.at(slot).disk.known.1.epoch {
+                    self.node(slot).waiting.clear();
+                }
+                self.asks(slot, Ask::Swap((), expected, to));
+            }
             Act::GiveUp { from, .. } => {
                 let from = usize::try_from(from).expect("few");
                 let node = self.node(slot);
@@ -806,6 +806,7 @@ impl World {
         node.waiting.retain(|it| *it >= commit);
         for number in done {
             let entry = self.at(slot).log[number];
+            self.enough_have(number, &entry);
             self.acknowledged.insert(number, entry);
             if entry.value.is_some_and(|value| !self.register.ends(value)) {
                 self.wrong = Some("a write was answered that no order explains");
@@ -845,6 +846,9 @@ impl World {
     fn check(&mut self) {
         for slot in self.record().in_sync.iter() {
             let node = self.at(slot);
+            if node.lost.is_some() {
+                continue;
+            }
             let has = |(number, entry): (&usize, &Entry)| {
                 *number < node.stable && node.log.get(*number) == Some(entry)
                     || node.has_again(*number)
