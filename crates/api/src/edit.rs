@@ -87,6 +87,7 @@ fn tagged(edit: &Edit, body: &Body) -> Tagged {
         | Edit::Set(_)
         | Edit::Adopt { .. }
         | Edit::Copy(_)
+        | Edit::Elsewhere(_)
         | Edit::RollBack(_) => Tagged::All,
     }
 }

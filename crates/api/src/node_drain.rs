@@ -6,7 +6,7 @@ use crate::edit::ask;
 use crate::parts::DryRun;
 use axum::extract::State;
 use controller::Handle;
-use manifest::drain::DrainView;
+use engine::DrainView;
 use serde_json::{Value, json};
 
 pub(crate) fn paths(paths: Paths) -> Paths {

@@ -1,7 +1,7 @@
 //! LUNs with copies that this node owns go to other nodes, before its maintenance.
 
 use super::Controller;
-use manifest::drain::DrainView;
+use engine::DrainView;
 
 impl Controller {
     /// Gives LUNs with copies that this node owns to nodes that have all of them, or says what

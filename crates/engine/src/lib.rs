@@ -5,9 +5,17 @@
 //! the change. A LUN whose backing is missing is no error anywhere: it is there, offline, with the
 //! reason.
 
+mod drain;
+mod mirror;
+mod shared;
+
+pub use drain::{DrainView, DrainedLun};
+pub use mirror::{MirrorAsked, MirrorOp, MirrorRequest, MirrorView};
+pub use shared::{SharedChange, SharedState, shared_changes};
+
 use env::LocalFuture;
+use manifest::code::Code;
 use manifest::config::Config;
-use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
     PortalFacts, RefusalFacts, SessionFacts,
@@ -152,6 +160,26 @@ pub trait Engine {
     fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {
         let _ = dry_run;
         Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Changes the copies of a LUN, or says what that would do.
+    ///
+    /// # Errors
+    /// Nothing was changed, except with [`Code::PartlyDone`](manifest::code::Code::PartlyDone).
+    fn mirror(&self, asked: MirrorAsked) -> LocalFuture<Result<MirrorView, Problem>> {
+        let detail = format!("LUN {} has no copies on other nodes", asked.name);
+        let refused = Problem::new(Code::ClusterNone, detail);
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
+    /// What the nodes of a LUN with copies have in common is to change: answers when they have
+    /// agreed, before anything is done here.
+    ///
+    /// # Errors
+    /// They do not, or cannot be asked: nothing is to be done then.
+    fn agree(&self, shared: Vec<SharedChange>) -> LocalFuture<Result<(), Problem>> {
+        let _ = shared;
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen

@@ -369,6 +369,9 @@ catalogue! {
     ClusterState = 8009, 503, Failed, "What this node keeps of its cluster cannot be used",
         "A file of the state directory is damaged, missing or cannot be written. LUNs are served all the same.",
         "Check the disk. If the file is lost, have another node remove this one (`causeway cluster leave --node NAME`), remove the files cluster*.json here, restart, and join anew.";
+    MirrorRefused = 8010, 409, Refused, "The copies of the LUN are not changed so",
+        "A copy that would go is the last one with all of it, a node in sync answers and would lose what it has, the copy here is not complete, or there are as many copies as a LUN may have. Nothing was changed.",
+        "`causeway lun show` says which nodes have all of it; follow the message.";
 }
 
 impl Code {

@@ -3,7 +3,7 @@
 //! ```text
 //!   node.toml --config     objects.toml --objects --plan--> what changes
 //!   stored state --document, orphan
-//!   the API's answers --view, facts, disks, activity, journal, scrub, drain
+//!   the API's answers --view, facts, disks, activity, journal, scrub
 //!   what all of them say when something is wrong --code, problem
 //! ```
 
@@ -11,7 +11,6 @@ pub mod activity;
 pub mod code;
 pub mod config;
 pub mod document;
-pub mod drain;
 pub mod ending;
 pub mod facts;
 pub mod field;

@@ -12,6 +12,7 @@
 mod adopt;
 mod choice;
 mod compare;
+mod elsewhere;
 mod going;
 mod losing;
 mod only;
@@ -35,6 +36,7 @@ use units::text::counted;
 
 pub use adopt::Adopted;
 pub use compare::{LunChanges, lun_changes};
+pub use elsewhere::{Elsewhere, ElsewhereWhat};
 pub use going::none_in;
 pub use only::export_only;
 
@@ -80,6 +82,8 @@ pub enum Edit {
     },
     /// Make the copy here of a LUN that another node of the cluster has made.
     Copy(Box<Adopted>),
+    /// Do with a LUN what the nodes of the cluster have agreed.
+    Elsewhere(Box<Elsewhere>),
     /// Go back to the objects of an earlier generation, without losing data.
     RollBack(Box<Objects>),
     /// Give an object another name; nothing that hosts see changes.
@@ -389,6 +393,8 @@ pub fn plan(
         notices.extend(rollback::roll_back(current, then).1);
         let before = rollback::renamed(current, &after);
         compare::compare(&before, &after, around)
+    } else if let Edit::Elsewhere(_) = edit {
+        compare::compare(&rollback::renamed(current, &after), &after, around)
     } else {
         compare::compare(current, &after, around)
     };

@@ -2,7 +2,8 @@
 
 use super::choice::choose;
 use super::{
-    Edit, Random, Surroundings, adopt, leads_back, new_identity, removed, rollback, single,
+    Edit, Random, Surroundings, adopt, elsewhere, leads_back, new_identity, removed, rollback,
+    single,
 };
 use crate::code::Code;
 use crate::name::{derived_iqn, normal_iscsi_name};
@@ -63,6 +64,7 @@ pub(super) fn wanted(
         Edit::Purge(name) => single::purge(current, name)?,
         Edit::Adopt { adopted, .. } => adopt::adopt(current, adopted)?,
         Edit::Copy(one) => adopt::copy(current, one, around)?,
+        Edit::Elsewhere(what) => return elsewhere::elsewhere(current, what),
         Edit::RollBack(then) => {
             let after = rollback::roll_back(current, then).0;
             rollback::check(current, &after, around)?;
@@ -549,10 +551,14 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
     if let Some(wanted) = spec.storage.copies
         && known.storage.copies != Some(wanted)
     {
-        let why = "copies are made with the LUN";
+        let why = "each is made and given up by itself";
         let is = known.storage.copies;
         let is = is.map_or_else(|| "on this node alone".to_owned(), |it| format!("on {it}"));
-        return Err(immutable(spec, "copies", &is, &wanted.to_string(), why));
+        let hint = format!(
+            "`causeway lun mirror add {name} NODE`, `causeway lun mirror remove {name} NODE`",
+            name = spec.name
+        );
+        return Err(immutable(spec, "copies", &is, &wanted.to_string(), why).hint(hint));
     }
     Ok(Lun {
         size: spec.size,

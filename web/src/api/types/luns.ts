@@ -29,6 +29,7 @@ export interface Lun {
   bytes_in_flight_max?: Size;
   cache?: string;
   copies?: string[];
+  min_copies?: number;
   integrity?: boolean;
   read_cache?: Size;
   limit?: { iops?: number; bytes_per_second?: Size; burst_seconds?: number };

@@ -58,10 +58,10 @@ impl OneField for Copies {
 
     const FIELD: Field = node(
         "lun.copies",
-        "list of two nodes",
+        "list of nodes, 1 or 2",
         "none",
         "the nodes of the cluster that have a copy of it, this one among them: what is acknowledged is stable on all that \
-         are in sync; given when the LUN is made",
+         are in sync; `lun mirror` changes it",
     );
 
     const PARTS: &'static [Part] = &[Part {
@@ -112,8 +112,8 @@ impl OneField for Copies {
     }
 
     fn check(value: NodeNames, wrong: &mut dyn FnMut(&str, String)) {
-        if value.iter().count() != COPIES {
-            let rule = format!("{value}: a LUN has copies on {COPIES} nodes, or none");
+        if !(1..=COPIES).contains(&value.iter().count()) {
+            let rule = format!("{value}: a LUN has copies on 1 or {COPIES} nodes, or none");
             wrong("copies", rule);
         }
     }

@@ -9,6 +9,7 @@ mod facts;
 mod field;
 mod integrity;
 mod limit;
+mod min_copies;
 mod node_names;
 mod place;
 mod read_cache;
@@ -38,9 +39,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The fields, as documents and pages show them.
-pub const FIELDS: [&dyn StorageField; 7] = [
+pub const FIELDS: [&dyn StorageField; 8] = [
     &cache::Cache,
     &copies::Copies,
+    &min_copies::MinCopies,
     &integrity::Integrity,
     &read_cache::ReadCache,
     &limit::Limited,
@@ -58,6 +60,8 @@ pub struct Storage {
     pub cache: Option<CacheMode>,
     /// Nodes that have copies of it, this one among them.
     pub copies: Option<NodeNames>,
+    /// Nodes that have to be in sync for writes; wanted 1: this one alone.
+    pub min_copies: Option<u32>,
     /// Blocks are checked when they are read.
     pub integrity: Option<bool>,
     /// Memory for blocks that may be read again; wanted 0: none.
