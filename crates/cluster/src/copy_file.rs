@@ -4,7 +4,7 @@ use arbiter::role;
 use env::durable::{read_file, replace_file, settle_dir};
 use env::{CoreHandle, LocalFuture};
 use manifest::document;
-use replica::{Durable, Epoch, Revision};
+use replica::{CopyId, Durable, Epoch, NodeSlot, Revision};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::io;
@@ -151,6 +151,13 @@ impl CopyFile {
         Ok(durable)
     }
 
+    /// The copy of this node, as it was kept or read last.
+    #[must_use]
+    pub fn copy_of(&self, node: NodeSlot) -> Option<CopyId> {
+        let durable = self.durable.borrow();
+        durable.as_ref()?.known.1.copy_of(node)
+    }
+
     fn store(&self) -> LocalFuture<io::Result<()>> {
         let durable = self.durable.borrow();
         let durable = durable.as_ref().ok_or_else(|| invalid(&"it has no record"));
@@ -179,7 +186,7 @@ impl CopyStore for CopyFile {
 #[cfg(test)]
 mod test {
     use super::*;
-    use replica::{CopyId, NodeSet, NodeSlot, RoleRecord};
+    use replica::{NodeSet, RoleRecord};
 
     #[test]
     fn what_is_kept_is_read_as_it_was_and_nothing_else_is_believed() {

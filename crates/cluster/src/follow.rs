@@ -73,6 +73,10 @@ impl Lun {
             | Input::Records(_)
             | Input::Tick
             | Input::HandOver(_)
+            | Input::Copies(_)
+            | Input::MinCopies(_)
+            | Input::Known(..)
+            | Input::Promote(_)
             | Input::Arbitrated(..)
             | Input::ReadBack { .. }
             | Input::NotAppended { .. }

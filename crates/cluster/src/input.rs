@@ -2,7 +2,7 @@
 
 use crate::unit_side::StateNotKept;
 use peer::{Records, UnitPart};
-use replica::{Arbitration, Epoch, Message, NodeSlot};
+use replica::{Arbitration, CopyId, Epoch, Message, NodeSlot, NotPromoted, Revision, RoleRecord};
 use tokio::sync::oneshot;
 use units::Buf;
 use write_back::{Change, NotRead, ReadBack};
@@ -35,6 +35,14 @@ pub(crate) enum Input {
     Tick,
     /// This node gives the LUN to another one, where it can.
     HandOver(NodeSlot),
+    /// These shall be its copies.
+    Copies(Vec<(NodeSlot, CopyId)>),
+    /// So many nodes have to be in sync for writes.
+    MinCopies(u32),
+    /// The arbiter has this record.
+    Known(Revision, RoleRecord),
+    /// This node goes on without those that had all of it: who is to hear whether it does.
+    Promote(oneshot::Sender<Result<(), NotPromoted>>),
     /// The LUN is to work no more on this node.
     Close,
     /// The answer to the question with this number.

@@ -23,6 +23,7 @@
 
 mod cluster;
 mod conversation;
+mod copies;
 mod copy_file;
 mod copying;
 mod feed;

@@ -4,7 +4,6 @@
 use crate::conversation::Talk;
 use crate::copy_file::CopyStore;
 use crate::copying::{Copying, Renewal};
-use crate::feed::{FeedState, Lag};
 use crate::input::Input;
 use crate::node::Node;
 use crate::ring_side::RingSide;
@@ -37,8 +36,8 @@ pub struct LunStatus {
     pub writes: bool,
     /// Hosts' reads are answered here.
     pub reads: bool,
-    /// Of an owner: the copies that its log cannot bring up, and in which ring.
-    pub lags: Vec<(NodeSlot, u8, Lag)>,
+    /// Fewer nodes are in sync than there have to be for writes.
+    pub lacks_copies: bool,
     /// Of an owner: the copies that are made anew from here.
     pub renewals: Vec<Renewal>,
     /// Why it works no more.
@@ -98,14 +97,12 @@ impl Lun {
     }
 
     pub(crate) fn status(&self) -> LunStatus {
-        let rings = self.rings.borrow();
-        let lags = rings.iter().enumerate().flat_map(lags_of);
         LunStatus {
             state: self.copy.borrow().state(self.node.now()),
             record: self.kept.borrow().known.1.clone(),
             writes: self.tenure.may_write(),
             reads: self.tenure.may_read(self.node.now()),
-            lags: lags.collect(),
+            lacks_copies: self.copy.borrow().lacks_copies(),
             renewals: self.renewals(),
             stopped: self.stopped.borrow().clone(),
         }
@@ -188,8 +185,13 @@ impl Lun {
         let now = self.node.now();
         {
             let copy = self.copy.borrow();
+            // An owner that begins a new epoch is back in a moment.
+            let state = match copy.state(now) {
+                State::Candidate if copy.owner_elsewhere().is_none() => State::Opening,
+                state => state,
+            };
             let mut patience = self.patience.get();
-            let waits = patience.waits(copy.state(now), now);
+            let waits = patience.waits(state, now);
             self.patience.set(patience);
             self.tenure.follow(&copy, now, waits);
         }
@@ -219,6 +221,13 @@ impl Lun {
             Input::HandOver(to) => {
                 let begun = self.copy.borrow_mut().hand_over(to, at);
                 tracing::debug!(to = to.0, begun, "a handover is asked for");
+            }
+            Input::Copies(copies) => self.wants_copies(&copies, at),
+            Input::MinCopies(nodes) => self.copy.borrow_mut().set_min_copies(nodes, at),
+            Input::Known(revision, record) => self.copy.borrow_mut().knows((revision, record), at),
+            Input::Promote(answer) => {
+                // Who asked may have gone.
+                let _gone = answer.send(self.copy.borrow_mut().promote(at));
             }
             Input::Copied { to, number } => self.copied(to, number, at),
             Input::Close => self.ends.set(true),
@@ -367,13 +376,4 @@ impl Lun {
             copy.heard(owner, commit, at);
         }
     }
-}
-
-fn lags_of((ring, of): (usize, &RingSide)) -> Vec<(NodeSlot, u8, Lag)> {
-    let ring = u8::try_from(ring).expect("rings are few");
-    let lag = |(to, feed): (&NodeSlot, &crate::feed::Feed)| match feed.state {
-        FeedState::Lags(lag) => Some((*to, ring, lag)),
-        FeedState::Reading | FeedState::Live | FeedState::Full => None,
-    };
-    of.feeds.iter().filter_map(lag).collect()
 }

@@ -46,7 +46,8 @@ impl Lun {
             return self.stops(format!("what it promises cannot be stored: {error}"));
         }
         self.volume.keep_log(lacks_some(&durable));
-        *self.kept.borrow_mut() = durable;
+        let before = self.kept.replace(durable);
+        self.forgets_who_left(&before.known.1);
     }
 
     pub(crate) fn epoch(&self) -> Epoch {

@@ -211,7 +211,7 @@ impl Lun {
             if self.is_stopped() || self.is_over.get() || self.ends.get() {
                 return None;
             }
-            if self.copy.borrow().may_write() {
+            if self.copy.borrow().serves() {
                 break;
             }
             if !self.tenure.is_worth_waiting() {

@@ -89,6 +89,12 @@ impl UnitSide {
         ports.iter().map(|(of, it)| (*of, it.clone())).collect()
     }
 
+    /// A node has no copy any more; answers whether it had ports.
+    pub(crate) fn forgets(&self, node: NodeSlot) -> bool {
+        self.disconnected(node);
+        self.ports.borrow_mut().remove(&node).is_some()
+    }
+
     /// What a node says comes anew on another connection.
     pub(crate) fn disconnected(&self, node: NodeSlot) {
         self.parts.borrow_mut().retain(|(of, _), _| *of != node);

@@ -117,6 +117,12 @@ impl LunCopy {
         }
     }
 
+    /// The arbiter has this record: somebody asked it for what is new.
+    pub fn knows(&mut self, known: (Revision, RoleRecord), now: Moment) {
+        self.learn(known, now);
+        self.proceed(now);
+    }
+
     /// So many nodes have to be in sync for writes: while they are fewer, hosts' writes wait.
     pub fn set_min_copies(&mut self, nodes: u32, now: Moment) {
         self.min_copies = nodes;

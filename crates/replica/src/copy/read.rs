@@ -60,8 +60,13 @@ impl LunCopy {
     /// committed.
     #[must_use]
     pub fn may_write(&self) -> bool {
-        let is_owner = matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none() && leading.yields.is_none());
-        is_owner && !self.lacks_copies()
+        self.serves() && !self.lacks_copies()
+    }
+
+    /// Whether hosts are to be served here, though writes may have to wait for another copy.
+    #[must_use]
+    pub const fn serves(&self) -> bool {
+        matches!(&self.role, Role::Leading(leading) if leading.opens_at.is_none() && leading.yields.is_none())
     }
 
     /// A replica wants to read: asks the owner.

@@ -1,19 +1,13 @@
 //! Copies that are added and removed, disks that are lost, and nodes that go on by force.
 
 use super::Rule;
+use super::renewal::{Lost, Renewal};
 use super::world::{Entry, Event, NOW, World};
 use crate::copy::Durable;
 use crate::record::{CopyId, NodeSlot, RoleRecord};
 
 /// What is read of a copy that was never given anything: no host wrote it.
 const GARBAGE: u8 = 0xEE;
-
-/// A node has nothing any more.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Lost {
-    /// The copy that it had.
-    was: Option<CopyId>,
-}
 
 impl World {
     /// A node that lost its copy begins when the record has another one for it.
@@ -80,7 +74,7 @@ impl World {
         });
         node.log.clear();
         node.stable = 0;
-        node.renewal = super::renewal::Renewal {
+        node.renewal = Renewal {
             base: GARBAGE,
             ..Default::default()
         };

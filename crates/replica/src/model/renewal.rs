@@ -1,8 +1,15 @@
 //! What a log of the model knows of what it has given up, and of copies that are made anew.
 
 use crate::message::RingSummary;
-use crate::record::{Epoch, NodeSlot};
+use crate::record::{CopyId, Epoch, NodeSlot};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A node has nothing any more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Lost {
+    /// The copy that it had.
+    pub(super) was: Option<CopyId>,
+}
 
 /// What is written again for a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -3,9 +3,8 @@
 use super::Rule;
 use super::arbiter::{ArbiterModel, Ask, Held, Said};
 use super::bounds::Bounds;
-use super::copies::Lost;
 use super::linear::Register;
-use super::renewal::Renewal;
+use super::renewal::{Lost, Renewal};
 use crate::copy::{Act, Arbitration, Durable, LunCopy};
 use crate::message::Message;
 use crate::moment::{Moment, Spans};
