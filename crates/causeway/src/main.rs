@@ -20,6 +20,7 @@ mod commands;
 mod complete;
 mod completion;
 mod listed;
+mod luns_here;
 mod man;
 mod open;
 mod parse;

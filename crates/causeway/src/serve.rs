@@ -1,28 +1,27 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
+use crate::luns_here::LunsHere;
 use crate::secret_file;
 use crate::version::COMMIT;
-use controller::{Controller, Handle, How, Reached};
+use controller::{Controller, Handle, Reached};
 use engine::Engine;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::TargetAnswer;
 use manifest::code::{Code, Exit};
 use manifest::config::{Config, Cores, Driver, Store};
-use manifest::objects::Lun;
-use manifest::plan::{Adopted, Edit};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use membership::Membership;
-use mirrors::{Luns, Members, Mirrors};
+use mirrors::{Members, Mirrors};
 use node::Node;
 use output::Output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use service::{Log, Lost};
 use service::{NotifyState, begin_anew, notify};
 use std::path::Path;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -253,34 +252,6 @@ async fn in_cluster(
     let members = Members::new(Rc::new(membership), &name);
     core.spawn(Box::pin(mirrors.run(Rc::new(members), luns)));
     Ok(())
-}
-
-/// The LUNs of this node, for those that have copies on others: what other nodes have made comes as
-/// changes of the objects.
-struct LunsHere(Weak<Controller>);
-
-impl Luns for LunsHere {
-    fn lun(&self, naa: &str) -> Option<(String, Lun)> {
-        let objects = self.0.upgrade()?.objects();
-        let found = objects.luns.iter().find(|(_, it)| it.naa == naa);
-        found.map(|(name, lun)| (name.clone(), lun.clone()))
-    }
-
-    fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>> {
-        let controller = self.0.upgrade();
-        Box::pin(async move {
-            let Some(controller) = controller else {
-                return Ok(());
-            };
-            let objects = controller.objects();
-            let mut known = objects.luns.values().chain(objects.removed.values());
-            if known.any(|it| it.naa == lun.naa) {
-                return Ok(());
-            }
-            let copy = Edit::Copy(Box::new(Adopted { name, lun }));
-            controller.edit(&copy, How::default()).await.map(drop)
-        })
-    }
 }
 
 /// Tries a portal of the node's own.

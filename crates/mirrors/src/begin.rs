@@ -37,7 +37,7 @@ impl Beginning<'_> {
         let copies = slots.iter().map(|slot| {
             let mut id = [0; 16];
             self.core.fill_random(&mut id);
-            (*slot, CopyId(u128::from_le_bytes(id)))
+            (*slot, CopyId::new(u128::from_le_bytes(id), false))
         });
         Ok(RoleRecord {
             epoch: Epoch(0),
@@ -98,11 +98,7 @@ impl Beginning<'_> {
                 self.found.name_of(record.owner)
             ));
         }
-        let durable = Durable {
-            known,
-            promised: Epoch(0),
-            is_whole: true,
-        };
+        let durable = Durable::of_new(own, known).expect("the record has it");
         let kept = entry.file.keep(&durable).await;
         kept.map_err(|error| format!("what the copy is cannot be stored: {error}"))?;
         Ok(durable)

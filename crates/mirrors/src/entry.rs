@@ -2,7 +2,9 @@
 
 use cluster::{CopyFile, Served};
 use manifest::objects::NodeNames;
+use replica::{CopyId, NodeSlot};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use write_back::VolumeId;
@@ -26,6 +28,11 @@ pub(crate) struct Entry {
     pub(crate) served: Arc<Served>,
     /// Where its copy here keeps what it must not forget.
     pub(crate) file: Rc<CopyFile>,
+    /// Nodes that have to have all of it for writes.
+    pub(crate) min_copies: Cell<u32>,
+    /// Copies that are to be added, by node: each has one identifier, however often it is asked
+    /// for.
+    pub(crate) adding: RefCell<BTreeMap<NodeSlot, CopyId>>,
     pub(crate) begun: RefCell<Begun>,
     /// Its object is in the arbiter.
     pub(crate) is_published: Cell<bool>,

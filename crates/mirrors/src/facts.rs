@@ -25,7 +25,7 @@ const fn word(state: State) -> &'static str {
     }
 }
 
-fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     match names {
         [] => "no node".to_owned(),
         [one] => one.clone(),
@@ -45,6 +45,21 @@ fn renewals(found: &Found, status: &LunStatus) -> String {
     status.renewals.iter().map(one).collect()
 }
 
+/// The owner has all of it alone.
+fn solo((owner, behind): (&str, &[String]), lacks_copies: bool, anew: &str) -> String {
+    let waits = match lacks_copies {
+        true => ": writes wait for it",
+        false => "",
+    };
+    match behind {
+        [] => format!("served here; the copy of {owner} is the only one"),
+        _ => format!(
+            "served here; {owner} has all of it alone, {} is behind{waits}{anew}",
+            listed(behind)
+        ),
+    }
+}
+
 /// What is so, in one sentence.
 fn text(found: &Found, status: &LunStatus) -> String {
     let record = &status.record;
@@ -61,7 +76,7 @@ fn text(found: &Found, status: &LunStatus) -> String {
     let anew = renewals(found, status);
     match status.state {
         State::Owner => format!("served here; {} have all of it{anew}", listed(&in_sync)),
-        State::Solo => format!("served here; {} has all of it alone, {} is behind{anew}", owner, listed(&behind)),
+        State::Solo => solo((&owner, &behind), status.lacks_copies, &anew),
         State::Opening => "this node takes it over, and serves it in a moment".to_owned(),
         State::Removing => format!("another copy is silent, and is being removed; {owner} serves it then"),
         State::Holding => "this node owns it, and hosts wait: another copy is silent, and etcd does not say yet that it does not count".to_owned(),
@@ -115,7 +130,7 @@ pub(crate) fn facts(
         epoch: record.epoch.0,
         copies: record.copies.iter().map(|it| name(it.0)).collect(),
         in_sync: record.in_sync.iter().map(name).collect(),
-        serves: status.writes && status.reads,
+        serves: status.reads && (status.writes || status.lacks_copies),
         text: text(found, &status),
     }
 }

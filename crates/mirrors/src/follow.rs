@@ -1,88 +1,183 @@
-//! LUNs of the cluster that shall have a copy on this node, and have none: they are made here.
+//! LUNs of the cluster as its records say that they are: what is to be done for that here.
+//!
+//! ```text
+//!   luns/NAA/lun, luns/NAA/role --hear--> records --step--> a LUN is made, changed, set aside here
+//! ```
 
-use crate::found::Found;
-use crate::object::{self, LunObject};
+use crate::object::{self, LunObject, LunState, Said};
 use arbiter::Arbiter;
-use env::LocalFuture;
-use manifest::objects::Lun;
-use manifest::problem::Problem;
-use replica::Revision;
-use std::collections::BTreeMap;
+use manifest::objects::{Lun, NodeNames};
+use manifest::plan::ElsewhereWhat;
+use replica::{CopyId, NodeSlot, Revision, RoleRecord};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The LUNs of this node.
-pub(crate) trait Here {
-    /// The LUN is in service here.
-    fn knows(&self, naa: &str) -> bool;
-
-    /// The LUN was destroyed here, and is not made again.
-    fn is_gone(&self, naa: &str) -> LocalFuture<bool>;
-
-    /// Makes its copy here.
-    fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>>;
+/// What is known of a LUN in the arbiter.
+#[derive(Clone, Default)]
+pub(crate) struct Known {
+    pub(crate) object: Option<(Revision, LunObject)>,
+    pub(crate) role: Option<(Revision, RoleRecord)>,
 }
 
-/// What is known of the objects of LUNs in the arbiter.
+/// What is known of all LUNs in the arbiter.
 #[derive(Default)]
 pub(crate) struct Followed {
     until: Revision,
     /// By NAA identifier.
-    wanted: BTreeMap<String, LunObject>,
-    /// The last refusal of each that cannot be made here, so that it is said once.
+    pub(crate) known: BTreeMap<String, Known>,
+    /// Those for which something may have to be done here.
+    pub(crate) pending: BTreeSet<String>,
+    /// Why the last thing was not done, so that it is said once.
     refused: BTreeMap<String, String>,
 }
 
 impl Followed {
-    /// Hears what changed.
-    pub(crate) async fn hear(&mut self, arbiter: &dyn Arbiter, found: &Found) {
+    /// Hears what changed; answers the role records among it.
+    pub(crate) async fn hear(
+        &mut self,
+        arbiter: &dyn Arbiter,
+    ) -> Vec<(String, (Revision, RoleRecord))> {
         let changes = match arbiter.changes(&object::luns_key(), self.until).await {
             Ok(changes) => changes,
             Err(trouble) => {
                 tracing::debug!(%trouble, "the LUNs of the cluster are not known");
-                return;
+                return Vec::new();
             }
         };
-        for (key, (_, text)) in &changes.records {
-            let Some(naa) = object::naa_of(key) else {
+        let mut roles = Vec::new();
+        for (key, (revision, text)) in &changes.records {
+            let Some((naa, said)) = object::said(key, text) else {
                 continue;
             };
-            match object::decode(text) {
-                Ok(object) if object.copies().is_some_and(|it| it.has(&found.name)) => {
-                    self.wanted.insert(naa.to_owned(), object);
+            let known = self.known.entry(naa.to_owned()).or_default();
+            match said {
+                Ok(Said::Object(it)) => known.object = Some((*revision, *it)),
+                Ok(Said::Role(it)) => {
+                    roles.push((naa.to_owned(), (*revision, it.clone())));
+                    known.role = Some((*revision, it));
                 }
-                Ok(_) => drop(self.wanted.remove(naa)),
-                Err(why) => tracing::warn!(%key, why, "what a LUN is cannot be read"),
+                Err(why) => {
+                    tracing::warn!(%key, why, "what a LUN is cannot be read");
+                    continue;
+                }
             }
+            self.pending.insert(naa.to_owned());
         }
         self.until = changes.until;
+        roles
     }
 
-    /// Makes those that are not here.
-    pub(crate) async fn make(&mut self, mirrors: &dyn Here) {
-        let missing = self.wanted.iter().filter(|(naa, _)| !mirrors.knows(naa));
-        let missing: Vec<(String, LunObject)> =
-            missing.map(|(naa, it)| (naa.clone(), it.clone())).collect();
-        for (naa, LunObject { name, lun, .. }) in missing {
-            if mirrors.is_gone(&naa).await {
-                continue;
-            }
-            match mirrors.make(name.clone(), lun).await {
-                Ok(()) => {
-                    tracing::info!(lun = name, naa, "a LUN of the cluster has a copy here");
-                    self.refused.remove(&naa);
-                }
-                Err(problem) => {
-                    let why = problem.to_string();
-                    if self.refused.get(&naa) != Some(&why) {
-                        tracing::error!(
-                            lun = name,
-                            naa,
-                            why,
-                            "a LUN of the cluster cannot have its copy here"
-                        );
-                        self.refused.insert(naa, why);
-                    }
-                }
+    /// What was to be done is done, or why not: that is said once.
+    pub(crate) fn note(&mut self, naa: &str, done: Result<(), String>) {
+        match done {
+            Ok(()) => drop(self.refused.remove(naa)),
+            Err(why) if self.refused.get(naa) == Some(&why) => {}
+            Err(why) => {
+                tracing::error!(
+                    naa,
+                    why,
+                    "a LUN of the cluster is not yet here as it shall be"
+                );
+                self.refused.insert(naa.to_owned(), why);
             }
         }
+    }
+}
+
+/// A LUN here and in the arbiter.
+pub(crate) struct Seen<'a> {
+    /// This node.
+    pub(crate) own: (&'a str, NodeSlot),
+    pub(crate) object: &'a LunObject,
+    pub(crate) role: Option<&'a RoleRecord>,
+    /// What it is here, and whether it is in service.
+    pub(crate) here: Option<(&'a str, &'a Lun, bool)>,
+    /// The copy that this node has kept something of.
+    pub(crate) kept: Option<CopyId>,
+}
+
+/// What follows from what was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Nothing.
+    Done,
+    /// Nothing yet: another node has to do something first.
+    Waits,
+    /// The copy is made.
+    Make,
+    /// A copy that was set aside is in the way.
+    InTheWay,
+    /// The LUN becomes this.
+    Do(Box<ElsewhereWhat>),
+}
+
+fn does(what: ElsewhereWhat) -> Step {
+    Step::Do(Box::new(what))
+}
+
+/// The name, or it with a number, as it is given where it is taken.
+fn is_name(is: &str, wanted: &str) -> bool {
+    let number = is.strip_prefix(wanted).and_then(|it| it.strip_prefix('-'));
+    is == wanted || number.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()))
+}
+
+impl Seen<'_> {
+    /// The nodes that have copies, without this one.
+    fn others(&self, names: NodeNames) -> NodeNames {
+        let others = names.iter().filter(|it| *it != self.own.0);
+        NodeNames::of(others).unwrap_or(names)
+    }
+
+    fn own_copy(&self) -> Option<CopyId> {
+        self.role?.copy_of(self.own.1)
+    }
+
+    /// What follows.
+    pub(crate) fn step(&self) -> Step {
+        let Some(names) = self.object.copies() else {
+            return Step::Done;
+        };
+        let is_named = names.has(self.own.0);
+        let own = self.own_copy();
+        // Another copy has its place, or none has.
+        let is_old =
+            self.role.is_some() && (own.is_none() || self.kept.is_some_and(|it| own != Some(it)));
+        match (self.object.state, self.here) {
+            (LunState::Served, None) if is_named && own.is_some() => Step::Make,
+            (LunState::Served, None) if is_named => Step::Waits,
+            (_, None) => Step::Done,
+            (_, Some((_, _, true))) if is_old => does(ElsewhereWhat::SetAside {
+                copies: self.others(names),
+            }),
+            (LunState::Served, Some((_, _, false))) if is_old && is_named && own.is_some() => {
+                Step::InTheWay
+            }
+            (_, Some(_)) if is_old => Step::Done,
+            (LunState::Purged, Some(_)) => does(ElsewhereWhat::Purged),
+            (LunState::Removed, Some((_, _, true))) => does(ElsewhereWhat::Removed),
+            (LunState::Removed, Some(_)) => Step::Done,
+            (LunState::Served, Some((_, _, false))) if self.object.again => {
+                does(ElsewhereWhat::Restored)
+            }
+            (LunState::Served, Some((_, _, false))) => Step::Done,
+            (LunState::Served, Some((name, lun, true))) => self.alike(names, (name, lun)),
+        }
+    }
+
+    /// What nodes have in common is the same here.
+    fn alike(&self, copies: NodeNames, (name, lun): (&str, &Lun)) -> Step {
+        let wanted = &self.object.lun;
+        let common = |lun: &Lun| (lun.size, lun.storage.copies, lun.storage.min_copies);
+        if is_name(name, &self.object.name) && common(lun) == common(wanted) {
+            return Step::Done;
+        }
+        does(ElsewhereWhat::Is {
+            name: match is_name(name, &self.object.name) {
+                true => name.to_owned(),
+                false => self.object.name.clone(),
+            },
+            size: wanted.size,
+            copies,
+            min_copies: wanted.storage.min_copies,
+        })
     }
 }

@@ -4,6 +4,7 @@ use arbiter::Arbiter;
 use cluster::Transport;
 use env::LocalFuture;
 use manifest::objects::Lun;
+use manifest::plan::Elsewhere;
 use manifest::problem::Problem;
 use peer::{KnownNode, Own};
 use replica::NodeSlot;
@@ -50,9 +51,15 @@ pub trait Luns {
     /// The name of a LUN, and all of it; `None`: none in service has this NAA identifier.
     fn lun(&self, naa: &str) -> Option<(String, Lun)>;
 
+    /// The same of a LUN that is in service or keeps its data; and whether it is in service.
+    fn known(&self, naa: &str) -> Option<(String, Lun, bool)>;
+
     /// Makes the copy here of a LUN that another node has made; one that is there, also as one that
     /// was deleted, stays.
     fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>>;
+
+    /// Does with a LUN what its nodes have agreed.
+    fn elsewhere(&self, wanted: Elsewhere) -> LocalFuture<Result<(), Problem>>;
 }
 
 /// Who knows the nodes of the cluster.

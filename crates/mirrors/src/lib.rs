@@ -4,7 +4,8 @@
 //!   node --over, close--> Mirrors --entries--> begin: copy file, role record --> Cluster::open
 //!                            |                                  |
 //!        Members: nodes, TLS, arbiter                       Arbiter: luns/NAA/role, luns/NAA/lun
-//!                            '--follow: LUNs that name this node are made here
+//!                            '--follow, steps: LUNs become here what the records say
+//!   controller --agree, change--> luns/NAA/lun is swapped first
 //!
 //!   cluster: Pair --Transport--> TlsTransport --dial, incoming--> membership ~~~ other node
 //!            Line --Channel----> TlsChannel: TLS over one connection of env
@@ -23,6 +24,7 @@
 //! channel ends where the connection does, where anybody changes a byte of it, and when its node
 //! leaves the cluster: `cluster` dials anew, and is refused while the other node is not one of it.
 
+mod ask;
 mod begin;
 mod channel;
 mod entry;
@@ -35,6 +37,7 @@ mod object;
 mod ports;
 mod service;
 mod state;
+mod steps;
 mod transport;
 
 pub use found::{Found, Luns, Nodes};

@@ -3,7 +3,7 @@
 use crate::begin::Beginning;
 use crate::entry::{Begun, Entry};
 use crate::facts::{facts, nobody_else};
-use crate::follow::{Followed, Here};
+use crate::follow::Followed;
 use crate::found::{Found, Luns, Nodes};
 use crate::object::{self, LunObject};
 use crate::ports;
@@ -11,7 +11,7 @@ use crate::state::Copies;
 use arbiter::{Answer, Arbiter, Question, Swap};
 use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
 use env::durable::{make_dir, remove_file, replace_file};
-use env::{CoreHandle, LocalFuture, OpenHow, in_time};
+use env::{CoreHandle, LocalFuture, in_time};
 use futures_util::future::join_all;
 use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
 use manifest::code::Code;
@@ -40,6 +40,9 @@ const SOON: Duration = Duration::from_millis(100);
 /// How long a copy may take to let go of its log: one that has failed may not answer.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// Objects that are written together: all of them are below what the arbiter takes at once.
+const PUBLISHED_AT_ONCE: usize = 64;
+
 /// The first cut of the history of each copy: the same on all nodes.
 const FIRST_CUT: Cut = Cut(1);
 
@@ -57,18 +60,18 @@ const LIMITS: Limits = Limits {
 
 /// The LUNs with copies of a node.
 pub struct Mirrors {
-    core: CoreHandle,
-    state_dir: PathBuf,
-    dir: PathBuf,
-    entries: RefCell<BTreeMap<String, Rc<Entry>>>,
-    nodes: OnceCell<Rc<dyn Nodes>>,
-    luns: OnceCell<Rc<dyn Luns>>,
-    cluster: OnceCell<Rc<Cluster>>,
+    pub(crate) core: CoreHandle,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) dir: PathBuf,
+    pub(crate) entries: RefCell<BTreeMap<String, Rc<Entry>>>,
+    pub(crate) nodes: OnceCell<Rc<dyn Nodes>>,
+    pub(crate) luns: OnceCell<Rc<dyn Luns>>,
+    pub(crate) cluster: OnceCell<Rc<Cluster>>,
     /// This node's number, as its membership was stored.
-    number: Cell<Option<u8>>,
+    pub(crate) number: Cell<Option<u8>>,
     /// Its ports to each LUN, as others hear them.
-    ports: RefCell<BTreeMap<String, Vec<u8>>>,
-    news: Notify,
+    pub(crate) ports: RefCell<BTreeMap<String, Vec<u8>>>,
+    pub(crate) news: Notify,
 }
 
 fn failed(path: &std::path::Path, error: &io::Error) -> OpenError {
@@ -124,9 +127,11 @@ impl Mirrors {
         loop {
             match (nodes.found(), nodes.arbiter().await) {
                 (Some(found), Some(arbiter)) => {
+                    let roles = followed.hear(&*arbiter).await;
+                    self.know_roles(roles);
+                    self.follow_all(&mut followed, (&found, &*arbiter)).await;
                     self.begin_all(&found, &arbiter).await;
-                    followed.hear(&*arbiter, &found).await;
-                    followed.make(&*self).await;
+                    self.tend_copies(&followed, &found).await;
                     self.publish(&found, &*arbiter).await;
                 }
                 (None, _) => self.all_wait("this node is in no cluster"),
@@ -155,7 +160,7 @@ impl Mirrors {
         }
     }
 
-    fn waiting(&self) -> Vec<Rc<Entry>> {
+    pub(crate) fn waiting(&self) -> Vec<Rc<Entry>> {
         let entries = self.entries.borrow();
         let waiting = entries.values().filter(|it| it.is_waiting());
         waiting.map(Rc::clone).collect()
@@ -196,6 +201,7 @@ impl Mirrors {
             match beginning.begin(&entry, cluster).await {
                 Ok(()) if entry.is_waiting() => {
                     *entry.begun.borrow_mut() = Begun::Works;
+                    cluster.set_min_copies(entry.id(), entry.min_copies.get());
                     if let Some(ports) = self.ports.borrow().get(&entry.naa) {
                         cluster.say_ports(entry.id(), ports.clone());
                     }
@@ -212,35 +218,39 @@ impl Mirrors {
 
     /// Says to the other nodes what the LUNs are that were made here.
     async fn publish(&self, found: &Found, arbiter: &dyn Arbiter) {
-        for entry in self.all() {
-            if entry.is_published.get() || entry.is_waiting() {
-                continue;
-            }
-            let (Some(key), Some((name, lun))) = (object::key(&entry.naa), self.lun(&entry.naa))
-            else {
-                continue;
+        let mut all = self.all();
+        all.retain(|it| !it.is_published.get() && !it.is_waiting());
+        for some in all.chunks(PUBLISHED_AT_ONCE) {
+            let swap = |entry: &Rc<Entry>| {
+                let (key, (name, lun)) = (object::key(&entry.naa)?, self.lun(&entry.naa)?);
+                let object = LunObject::new(&name, &lun, (&found.name, self.nonce()));
+                let swap = Swap::new(key, Revision(0), object::encode(&object));
+                Some((Rc::clone(entry), Question::Swap(swap)))
             };
-            let mut nonce = [0; 8];
-            self.core.fill_random(&mut nonce);
-            let nonce = format!("{:016x}", u64::from_le_bytes(nonce));
-            let object = LunObject::new(&name, &lun, (&found.name, nonce));
-            let swap = Swap::new(key, Revision(0), object::encode(&object));
-            match arbiter.ask(vec![Question::Swap(swap)]).await.pop() {
-                Some(Answer::Swapped(_) | Answer::Refused(Some(_))) => {
+            let (entries, questions): (Vec<_>, Vec<_>) = some.iter().filter_map(swap).unzip();
+            let answers = arbiter.ask(questions).await;
+            for (entry, answer) in entries.iter().zip(answers) {
+                if matches!(answer, Answer::Swapped(_) | Answer::Refused(Some(_))) {
                     entry.is_published.set(true);
                 }
-                Some(Answer::Unknown(_) | Answer::Is(_) | Answer::Refused(None)) | None => {}
             }
         }
     }
 
+    /// Random digits.
+    pub(crate) fn nonce(&self) -> String {
+        let mut nonce = [0; 8];
+        self.core.fill_random(&mut nonce);
+        format!("{:016x}", u64::from_le_bytes(nonce))
+    }
+
     /// The cluster, with what is known of its nodes; nothing before it is.
-    fn known(&self) -> Option<(Found, &Rc<Cluster>)> {
+    pub(crate) fn known(&self) -> Option<(Found, &Rc<Cluster>)> {
         let found = self.nodes.get().and_then(|it| it.found())?;
         Some((found, self.cluster.get()?))
     }
 
-    fn all(&self) -> Vec<Rc<Entry>> {
+    pub(crate) fn all(&self) -> Vec<Rc<Entry>> {
         self.entries.borrow().values().map(Rc::clone).collect()
     }
 
@@ -276,21 +286,21 @@ impl Mirrors {
         would.collect()
     }
 
-    fn path_of_gone(&self, naa: &str) -> PathBuf {
+    pub(crate) fn path_of_gone(&self, naa: &str) -> PathBuf {
         self.dir.join(format!("{naa}.gone"))
     }
 
-    fn lun(&self, naa: &str) -> Option<(String, Lun)> {
+    pub(crate) fn lun(&self, naa: &str) -> Option<(String, Lun)> {
         self.luns.get()?.lun(naa)
     }
 
-    fn path(&self, naa: &str) -> PathBuf {
+    pub(crate) fn path(&self, naa: &str) -> PathBuf {
         self.dir.join(format!("{naa}.json"))
     }
 
     async fn put_over(
         self: Rc<Self>,
-        (naa, names): (String, NodeNames),
+        (naa, names, min_copies): (String, NodeNames, u32),
         log: Arc<WriteBack>,
     ) -> Result<Arc<dyn Volume>, OpenError> {
         self.close_now(&naa).await;
@@ -315,6 +325,8 @@ impl Mirrors {
             names,
             served: Arc::clone(&served),
             file: Rc::new(file),
+            min_copies: min_copies.into(),
+            adding: RefCell::default(),
             begun: RefCell::new(Begun::Waits("the cluster is not known yet".to_owned())),
             is_published: false.into(),
         };
@@ -359,31 +371,19 @@ impl Mirrors {
     }
 
     async fn forget_now(&self, naa: &str) {
+        let slot = self.nodes.get().and_then(|it| it.found());
+        let copy = match slot {
+            Some(found) => self.kept_copy(naa, found.own.slot).await,
+            None => None,
+        };
         self.close_now(naa).await;
         self.ports.borrow_mut().remove(naa);
         let files = self.core.files();
-        let noted = replace_file(&*files, &self.path_of_gone(naa), b"").await;
+        let gone = copy.map_or_else(String::new, |it| format!("{:032x}", it.0));
+        let noted = replace_file(&*files, &self.path_of_gone(naa), gone.as_bytes()).await;
         let forgot = remove_file(&*files, &self.path(naa)).await;
         if let Err(error) = noted.and(forgot) {
             tracing::warn!(naa, %error, "what is kept of a copy stays");
-        }
-    }
-}
-
-impl Here for Mirrors {
-    fn knows(&self, naa: &str) -> bool {
-        self.entries.borrow().contains_key(naa)
-    }
-
-    fn is_gone(&self, naa: &str) -> LocalFuture<bool> {
-        let (files, path) = (self.core.files(), self.path_of_gone(naa));
-        Box::pin(async move { files.open(&path, OpenHow::READ).await.is_ok() })
-    }
-
-    fn make(&self, name: String, lun: Lun) -> LocalFuture<Result<(), Problem>> {
-        match self.luns.get() {
-            Some(luns) => luns.make(name, lun),
-            None => Box::pin(std::future::ready(Ok(()))),
         }
     }
 }
@@ -430,10 +430,21 @@ impl node::Mirrors for Door {
 
     fn over(
         &self,
-        (naa, names): (&str, NodeNames),
+        (naa, names, min_copies): (&str, NodeNames, u32),
         log: Arc<WriteBack>,
     ) -> LocalFuture<Result<Arc<dyn Volume>, OpenError>> {
-        Box::pin(Rc::clone(&self.0).put_over((naa.to_owned(), names), log))
+        let lun = (naa.to_owned(), names, min_copies);
+        Box::pin(Rc::clone(&self.0).put_over(lun, log))
+    }
+
+    fn set_min_copies(&self, naa: &str, nodes: u32) {
+        let entry = self.0.entries.borrow().get(naa).map(Rc::clone);
+        let Some(entry) = entry.filter(|it| it.min_copies.replace(nodes) != nodes) else {
+            return;
+        };
+        if let (false, Some(cluster)) = (entry.is_waiting(), self.0.cluster.get()) {
+            cluster.set_min_copies(entry.id(), nodes);
+        }
     }
 
     fn close(&self, naa: &str) -> LocalFuture<()> {

@@ -20,15 +20,18 @@ pub trait Mirrors {
 
     /// What hosts of a LUN use, over its part of the pool's journal, which nobody has opened yet.
     /// Who serves them is found out later. The LUN is said by its NAA identifier and the nodes that
-    /// it names.
+    /// it names, and how many of them there have to be for writes.
     ///
     /// # Errors
     /// What this node keeps of its copy cannot be used.
     fn over(
         &self,
-        lun: (&str, NodeNames),
+        lun: (&str, NodeNames, u32),
         log: Arc<WriteBack>,
     ) -> LocalFuture<Result<Arc<dyn Volume>, OpenError>>;
+
+    /// So many of its nodes have to have all of it for writes from now on.
+    fn set_min_copies(&self, naa: &str, nodes: u32);
 
     /// The LUN works no more on this node, until it is put [over](Mirrors::over) a log again.
     fn close(&self, naa: &str) -> LocalFuture<()>;

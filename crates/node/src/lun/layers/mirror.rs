@@ -7,18 +7,20 @@ use super::handles::Handles;
 use crate::backend::door::{Work, done};
 use crate::mirrors::Mirrors;
 use env::CoreHandle;
-use manifest::objects::{LayerFacts, NodeNames};
+use manifest::objects::{LayerFacts, NodeNames, Storage};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use volume::{OpenError, OpenErrorKind, Volume};
 
 pub(crate) const KIND: LayerKind = LayerKind {
     name: "Served",
-    fields: &["copies"],
+    fields: &["copies", "min_copies"],
     make: Some(|_, lun, handles| {
         Some(Box::new(Mirror {
             names: lun.storage.copies?,
             naa: lun.naa.clone(),
+            min_copies: lun.storage.min_copies.unwrap_or(1).into(),
             handles: Rc::clone(handles),
         }))
     }),
@@ -28,6 +30,7 @@ pub(crate) const KIND: LayerKind = LayerKind {
 struct Mirror {
     names: NodeNames,
     naa: String,
+    min_copies: Cell<u32>,
     handles: Rc<Handles>,
 }
 
@@ -66,7 +69,17 @@ impl Layer for Mirror {
                 "bring the pool's journal back into node.toml and restart",
             )));
         };
-        mirrors.over((&self.naa, self.names), Arc::clone(log))
+        let min_copies = self.min_copies.get();
+        mirrors.over((&self.naa, self.names, min_copies), Arc::clone(log))
+    }
+
+    fn set_now<'a>(&'a self, _: &'a CoreHandle, storage: &'a Storage) -> Work<'a, ()> {
+        let nodes = storage.min_copies.unwrap_or(1);
+        self.min_copies.set(nodes);
+        if let Some(mirrors) = self.mirrors() {
+            mirrors.set_min_copies(&self.naa, nodes);
+        }
+        done(())
     }
 
     fn report(&self, facts: &mut LayerFacts) {
