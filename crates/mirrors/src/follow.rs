@@ -181,3 +181,167 @@ impl Seen<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use manifest::objects::fixture;
+    use manifest::size::Size;
+    use replica::{Epoch, NodeSet};
+
+    const OWN: NodeSlot = NodeSlot(1);
+
+    fn names(names: &[&str]) -> NodeNames {
+        NodeNames::of(names.iter().copied()).unwrap()
+    }
+
+    fn lun(copies: &[&str]) -> Lun {
+        let mut lun = fixture::lun();
+        lun.storage.copies = Some(names(copies));
+        lun
+    }
+
+    fn object(copies: &[&str], state: LunState) -> LunObject {
+        let by = ("a", "1".to_owned());
+        let mut object = LunObject::new("vm01", &lun(copies), by);
+        object.state = state;
+        object
+    }
+
+    fn role(copies: &[(u8, u128)]) -> RoleRecord {
+        RoleRecord {
+            epoch: Epoch(3),
+            step: 0,
+            owner: NodeSlot(copies[0].0),
+            in_sync: NodeSet::of([NodeSlot(copies[0].0)]),
+            copies: copies
+                .iter()
+                .map(|it| (NodeSlot(it.0), CopyId(it.1)))
+                .collect(),
+        }
+    }
+
+    type Here<'a> = Option<(&'a str, &'a Lun, bool)>;
+
+    /// The node is "b", with the number 1.
+    fn step(
+        object: &LunObject,
+        role: Option<&RoleRecord>,
+        here: Here<'_>,
+        kept: Option<u128>,
+    ) -> Step {
+        let seen = Seen {
+            own: ("b", OWN),
+            object,
+            role,
+            here,
+            kept: kept.map(CopyId),
+        };
+        seen.step()
+    }
+
+    #[test]
+    fn a_copy_is_made_once_the_record_has_it_and_what_was_set_aside_is_in_its_way() {
+        let both = object(&["a", "b"], LunState::Served);
+        let (without, with) = (role(&[(0, 4)]), role(&[(0, 4), (1, 7)]));
+        assert_eq!(step(&both, Some(&without), None, None), Step::Waits);
+        assert_eq!(step(&both, None, None, None), Step::Waits);
+        assert_eq!(step(&both, Some(&with), None, None), Step::Make);
+        let known = lun(&["a"]);
+        let aside = Some(("vm01", &known, false));
+        assert_eq!(step(&both, Some(&with), aside, Some(5)), Step::InTheWay);
+        let known = lun(&["a", "b"]);
+        let here = Some(("vm01", &known, true));
+        assert_eq!(step(&both, Some(&with), here, Some(7)), Step::Done);
+        assert_eq!(
+            step(&both, Some(&with), here, None),
+            Step::Done,
+            "it begins"
+        );
+        for state in [LunState::Removed, LunState::Purged] {
+            let gone = object(&["a", "b"], state);
+            assert_eq!(step(&gone, Some(&with), None, None), Step::Done);
+        }
+    }
+
+    #[test]
+    fn a_copy_that_is_none_any_more_is_set_aside_and_left_alone_by_others() {
+        let one = object(&["a"], LunState::Served);
+        let known = lun(&["a", "b"]);
+        let here = Some(("vm01", &known, true));
+        // The owner has not removed it yet: it goes on, and knows who will have copies.
+        let with = role(&[(0, 4), (1, 7)]);
+        let copies = names(&["a"]);
+        let is = ElsewhereWhat::Is {
+            name: "vm01".to_owned(),
+            size: known.size,
+            copies,
+            min_copies: None,
+        };
+        assert_eq!(step(&one, Some(&with), here, Some(7)), does(is));
+        let aside = does(ElsewhereWhat::SetAside { copies });
+        assert_eq!(step(&one, Some(&role(&[(0, 4)])), here, Some(7)), aside);
+        // Another copy has its place already.
+        let both = object(&["a", "b"], LunState::Served);
+        let another = role(&[(0, 4), (1, 9)]);
+        assert_eq!(step(&both, Some(&another), here, Some(7)), aside);
+        let known = lun(&["a"]);
+        let aside = Some(("vm01", &known, false));
+        for state in [LunState::Served, LunState::Removed, LunState::Purged] {
+            let one = object(&["a"], state);
+            assert_eq!(
+                step(&one, Some(&role(&[(0, 4)])), aside, Some(7)),
+                Step::Done
+            );
+        }
+    }
+
+    #[test]
+    fn what_nodes_have_in_common_is_followed() {
+        let with = role(&[(0, 4), (1, 7)]);
+        let mut larger = object(&["a", "b"], LunState::Served);
+        larger.lun.size = Size::from_bytes(9 << 20).unwrap();
+        larger.lun.storage.min_copies = Some(2);
+        larger.name = "db".to_owned();
+        let known = lun(&["a", "b"]);
+        let is = ElsewhereWhat::Is {
+            name: "db".to_owned(),
+            size: larger.lun.size,
+            copies: names(&["a", "b"]),
+            min_copies: Some(2),
+        };
+        let here = Some(("vm01", &known, true));
+        assert_eq!(step(&larger, Some(&with), here, Some(7)), does(is.clone()));
+        let mut same = larger.lun.clone();
+        same.storage.shares = Some(5);
+        for name in ["db", "db-2"] {
+            let here = Some((name, &same, true));
+            assert_eq!(step(&larger, Some(&with), here, Some(7)), Step::Done);
+        }
+        let mut others = known.clone();
+        others.storage.min_copies = Some(2);
+        let here = Some(("db-2", &others, true));
+        let numbered = ElsewhereWhat::Is {
+            name: "db-2".to_owned(),
+            size: larger.lun.size,
+            copies: names(&["a", "b"]),
+            min_copies: Some(2),
+        };
+        assert_eq!(step(&larger, Some(&with), here, Some(7)), does(numbered));
+        let served = Some(("vm01", &known, true));
+        let removed = Some(("vm01", &known, false));
+        let of = |state, here| step(&object(&["a", "b"], state), Some(&with), here, Some(7));
+        assert_eq!(of(LunState::Removed, served), does(ElsewhereWhat::Removed));
+        assert_eq!(of(LunState::Removed, removed), Step::Done);
+        assert_eq!(of(LunState::Purged, removed), does(ElsewhereWhat::Purged));
+        assert_eq!(
+            of(LunState::Served, removed),
+            Step::Done,
+            "it was deleted here before"
+        );
+        let mut again = object(&["a", "b"], LunState::Served);
+        again.again = true;
+        let back = step(&again, Some(&with), removed, Some(7));
+        assert_eq!(back, does(ElsewhereWhat::Restored));
+    }
+}
