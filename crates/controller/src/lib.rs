@@ -20,7 +20,7 @@
 //! on.
 
 use activity::CHANGED_MAX;
-use engine::Engine;
+use engine::{Engine, shared_changes};
 use env::{CoreHandle, LocalFuture, call_all, in_time};
 use manifest::code::Code;
 use manifest::config::{Config, Listen, Pool};
@@ -321,6 +321,7 @@ impl Controller {
             return Ok(outcome);
         }
         let after = Rc::new(plan.after);
+        self.agree(edit, &current, &after).await?;
         self.going.comes(&current, &after)?;
         self.half_done.set(true);
         let waiting = asked.changed.take();
@@ -337,6 +338,14 @@ impl Controller {
             let _ = waiting.send(differs);
         }
         done.map(|()| outcome)
+    }
+
+    /// The nodes of a cluster agree on what they have in common, before anything is done.
+    async fn agree(&self, edit: &Edit, before: &Objects, after: &Objects) -> Result<(), Problem> {
+        if matches!(edit, Edit::Elsewhere(_)) {
+            return Ok(());
+        }
+        self.engine.agree(shared_changes(before, after)).await
     }
 
     fn remember_changed(&self, outcome: &Outcome) {
@@ -539,6 +548,7 @@ mod drain;
 mod generations;
 mod guests;
 mod jobs;
+mod mirror;
 mod orphans;
 mod pools_going;
 mod reached;

@@ -1,6 +1,6 @@
 //! An engine that only remembers, for tests of the controller and of those above it.
 
-use engine::Engine;
+use engine::{DrainedLun, Engine, MirrorAsked, MirrorView};
 use env::LocalFuture;
 use manifest::activity::{LunActivity, OpActivity, SessionActivity};
 use manifest::code::Code;
@@ -8,7 +8,6 @@ use manifest::config::{self, Config};
 use manifest::disks::{
     BayState, BayView, DiskFacts, DiskFinding, DiskReport, DiskVerdict, DiskView, SmartState,
 };
-use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, LunState, MoveFacts, NicAddress,
     NodeNic, PoolFacts, PortalFacts, RefusalFacts, SessionFacts, SessionNic,
@@ -359,6 +358,29 @@ impl Engine for FakeEngine {
             unknown: Some("a page of it cannot be read".to_owned()),
             journal: Some(JournalFacts::missing(path, "it is away".to_owned())),
         }))
+    }
+
+    /// What the node is called says how it ends.
+    fn mirror(&self, asked: MirrorAsked) -> LocalFuture<Result<MirrorView, Problem>> {
+        let node = asked.request.node.unwrap_or_default();
+        let code = match &*node {
+            "meanwhile" => Code::ChangedMeanwhile,
+            "last" => Code::MirrorRefused,
+            "away" => Code::ClusterArbiter,
+            "later" => Code::PartlyDone,
+            _ => {
+                self.note(format!("mirror {} {node}", asked.name));
+                return done(Ok(MirrorView {
+                    name: asked.name,
+                    naa: asked.lun.naa,
+                    changed: true,
+                    copies: vec![node],
+                    notices: Vec::new(),
+                    loses: None,
+                }));
+            }
+        };
+        done(Err(Problem::new(code, node)))
     }
 
     fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {

@@ -24,8 +24,10 @@
 //! channel ends where the connection does, where anybody changes a byte of it, and when its node
 //! leaves the cluster: `cluster` dials anew, and is refused while the other node is not one of it.
 
+mod agree;
 mod ask;
 mod begin;
+mod change;
 mod channel;
 mod entry;
 mod facts;

@@ -10,6 +10,7 @@ use crate::ports;
 use crate::state::Copies;
 use arbiter::{Answer, Arbiter, Question, Swap};
 use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
+use engine::{MirrorAsked, MirrorView, SharedChange};
 use env::durable::{make_dir, remove_file, replace_file};
 use env::{CoreHandle, LocalFuture, in_time};
 use futures_util::future::join_all;
@@ -445,6 +446,14 @@ impl node::Mirrors for Door {
         if let (false, Some(cluster)) = (entry.is_waiting(), self.0.cluster.get()) {
             cluster.set_min_copies(entry.id(), nodes);
         }
+    }
+
+    fn change(&self, asked: MirrorAsked) -> LocalFuture<Result<MirrorView, Problem>> {
+        Box::pin(Rc::clone(&self.0).change(asked))
+    }
+
+    fn agree(&self, shared: Vec<SharedChange>) -> LocalFuture<Result<(), Problem>> {
+        Box::pin(Rc::clone(&self.0).agree(shared))
     }
 
     fn close(&self, naa: &str) -> LocalFuture<()> {

@@ -35,12 +35,11 @@ use crate::pool::usage_known;
 use crate::pool::{unsaved, usage};
 use crate::scrub::schedule;
 use crate::scrub::scrubs;
-use engine::Engine;
+use engine::{DrainedLun, Engine, MirrorAsked, MirrorView, SharedChange};
 use env::{CoreHandle, LocalFuture, in_time};
 use iscsi_target::{Server, SessionNumber};
 use manifest::code::Code;
 use manifest::config::{Config, Listen};
-use manifest::drain::DrainedLun;
 use manifest::facts::{
     CoreFacts, DigestFacts, LoginFacts, LunCondition, LunFacts, MoveFacts, NodeNic, PoolFacts,
     PortalFacts, RefusalFacts, SessionFacts,
@@ -321,10 +320,6 @@ impl Inner {
     pub(crate) async fn allows(&self, changes: &LunChanges) -> Result<(), Problem> {
         self.are_there(changes).await?;
         for lun in &changes.resized {
-            if lun.storage.copies.is_some() {
-                let detail = "a LUN with copies on other nodes keeps its size in this version";
-                return Err(of_lun(&Problem::new(Code::Immutable, detail), lun, "size"));
-            }
             let unit = self.unit(&lun.naa);
             if let Some(reason) = unit.and_then(|unit| unit.offline()) {
                 return Err(keeps_its_size(lun, &reason));
@@ -734,6 +729,14 @@ impl Engine for Node {
 
     fn drain(&self, dry_run: bool) -> LocalFuture<Vec<DrainedLun>> {
         shared(self, |node| async move { node.drain(dry_run).await })
+    }
+
+    fn mirror(&self, asked: MirrorAsked) -> LocalFuture<Result<MirrorView, Problem>> {
+        shared(self, |node| async move { node.mirror(asked).await })
+    }
+
+    fn agree(&self, changes: Vec<SharedChange>) -> LocalFuture<Result<(), Problem>> {
+        shared(self, |node| async move { node.agree(changes).await })
     }
 
     fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {

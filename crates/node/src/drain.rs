@@ -2,7 +2,9 @@
 
 use crate::inner::Inner;
 use crate::mirrors::HandOver;
-use manifest::drain::DrainedLun;
+use engine::{DrainedLun, MirrorAsked, MirrorView, SharedChange};
+use manifest::code::Code;
+use manifest::problem::Problem;
 use std::time::Duration;
 
 /// How long LUNs may take to go to other nodes while somebody waits for the answer: longer than it
@@ -26,6 +28,25 @@ impl Inner {
         let mut luns: Vec<DrainedLun> = all.into_iter().map(|it| self.drained(it)).collect();
         luns.sort_by(|a, b| (&a.name, &a.naa).cmp(&(&b.name, &b.naa)));
         luns
+    }
+
+    /// Changes the copies of a LUN.
+    pub(crate) async fn mirror(&self, asked: MirrorAsked) -> Result<MirrorView, Problem> {
+        match self.mirrors.get() {
+            Some(mirrors) => mirrors.change(asked).await,
+            None => {
+                let detail = "this node is in no cluster, so that no other one can have a copy";
+                Err(Problem::new(Code::ClusterNotConfigured, detail))
+            }
+        }
+    }
+
+    /// The nodes of LUNs with copies agree on what they are.
+    pub(crate) async fn agree(&self, changes: Vec<SharedChange>) -> Result<(), Problem> {
+        match self.mirrors.get() {
+            Some(mirrors) if !changes.is_empty() => mirrors.agree(changes).await,
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn drained(&self, HandOver { naa, to }: HandOver) -> DrainedLun {

@@ -1,6 +1,7 @@
 //! What a node asks of whoever knows the other nodes of its cluster: for LUNs that have copies
 //! there.
 
+use engine::{MirrorAsked, MirrorView, SharedChange};
 use env::LocalFuture;
 use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
@@ -64,6 +65,18 @@ pub trait Mirrors {
     /// What hosts set of the LUN, once this node may serve them; `None`: another one does, or
     /// nobody.
     fn held_state(&self, naa: &str) -> LocalFuture<Option<HeldState>>;
+
+    /// Changes the copies of a LUN, or says what that would do.
+    ///
+    /// # Errors
+    /// Nothing was changed, except where it is only partly done.
+    fn change(&self, asked: MirrorAsked) -> LocalFuture<Result<MirrorView, Problem>>;
+
+    /// The nodes of these LUNs agree that they are so, before anything is done here.
+    ///
+    /// # Errors
+    /// They do not, or cannot be asked.
+    fn agree(&self, shared: Vec<SharedChange>) -> LocalFuture<Result<(), Problem>>;
 
     /// How its copies are, as this node knows it.
     fn facts(&self, naa: &str) -> Option<MirrorFacts>;
