@@ -50,6 +50,7 @@ mod listen;
 mod listing;
 mod login;
 mod login_sessions;
+mod lun_mirror;
 mod node_doctor;
 mod node_drain;
 mod noted;

@@ -32,7 +32,7 @@ impl IntoResponse for Refused {
 }
 
 /// What any change of objects may answer.
-const CHANGE_CODES: [Code; 23] = [
+const CHANGE_CODES: [Code; 24] = [
     Code::JobCancelled,
     Code::ChangedMeanwhile,
     Code::BadRequest,
@@ -55,6 +55,7 @@ const CHANGE_CODES: [Code; 23] = [
     Code::PoolMissing,
     Code::PoolGoes,
     Code::StateOlder,
+    Code::ClusterArbiter,
     Code::PartlyDone,
 ];
 

@@ -118,6 +118,7 @@ fn but_the_bundle() -> Paths {
         .with(crate::node_doctor::paths)
         .with(crate::node_drain::paths)
         .with(crate::login::paths)
+        .with(crate::lun_mirror::paths)
         .with(crate::login_sessions::paths)
         .with(crate::alerts::paths)
         .with(crate::jobs::paths)

@@ -362,6 +362,8 @@ mod test {
         ("lab up", &[BED]),
         ("lun adopt", &[&["name"]]),
         ("lun create", &[LUN]),
+        ("lun mirror add", &[&["node"]]),
+        ("lun mirror remove", &[&["node"]]),
         ("lun rename", &[&["to"]]),
         ("lun resize", &[&["size"]]),
         ("node drain", &[&["name"]]),

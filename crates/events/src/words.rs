@@ -71,9 +71,10 @@ fn done_or_tried(did: &'static str, status: u16) -> String {
 }
 
 /// Verbs as they are of what was done, and of what was tried.
-const TRIED: [(&str, &str); 28] = [
+const TRIED: [(&str, &str); 31] = [
     ("accepted", "accept"),
     ("acknowledged", "acknowledge"),
+    ("added", "add"),
     ("adopted", "adopt"),
     ("applied", "apply"),
     ("cancelled", "cancel"),
@@ -87,7 +88,9 @@ const TRIED: [(&str, &str); 28] = [
     ("logged", "log"),
     ("made", "make"),
     ("opened", "open"),
+    ("promoted", "promote"),
     ("read", "read"),
+    ("removed", "remove"),
     ("renamed", "rename"),
     ("restarted", "restart"),
     ("restored", "restore"),
@@ -126,6 +129,12 @@ fn did(entry: &Entry, parts: &[&str], alone: bool) -> &'static str {
             Some("start") => "started a scrub of",
             Some("stop") => "stopped a scrub of",
             Some(_) | None => "changed the scrub of",
+        },
+        (["luns", _, "mirror"], _) => match operation {
+            Some("add") => "added a copy of",
+            Some("remove") => "removed a copy of",
+            Some("promote") => "promoted the copy here of",
+            Some(_) | None => "changed the copies of",
         },
         (["pools", _, "journal"], _) => match operation {
             Some("reopen") => "opened the journal of",

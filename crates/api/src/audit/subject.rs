@@ -95,7 +95,9 @@ impl Target {
         }
         let numbered = || Some(below).filter(|number| !number.is_empty());
         match noun {
-            "luns" if below == "scrub" => Self::Other("lun", named.unwrap_or_default()),
+            "luns" if ["scrub", "mirror"].contains(&below) => {
+                Self::Other("lun", named.unwrap_or_default())
+            }
             "luns" => of_section(Section::Lun, named.or_else(made)),
             "targets" => of_section(Section::Target, named.or_else(made)),
             "hosts" => of_section(Section::Host, named.or_else(made)),

@@ -363,6 +363,12 @@ fn of_the_rest() -> Vec<(Method, &'static str, Value, &'static str)> {
         (post.clone(), "/api/v1/jobs/7/cancel", json!(null), "job 7"),
         (
             post.clone(),
+            "/api/v1/luns/a/mirror",
+            json!({ "operation": "add", "node": "san-b" }),
+            "lun a",
+        ),
+        (
+            post.clone(),
             "/api/v1/node/drain",
             json!(null),
             "node drain",

@@ -18,6 +18,7 @@ pub(super) fn example(method: &str, path: &str) -> Option<Value> {
         ("post", "luns/{name}/rename" | "targets/{name}/rename" | "hosts/{name}/rename") => {
             json!({ "to": "db01" })
         }
+        ("post", "luns/{name}/mirror") => json!({ "operation": "add", "node": "san-b" }),
         ("post", "luns/{name}/scrub") => json!({ "operation": "start" }),
         ("post", "targets") => json!({ "name": "backup" }),
         ("post", "hosts") => json!({

@@ -2,6 +2,7 @@
 
 use super::adopt::Adopted;
 use super::context::{Context, Patch, Step, Tolerate, object_path};
+use super::lun_mirror::MirrorVerb;
 use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::completion::{BLOCK_SIZES, CompletedArgument, Kind};
@@ -63,6 +64,9 @@ pub(crate) const COMPLETED: &[CompletedArgument] = &[
     (&["lun", "resize"], "name", Kind::Name("lun")),
     (&["lun", "rename"], "name", Kind::Name("lun")),
     (&["lun", "delete"], "name", Kind::Name("lun")),
+    (&["lun", "mirror", "add"], "name", Kind::Name("lun")),
+    (&["lun", "mirror", "remove"], "name", Kind::Name("lun")),
+    (&["lun", "mirror", "promote"], "name", Kind::Name("lun")),
     (&["lun", "restore"], "name", Kind::Removed),
     (&["lun", "purge"], "name", Kind::Removed),
     (&["lun", "adopt"], "files", Kind::Orphan),
@@ -125,6 +129,9 @@ pub(crate) enum LunVerb {
     Restore(Named),
     /// Destroy the data of a deleted LUN
     Purge(Deleted),
+    /// The copies that a LUN has on several nodes
+    #[command(subcommand)]
+    Mirror(MirrorVerb),
     /// Take LUNs into service that a pool holds and no object names, as what they were
     Adopt(Adopted),
 }
@@ -150,7 +157,7 @@ fn keys() -> Keys {
     Keys {
         known: OWN.into_iter().chain(storage).collect(),
         fixed: FIXED,
-        later: &["mirror", "format"],
+        later: &["format"],
     }
 }
 
@@ -162,6 +169,10 @@ const FIXED: &[(&str, &str)] = &[
         "`causeway lun delete NAME` takes it out of service, `causeway lun restore NAME` back",
     ),
     ("grants", "see `causeway grant create --help`"),
+    (
+        "mirror",
+        "`causeway lun mirror add NAME NODE`, `causeway lun mirror remove NAME NODE`",
+    ),
     (
         "lun_id",
         "the number is a grant's: causeway grant set HOST:TARGET:LUN lun_id=N",
@@ -210,6 +221,7 @@ pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             let step = Step::new(Method::POST, format!("{}/restore", of(name)), &());
             context.set(NOUN, name, Some(step), None)
         }
+        LunVerb::Mirror(verb) => super::lun_mirror::run(context, verb),
         LunVerb::Purge(Deleted { name, if_exists }) => {
             let step = Step::new(Method::POST, format!("{}/purge", of(name)), &());
             context.change(Tolerate::when(*if_exists, Code::NotFound), &step)

@@ -25,6 +25,7 @@ mod lab_cluster;
 mod lab_common;
 mod lab_drive;
 pub(crate) mod lun;
+mod lun_mirror;
 pub(crate) mod node;
 pub(crate) mod path;
 pub(crate) mod pool;

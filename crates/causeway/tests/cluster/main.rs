@@ -7,6 +7,7 @@
     reason = "the place is shared with the daemon's other tests"
 )]
 
+mod copies;
 mod drain;
 mod etcd;
 mod initiator;

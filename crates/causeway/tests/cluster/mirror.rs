@@ -23,7 +23,7 @@ const QUESTIONS_MAX: u32 = 5_000;
 
 /// Two nodes of one cluster, with a LUN that has a copy on each, and a host on both.
 pub(super) struct Pair {
-    _etcd: Etcd,
+    pub(super) etcd: Etcd,
     pub(super) places: [Place; 2],
     daemons: [Option<Daemon>; 2],
 }
@@ -47,7 +47,7 @@ impl Pair {
             place.run(0, "host create any --iqn *");
         }
         Some(Self {
-            _etcd: etcd,
+            etcd,
             places,
             daemons,
         })
@@ -89,16 +89,22 @@ impl Pair {
     }
 
     /// What qemu-io says to these commands at a node.
-    fn host(&self, at: usize, commands: &[String]) -> String {
+    pub(super) fn host(&self, at: usize, commands: &[String]) -> String {
+        let output = self.host_begins(at, commands).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    pub(super) fn host_begins(&self, at: usize, commands: &[String]) -> Command {
         let portal = self.portal(at);
         let mut words = vec!["-f".to_owned(), "raw".to_owned()];
         for command in commands {
             words.extend(["-c".to_owned(), command.clone()]);
         }
         words.push(format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0"));
-        let output = Command::new("qemu-io").args(&words).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text + &String::from_utf8_lossy(&output.stderr)
+        let mut command = Command::new("qemu-io");
+        command.args(&words);
+        command
     }
 
     pub(super) fn writes(&self, at: usize, byte: u8) {
@@ -119,7 +125,7 @@ impl Pair {
     }
 }
 
-fn until(what: &str, mut is: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is: impl FnMut() -> bool) {
     let is_so = (0..QUESTIONS_MAX).any(|_| is());
     assert!(is_so, "it is never so that {what}");
 }
