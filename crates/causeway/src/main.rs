@@ -20,7 +20,6 @@ mod commands;
 mod complete;
 mod completion;
 mod listed;
-mod luns_here;
 mod man;
 mod open;
 mod parse;

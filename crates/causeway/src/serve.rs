@@ -1,6 +1,5 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
-use crate::luns_here::LunsHere;
 use crate::secret_file;
 use crate::version::COMMIT;
 use controller::{Controller, Handle, Reached};
@@ -14,7 +13,7 @@ use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::served::{Answer, Probe};
 use membership::Membership;
-use mirrors::{Members, Mirrors};
+use mirrors::{LunsHere, Members, Mirrors};
 use node::Node;
 use output::Output;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -231,7 +230,7 @@ async fn in_cluster(
         name: name.clone(),
         version: status.version,
     };
-    let luns = Rc::new(LunsHere(Rc::downgrade(controller)));
+    let luns = Rc::new(LunsHere::new(Rc::downgrade(controller)));
     let controller = Rc::downgrade(controller);
     let facts = move || -> LocalFuture<membership::Facts> {
         let controller = controller.upgrade();

@@ -32,6 +32,16 @@ pub struct MirrorRequest {
 }
 
 impl MirrorRequest {
+    /// Of a node's copy; `lose`: what may be lost in a promotion is given up.
+    #[must_use]
+    pub const fn new(operation: MirrorOp, node: Option<String>, lose: bool) -> Self {
+        Self {
+            operation,
+            node,
+            lose,
+        }
+    }
+
     /// A node gets a copy.
     fn example() -> Self {
         Self {
@@ -75,6 +85,27 @@ pub struct MirrorView {
 }
 
 impl MirrorView {
+    /// For people.
+    #[must_use]
+    pub fn page(&self, dry_run: bool) -> String {
+        let copies = self.copies.join(", ");
+        let mut out = match (self.changed, dry_run) {
+            (false, _) => format!("LUN {} has copies on {copies}: nothing to do\n", self.name),
+            (true, true) => format!("LUN {} would have copies on {copies}\n", self.name),
+            (true, false) => format!("LUN {} has copies on {copies}\n", self.name),
+        };
+        if let Some(loses) = &self.loses {
+            out.push_str(&format!("lost: {loses}\n"));
+        }
+        for notice in &self.notices {
+            out.push_str(&format!("{notice}\n"));
+        }
+        if dry_run {
+            out.push_str("(dry run: nothing was changed)\n");
+        }
+        out
+    }
+
     /// A copy that is added.
     fn example() -> Self {
         Self {

@@ -33,6 +33,7 @@ mod entry;
 mod facts;
 mod follow;
 mod found;
+mod luns_here;
 mod members;
 mod nodes;
 mod object;
@@ -43,6 +44,7 @@ mod steps;
 mod transport;
 
 pub use found::{Found, Luns, Nodes};
+pub use luns_here::LunsHere;
 pub use members::Members;
 pub use nodes::{known, own};
 pub use service::Mirrors;

@@ -169,10 +169,7 @@ const FIXED: &[(&str, &str)] = &[
         "`causeway lun delete NAME` takes it out of service, `causeway lun restore NAME` back",
     ),
     ("grants", "see `causeway grant create --help`"),
-    (
-        "mirror",
-        "`causeway lun mirror add NAME NODE`, `causeway lun mirror remove NAME NODE`",
-    ),
+    ("mirror", "see `causeway lun mirror --help`"),
     (
         "lun_id",
         "the number is a grant's: causeway grant set HOST:TARGET:LUN lun_id=N",

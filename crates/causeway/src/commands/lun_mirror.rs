@@ -42,33 +42,10 @@ pub(crate) fn run(context: &Context<'_>, verb: &MirrorVerb) -> Result<(), Proble
         MirrorVerb::Remove { name, node } => (name, MirrorOp::Remove, Some(node), false),
         MirrorVerb::Promote { name, lose } => (name, MirrorOp::Promote, None, *lose),
     };
-    let request = MirrorRequest {
-        operation,
-        node: node.cloned(),
-        lose,
-    };
+    let request = MirrorRequest::new(operation, node.cloned(), lose);
     let dry_run = context.is_dry_run();
     let path = format!("{}/mirror?dry_run={dry_run}", object_path("lun", name));
     let view: MirrorView = context.client.send(Method::POST, &path, &request)?;
-    context.output.show(&view, |view| page(view, dry_run));
+    context.output.show(&view, |view| view.page(dry_run));
     Ok(())
-}
-
-fn page(view: &MirrorView, dry_run: bool) -> String {
-    let copies = view.copies.join(", ");
-    let mut out = match (view.changed, dry_run) {
-        (false, _) => format!("LUN {} has copies on {copies}: nothing to do\n", view.name),
-        (true, true) => format!("LUN {} would have copies on {copies}\n", view.name),
-        (true, false) => format!("LUN {} has copies on {copies}\n", view.name),
-    };
-    if let Some(loses) = &view.loses {
-        out.push_str(&format!("lost: {loses}\n"));
-    }
-    for notice in &view.notices {
-        out.push_str(&format!("{notice}\n"));
-    }
-    if dry_run {
-        out.push_str("(dry run: nothing was changed)\n");
-    }
-    out
 }

@@ -1,16 +1,24 @@
 //! The LUNs of this node, for those that have copies on others: what other nodes have made or
 //! changed comes as changes of the objects.
 
+use crate::found::Luns;
 use controller::{Controller, How};
 use env::LocalFuture;
 use manifest::objects::Lun;
 use manifest::plan::{Adopted, Edit, Elsewhere};
 use manifest::problem::Problem;
-use mirrors::Luns;
 use std::rc::Weak;
 
 /// As the controller stores them.
-pub(crate) struct LunsHere(pub(crate) Weak<Controller>);
+pub struct LunsHere(Weak<Controller>);
+
+impl LunsHere {
+    /// Those of this controller.
+    #[must_use]
+    pub const fn new(controller: Weak<Controller>) -> Self {
+        Self(controller)
+    }
+}
 
 impl Luns for LunsHere {
     fn lun(&self, naa: &str) -> Option<(String, Lun)> {
