@@ -30,7 +30,7 @@ impl Core for SimCore {
     }
 
     fn now(&self) -> Now {
-        Now(self.inner.now())
+        Now(self.inner.shown_at(self.life.node))
     }
 
     fn wall_clock(&self) -> WallClock {
@@ -46,7 +46,7 @@ impl Core for SimCore {
     }
 
     fn sleep_until(&self, at: Now) -> LocalFuture<()> {
-        Box::pin(Sleep::new(&self.inner, at.0))
+        Box::pin(Sleep::of(&self.inner, self.life.node, at.0))
     }
 
     fn spawn(&self, task: LocalFuture<()>) {

@@ -44,6 +44,16 @@ impl Inner {
         self.now.get()
     }
 
+    /// What the clock of a node shows now.
+    pub(super) fn shown_at(&self, node: u16) -> u64 {
+        self.nodes.borrow()[usize::from(node)].clock.at(self.now())
+    }
+
+    /// When it will show this.
+    pub(super) fn when_shown(&self, node: u16, shows: u64) -> u64 {
+        self.nodes.borrow()[usize::from(node)].clock.when(shows)
+    }
+
     pub(super) fn wall_clock(&self) -> WallClock {
         let (said, at) = self.wall.get();
         WallClock(said.0.saturating_add(self.now().saturating_sub(at.0)))
@@ -74,6 +84,9 @@ impl Inner {
         let Some((life, core)) = self.executor.place_of(ready) else {
             return false;
         };
+        if self.waits_for_its_node(life, ready) {
+            return true;
+        }
         let mut stalls = self.stalls.borrow_mut();
         let until = stalls.entry((life, core)).or_default();
         if *until <= self.now() {
@@ -85,6 +98,15 @@ impl Inner {
         let again = move |world: &Rc<Self>| world.executor.put_ready(ready);
         self.executor.timer(*until, Due::Event(Box::new(again)));
         true
+    }
+
+    /// Its node is paused: it runs when that goes on.
+    fn waits_for_its_node(&self, life: Life, ready: Runnable) -> bool {
+        let mut nodes = self.nodes.borrow_mut();
+        let node = &mut nodes[usize::from(life.node)];
+        let paused = node.paused.as_mut();
+        let paused = paused.filter(|_| node.incarnation == life.incarnation);
+        paused.map(|kept| kept.push(ready)).is_some()
     }
 
     fn run(self: &Rc<Self>, ready: Runnable) {

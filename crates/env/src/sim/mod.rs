@@ -9,14 +9,16 @@
 //! **Contract.** The same seed, configuration and program give the same run, event by event:
 //! [`World::hash`] says whether they did. Time is virtual: it passes a little with each step, and
 //! jumps when nobody can run. A node that crashes loses all its tasks at once, wherever they wait,
-//! and its disk keeps what [`crate::file`] promises and no more than chance gives.
+//! and its disk keeps what [`crate::file`] promises and no more than chance gives. A node may be
+//! paused, its clock may be faster or slower than the world's, its disk may go back to an image.
 //!
 //! **Failure model.** What may go wrong is listed in [`Fault`]; how often, in [`FaultPlan`];
 //! whether it did, in [`World::hits`].
 //!
 //! Not simulated: CPU cost of a task, loss of single packets (TCP hides it as [`Fault::NetSlow`]),
-//! clocks that differ between nodes.
+//! wall clocks that differ between nodes.
 
+mod clock;
 mod config;
 mod core;
 mod executor;
@@ -33,10 +35,12 @@ mod world;
 
 #[cfg(test)]
 mod test;
+#[cfg(test)]
+mod test_machines;
 
 pub use config::WorldConfig;
 pub use fault::{Fault, FaultPlan, Hits};
-pub use file::{BlockDevice, Disk};
+pub use file::{BlockDevice, Disk, DiskImage};
 pub use node::Node;
 pub use random::Rng;
 pub use world::{RunError, World};

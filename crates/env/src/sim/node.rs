@@ -1,5 +1,6 @@
 //! A machine: cores that come and go, a disk that stays, addresses.
 
+use super::clock::NodeClock;
 use super::core::SimCore;
 use super::executor::Life;
 use super::fault::Fault;
@@ -48,6 +49,8 @@ impl Node {
             address_watchers: Vec::new(),
             disk: DiskState::new(inner.config.disk_bytes, inner.config.sector_bytes),
             next_port: 49152,
+            clock: NodeClock::exact(),
+            paused: None,
         };
         inner.nodes.borrow_mut().push(state);
         let node = Self::at(inner, index);
@@ -160,6 +163,41 @@ impl Node {
         }
     }
 
+    /// From now on its clock goes faster than the world's, by so many millionths, or slower. What
+    /// waits already is woken as if it had not changed.
+    ///
+    /// # Panics
+    /// By more than half.
+    pub fn goes_faster(&self, millionths: i32) {
+        let now = self.inner.now();
+        self.with(|state| state.clock.goes(now, millionths));
+    }
+
+    /// Nothing of it runs until it [resumes](Self::resume), as a process that is stopped (SIGSTOP)
+    /// or, where its clock stands as well, as a virtual machine. What others send arrives.
+    pub fn pause(&self, clock_stands: bool) {
+        let now = self.inner.now();
+        self.with(|state| {
+            state.paused.get_or_insert_default();
+            state.clock.stands(now, clock_stands);
+        });
+        let numbers = [clock_stands.into(), 0, 0];
+        self.inner.event(Some((self.index, 0)), "pause", numbers);
+    }
+
+    /// Goes on after a [pause](Self::pause).
+    pub fn resume(&self) {
+        let now = self.inner.now();
+        let kept = self.with(|state| {
+            state.clock.stands(now, false);
+            state.paused.take()
+        });
+        for runnable in kept.into_iter().flatten() {
+            self.inner.executor.put_ready(runnable);
+        }
+        self.inner.event(Some((self.index, 0)), "resume", [0; 3]);
+    }
+
     /// Cuts the power: every task is gone at once, the disk keeps what was synced and perhaps some
     /// of the rest, and the other ends of its connections learn of it by a reset, later, or never.
     pub fn crash(&self) {
@@ -185,7 +223,10 @@ impl Node {
         self.inner
             .event(Some((self.index, 0)), event, [life.incarnation, 0, 0]);
         // First it is dead, so that the destructors of its tasks reach nothing any more.
+        let now = self.inner.now();
         let (cores, watchers) = self.with(|state| {
+            state.clock.stands(now, false);
+            state.paused = None;
             let watchers = std::mem::take(&mut state.address_watchers);
             (std::mem::take(&mut state.cores), watchers)
         });

@@ -1,5 +1,7 @@
 //! What a machine is made of while the world goes on.
 
+use super::clock::NodeClock;
+use super::executor::Runnable;
 use super::file::DiskState;
 use crate::{CoreHandle, InterfaceAddress};
 use std::net::IpAddr;
@@ -19,6 +21,9 @@ pub(super) struct NodeState {
     pub(super) address_watchers: Vec<Waker>,
     pub(super) disk: DiskState,
     pub(super) next_port: u16,
+    pub(super) clock: NodeClock,
+    /// It was paused: what was to run meanwhile.
+    pub(super) paused: Option<Vec<Runnable>>,
 }
 
 impl NodeState {

@@ -13,6 +13,8 @@ const TICK_NANOS: u64 = 1_000_000;
 /// A timer that somebody waits for.
 pub(super) struct Sleep {
     inner: Rc<Inner>,
+    /// Whose clock counts; `None`: the world's.
+    node: Option<u16>,
     at: u64,
     /// It has been polled, and rings at `at`.
     begun: bool,
@@ -20,32 +22,54 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
+    /// Until a moment of the world.
     pub(super) fn new(inner: &Rc<Inner>, at: u64) -> Self {
+        Self::by(inner, None, at)
+    }
+
+    /// Until the clock of a node shows this.
+    pub(super) fn of(inner: &Rc<Inner>, node: u16, at: u64) -> Self {
+        Self::by(inner, Some(node), at)
+    }
+
+    fn by(inner: &Rc<Inner>, node: Option<u16>, at: u64) -> Self {
         Self {
             inner: Rc::clone(inner),
+            node,
             at,
             begun: false,
             key: None,
         }
+    }
+
+    fn now(&self) -> u64 {
+        self.node
+            .map_or_else(|| self.inner.now(), |node| self.inner.shown_at(node))
+    }
+
+    /// The moment of the world at which it is over.
+    fn rings_at(&self) -> u64 {
+        self.node
+            .map_or(self.at, |node| self.inner.when_shown(node, self.at))
     }
 }
 
 impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if !std::mem::replace(&mut self.begun, true) && self.inner.now() >= self.at {
+        if !std::mem::replace(&mut self.begun, true) && self.now() >= self.at {
             // Never in the poll that begins it: who replaces a timer because its time has come
             // would never be woken.
-            self.at = self.inner.now().saturating_add(TICK_NANOS);
+            self.at = self.now().saturating_add(TICK_NANOS);
         }
         if let Some(key) = self.key.take() {
             self.inner.executor.cancel(key);
         }
-        if self.inner.now() >= self.at {
+        if self.now() >= self.at {
             return Poll::Ready(());
         }
         let due = Due::Wake(cx.waker().clone());
-        self.key = Some(self.inner.executor.timer(self.at, due));
+        self.key = Some(self.inner.executor.timer(self.rings_at(), due));
         Poll::Pending
     }
 }

@@ -12,9 +12,9 @@ use std::task::Poll;
 use std::time::Duration;
 use units::{Buf, BufMut};
 
-const LIMIT: Duration = Duration::from_secs(3600);
+pub(super) const LIMIT: Duration = Duration::from_secs(3600);
 
-fn quiet() -> WorldConfig {
+pub(super) fn quiet() -> WorldConfig {
     WorldConfig {
         faults: FaultPlan::none(),
         ..WorldConfig::default()
@@ -28,7 +28,7 @@ fn with(faults: FaultPlan) -> WorldConfig {
     }
 }
 
-async fn send_all(stream: &dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) async fn send_all(stream: &dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let n = poll_fn(|cx| stream.poll_send(cx, &[IoSlice::new(bytes)])).await?;
         bytes = &bytes[n..];

@@ -124,12 +124,23 @@ impl World {
 
     /// Cuts the link between two nodes, in both directions: what is on the way waits.
     pub fn cut_link(&self, a: &Node, b: &Node) {
-        self.0.net.borrow_mut().set_cut(a.index(), b.index(), true);
+        self.cut_one_way(a, b);
+        self.cut_one_way(b, a);
     }
 
-    /// Mends a link that was cut.
+    /// Cuts one direction of a link: what the first node sends waits on its way to the second, and
+    /// neither can connect. What the second one sends arrives.
+    pub fn cut_one_way(&self, from: &Node, to: &Node) {
+        let (from, to) = (from.index(), to.index());
+        self.0.net.borrow_mut().set_cut(from, to, true);
+    }
+
+    /// Mends a link that was cut, in one direction or both.
     pub fn mend_link(&self, a: &Node, b: &Node) {
-        self.0.net.borrow_mut().set_cut(a.index(), b.index(), false);
+        let (a, b) = (a.index(), b.index());
+        let mut net = self.0.net.borrow_mut();
+        net.set_cut(a, b, false);
+        net.set_cut(b, a, false);
     }
 
     /// Cuts the port of a node that has this address: what is on the way to and from it waits, and

@@ -3,12 +3,12 @@
 use super::super::executor::Life;
 use super::super::fault::Fault;
 use super::super::inner::Inner;
-use super::content::index;
+use super::content::{Content, index};
 use super::inode::Inode;
 use super::names::{Entry, normal};
 use super::{DiskState, EndOfLife};
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 impl Inner {
@@ -64,6 +64,12 @@ pub struct BlockDevice {
     pub physical_block_bytes: u32,
     /// Unit of discards, in bytes; 0 where it cannot.
     pub discard_granularity: u32,
+}
+
+/// What stood on a disk, as an image of it or a snapshot that somebody made from outside.
+pub struct DiskImage {
+    names: BTreeMap<PathBuf, Entry>,
+    files: BTreeMap<u64, Content>,
 }
 
 /// What a test may do to a node's disk from outside. It works while the node is down, too.
@@ -125,6 +131,38 @@ impl Disk {
             Some(Entry::File(number)) => disk.copies.insert(number),
             Some(Entry::Directory) | None => false,
         })
+    }
+
+    /// What is on the medium now.
+    #[must_use]
+    pub fn image(&self) -> DiskImage {
+        self.with(|disk| {
+            let files = disk.inodes.iter();
+            DiskImage {
+                names: disk.names.durable().clone(),
+                files: files.map(|(of, it)| (*of, it.durable().clone())).collect(),
+            }
+        })
+    }
+
+    /// Puts an image of this disk in the place of all that is on it, as somebody does who restores
+    /// a virtual machine from a snapshot.
+    ///
+    /// # Panics
+    /// The node runs.
+    pub fn goes_back_to(&self, image: &DiskImage) {
+        let nodes = self.inner.nodes.borrow();
+        let is_up = nodes[usize::from(self.node)].is_up();
+        assert!(!is_up, "who restores a disk stops its machine first");
+        drop(nodes);
+        self.with(|disk| {
+            disk.names.are(&image.names);
+            disk.inodes.retain(|of, _| image.files.contains_key(of));
+            for (of, content) in &image.files {
+                let inode = disk.inodes.entry(*of).or_insert_with(Inode::regular);
+                inode.holds(content);
+            }
+        });
     }
 
     /// From now on syncs and stable writes say yes and do nothing, or are honest again.

@@ -181,6 +181,13 @@ impl Inode {
         &self.durable
     }
 
+    /// It holds this, on the medium and in the cache.
+    pub(super) fn holds(&mut self, content: &Content) {
+        self.pending.clear();
+        self.volatile = content.clone();
+        self.durable = content.clone();
+    }
+
     /// Makes a change take effect, for an operation.
     pub(super) fn change(&mut self, operation: u64, change: Change) {
         let range = change.range();

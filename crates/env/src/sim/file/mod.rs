@@ -8,7 +8,7 @@ mod inode;
 mod names;
 mod operate;
 
-pub use disk::{BlockDevice, Disk};
+pub use disk::{BlockDevice, Disk, DiskImage};
 pub(super) use doors::SimFiles;
 pub(super) use flight::InFlight;
 

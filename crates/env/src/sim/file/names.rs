@@ -118,6 +118,18 @@ impl Names {
         self.durable.insert(path.to_owned(), entry);
     }
 
+    /// All names that survive a power cut.
+    pub(super) fn durable(&self) -> &BTreeMap<PathBuf, Entry> {
+        &self.durable
+    }
+
+    /// There are these names and no others, durably.
+    pub(super) fn are(&mut self, names: &BTreeMap<PathBuf, Entry>) {
+        self.pending.clear();
+        self.volatile = names.clone();
+        self.durable = names.clone();
+    }
+
     fn change(&mut self, directory: PathBuf, edits: Vec<Edit>) {
         for one in &edits {
             edit(&mut self.volatile, one);

@@ -113,7 +113,8 @@ impl SimNet {
             nodes.iter().position(|node| node.has_address(ip))?
         };
         let node = u16::try_from(index).expect("a world has at most 255 nodes");
-        let cut = self.inner.net.borrow().is_cut(self.life.node, node);
+        let net = self.inner.net.borrow();
+        let cut = net.is_cut(self.life.node, node) || net.is_cut(node, self.life.node);
         (nodes[index].is_up() && !cut).then_some(node)
     }
 

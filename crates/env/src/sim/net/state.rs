@@ -75,6 +75,7 @@ pub(in super::super) struct NetState {
     pub(super) connections: BTreeMap<u64, Connection>,
     pub(super) listeners: BTreeMap<u64, ListenerState>,
     next_number: u64,
+    /// From which node nothing arrives at which.
     cut: BTreeSet<(u16, u16)>,
     /// Addresses whose port is cut.
     cut_ports: BTreeSet<IpAddr>,
@@ -82,17 +83,17 @@ pub(in super::super) struct NetState {
 }
 
 impl NetState {
-    pub(in super::super) fn set_cut(&mut self, a: u16, b: u16, cut: bool) {
-        let pair = (a.min(b), a.max(b));
+    pub(in super::super) fn set_cut(&mut self, from: u16, to: u16, cut: bool) {
         if cut {
-            self.cut.insert(pair);
+            self.cut.insert((from, to));
         } else {
-            self.cut.remove(&pair);
+            self.cut.remove(&(from, to));
         }
     }
 
-    pub(super) fn is_cut(&self, a: u16, b: u16) -> bool {
-        self.cut.contains(&(a.min(b), a.max(b)))
+    /// What one node sends does not arrive at the other one.
+    pub(super) fn is_cut(&self, from: u16, to: u16) -> bool {
+        self.cut.contains(&(from, to))
     }
 
     pub(in super::super) fn set_port_cut(&mut self, port: IpAddr, cut: bool) {

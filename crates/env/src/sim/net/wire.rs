@@ -97,7 +97,7 @@ impl Inner {
                 Some(end) => end.life.node,
                 None => return,
             };
-            if net.is_cut(life.node, sender)
+            if net.is_cut(sender, life.node)
                 || net.is_port_cut(local.ip(), peer.ip())
                 || !self.reachable(life.node, local.ip(), sender, peer)
             {
