@@ -24,7 +24,8 @@ pub trait Core {
     /// How many cores there are; fixed for the life of the runtime.
     fn core_count(&self) -> u16;
 
-    /// Monotonic time. In the real world it is read from the clock at each call.
+    /// Monotonic time, which counts while the machine sleeps. In the real world it is read from the
+    /// clock at each call.
     fn now(&self) -> Now;
 
     /// The time that [`Core::now`] returned last on this core, or a newer one: good enough, and

@@ -23,6 +23,10 @@ pub fn wall_clock() -> WallClock {
     WallClock(clock(ClockId::Realtime))
 }
 
+/// The clock of [`crate::Core::now`]. Promises to other machines are counted by it, so it goes on
+/// while this one sleeps: the others did not.
+pub(super) const STEADY: ClockId = ClockId::Boottime;
+
 /// What a clock says, in nanoseconds.
 pub(super) fn clock(id: ClockId) -> u64 {
     let time = rustix::time::clock_gettime(id);

@@ -1,6 +1,6 @@
 //! One core of the real runtime.
 
-use super::clock::clock;
+use super::clock::{STEADY, clock};
 use super::files::RealFiles;
 use super::network::RealNet;
 use super::notices::{Notices, describe_panic};
@@ -55,7 +55,7 @@ impl RealCore {
             files: Rc::new(files),
             notices,
             locals: Locals::default(),
-            recent: Cell::new(Now(clock(ClockId::Monotonic))),
+            recent: Cell::new(Now(clock(STEADY))),
         }
     }
 
@@ -81,7 +81,7 @@ impl Core for RealCore {
     }
 
     fn now(&self) -> Now {
-        let now = Now(clock(ClockId::Monotonic));
+        let now = Now(clock(STEADY));
         self.recent.set(now);
         now
     }

@@ -840,3 +840,40 @@ fn flushes_of_a_slow_disk_take_turns_and_other_operations_pass_them() {
     assert!(all >= TAKES * 5, "{all:?}");
     assert!(before_flushes < all - TAKES, "{before_flushes:?}, {all:?}");
 }
+
+/// How far the machine's clock that counts its sleep is to be ahead, in seconds.
+const SLEPT: u64 = 7_777_777;
+
+/// Set where the test below runs in a time namespace of its own.
+const INSIDE: &str = "CAUSEWAY_IN_A_TIME_NAMESPACE";
+
+fn seconds_that_now_is_ahead() -> u64 {
+    start(1, Driver::Poll, FilesMode::Ordinary).run(CoreId(0), |core| {
+        Box::pin(async move {
+            let awake = super::clock::clock(ClockId::Monotonic);
+            core.now().0.saturating_sub(awake) / 1_000_000_000
+        })
+    })
+}
+
+#[test]
+fn time_counts_while_the_machine_sleeps() {
+    if std::env::var_os(INSIDE).is_some() {
+        return assert!(seconds_that_now_is_ahead() >= SLEPT);
+    }
+    let unshared = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        let slept = SLEPT.to_string();
+        command.args(["--time", "--boottime", &slept, "--fork", "--"]);
+        command.args(words).env(INSIDE, "1").output()
+    };
+    if !unshared(&["true"]).is_ok_and(|it| it.status.success()) {
+        println!("skipped: no time namespace can be made here");
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let name = "real::test::time_counts_while_the_machine_sleeps";
+    let ran = unshared(&[this.to_str().unwrap(), "--exact", name]).unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}
