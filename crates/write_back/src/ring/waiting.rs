@@ -99,8 +99,11 @@ impl Waiters {
             if condition.is_met(&machine.borrow()) {
                 return;
             }
-            if matches!(condition, Condition::IsDrained { .. }) {
-                // It comes of the destager's work alone.
+            let rests = machine.borrow().destaging().rests();
+            if matches!(condition, Condition::IsDrained { .. }) && !rests {
+                // It comes of the destager's work alone, which begins no sooner by itself. One that
+                // rests has nothing to do before it is woken by what comes: the two would wake each
+                // other for ever.
                 self.wake_destager();
             }
             woken.await;

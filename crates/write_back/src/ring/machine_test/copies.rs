@@ -3,9 +3,13 @@
 
 use super::super::changes::{Changes, Waiting};
 use super::super::event::BeginEpoch;
+use super::super::waiting::{Condition, Waiters};
 use super::*;
 use crate::carrier::RingOrder;
 use journal::{Epoch, EpochRefused, Role};
+use std::cell::RefCell;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 pub(super) const MIRRORED: Slot = Slot(0);
 pub(super) const ALONE: Slot = Slot(1);
@@ -440,4 +444,23 @@ fn an_epoch_that_only_the_history_knows_makes_older_ones_late() {
         "{effects:?}"
     );
     assert_eq!(ring.machine.order(slot).epochs.len(), 1, "it is not stable");
+}
+
+/// Whether one who waits until all is destaged, and it is not, wakes the destager.
+fn drain_wakes(rests: bool) -> bool {
+    let mut ring = Ring::new();
+    ring.write(ALONE, 0..1, 5);
+    ring.apply(Event::Destage(Destage::Rest(rests)));
+    let (machine, waiters) = (RefCell::new(ring.machine), Waiters::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    let drained = pin!(waiters.until(&machine, Condition::IsDrained { rounds: 9 }));
+    assert!(drained.poll(&mut cx).is_pending());
+    pin!(waiters.destager_is_woken()).poll(&mut cx).is_ready()
+}
+
+#[test]
+fn who_waits_until_all_is_destaged_leaves_a_destager_alone_that_rests() {
+    assert!(drain_wakes(false));
+    // That it rests wakes whoever waits: they would wake each other for ever.
+    assert!(!drain_wakes(true));
 }
