@@ -355,6 +355,11 @@ mod test {
         other.stable(0, 1, NOW);
         pass(&mut other, OTHER, &mut owner);
         let acts = pass(&mut owner, OWNER, &mut other);
+        assert_eq!(acts, [], "it has promised nothing");
+        owner.tick(NOW);
+        pass(&mut owner, OWNER, &mut other);
+        pass(&mut other, OTHER, &mut owner);
+        let acts = pass(&mut owner, OWNER, &mut other);
         assert!(
             acts.iter().any(|it| matches!(it, Act::Swap(..))),
             "{acts:?}"
@@ -409,12 +414,13 @@ mod test {
         other.appended(0, Epoch(5));
         other.stable(0, 1, NOW);
         pass(&mut other, OTHER, &mut owner);
-        owner.arbitrated(Arbitration::Swapped(Revision(3)), NOW);
-        assert_eq!(owner.reads_until(NOW), None, "nobody has promised anything");
+        assert_eq!(owner.reads_until(NOW), Some(Moment(u64::MAX)), "alone");
         owner.tick(NOW);
         pass(&mut owner, OWNER, &mut other);
         pass(&mut other, OTHER, &mut owner);
         let until = Moment(NOW.0 + Spans::default().lead);
+        assert_eq!(owner.reads_until(NOW), Some(until), "it is being added");
+        owner.arbitrated(Arbitration::Swapped(Revision(3)), NOW);
         assert_eq!(owner.reads_until(NOW), Some(until));
         let last = Moment(until.0 - 1);
         assert!(owner.may_read(last) && !owner.may_read(until));

@@ -222,7 +222,10 @@ impl LunCopy {
                 !in_sync.has(*node) && !leading.unwell.has(*node) && !is_made_anew(node)
             };
             let mut behind = followers.filter(is_behind);
-            let next = behind.find(|node| leading.has(*node, &commits));
+            // Hosts' reads depend on its promise from then on.
+            let span = self.spans.lead;
+            let promises = |node: &NodeSlot| self.pairs[node].answered_within(span, now);
+            let next = behind.find(|node| leading.has(*node, &commits) && promises(node));
             leading.adding = next.map(|node| (node, commits));
         }
         if let Some((node, numbers)) = &leading.adding
@@ -280,7 +283,7 @@ impl LunCopy {
     }
 
     /// Who has to have a change before it is committed: those in sync, and the one that is added.
-    fn waited_for(&self, leading: &Leading) -> NodeSet {
+    pub(super) fn waited_for(&self, leading: &Leading) -> NodeSet {
         let others = self.others_in_sync();
         let adding = leading.adding.as_ref();
         let adding = adding.filter(|_| holds!(self, WhoIsAddedIsWaitedFor));

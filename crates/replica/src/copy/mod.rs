@@ -407,9 +407,20 @@ impl LunCopy {
         self.record().in_sync.without(self.me)
     }
 
-    /// All others that are in sync answered a beacon that was sent within the last `span`.
+    /// Who may take over: those that are in sync, and of an owner the one that it is adding. That
+    /// swap may be done, and known there, before this node knows.
+    fn others_that_promise(&self) -> NodeSet {
+        if let Role::Leading(leading) = &self.role
+            && holds!(self, WhoIsAddedPromises)
+        {
+            return self.waited_for(leading);
+        }
+        self.others_in_sync()
+    }
+
+    /// All others that may take over answered a beacon that was sent within the last `span`.
     fn holds_within(&self, span: u64, now: Moment) -> bool {
-        let mut others = self.others_in_sync().iter();
+        let mut others = self.others_that_promise().iter();
         others.all(|node| {
             let pair = self.pairs.get(&node);
             pair.is_some_and(|it| it.answered_within(span, now))

@@ -38,7 +38,7 @@ impl LunCopy {
         if !matches!(self.role, Role::Leading(_)) || !self.may_read(now) {
             return None;
         }
-        let others = self.others_in_sync();
+        let others = self.others_that_promise();
         let answered = others.iter().map(|node| self.pairs.get(&node)?.answered);
         let ends = answered.map(|sent| Some(sent?.after(self.spans.lead)));
         ends.min().unwrap_or(Some(Moment(u64::MAX)))

@@ -58,6 +58,9 @@ pub enum Rule {
     WhatWasForgottenStands,
     /// An owner reads no more once somebody has promised to accept a later epoch.
     WhoPromisedLaterIsNotCounted,
+    /// Who is being added to those in sync has to have promised, too: its swap may be done, and
+    /// known to it, before the owner knows.
+    WhoIsAddedPromises,
     /// Who is made anew is so durably before its log goes on elsewhere.
     NotWholeBeforeItsLogGoesOn,
     /// Who is not whole is not added before everything was written again.
@@ -73,7 +76,7 @@ pub enum Rule {
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -90,6 +93,7 @@ impl Rule {
         Self::WhoYieldsStopsReading,
         Self::WhatWasForgottenStands,
         Self::WhoPromisedLaterIsNotCounted,
+        Self::WhoIsAddedPromises,
         Self::NotWholeBeforeItsLogGoesOn,
         Self::WhoIsNotWholeIsCopied,
         Self::WhoIsInSyncIsRemovedFirst,

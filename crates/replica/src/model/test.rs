@@ -334,6 +334,75 @@ fn an_owner_that_hears_of_a_later_promise_reads_no_more_whatever_it_waits_for() 
     assert_eq!(wrong, Some("a read saw what no order explains"));
 }
 
+/// A node comes back and asks for the record. The owner adds it; that swap is done before the
+/// question is answered, so that node knows that it is in sync, and the owner does not. Then the
+/// owner stands still for longer than the other one is patient, and reads.
+fn added_and_unaware(rule: Option<Rule>) -> Option<&'static str> {
+    let bounds = Bounds {
+        crashes: 1,
+        unwell: 1,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, rule);
+    for event in [
+        Event::Unwell(A, B),
+        Event::Arbitrate(0),
+        Event::Answer(0),
+        Event::Crash(B, false),
+        Event::Start(B),
+        Event::TimePasses,
+        Event::Tick(A),
+    ] {
+        world.happens(&event);
+    }
+    let passes = |event: &&Event| {
+        let is_talk = matches!(
+            event,
+            Event::Deliver(..) | Event::Aware(..) | Event::Mend(..)
+        );
+        is_talk || matches!(event, Event::Stable(_))
+    };
+    // What the node asked at its start is not answered yet.
+    while !world.events().contains(&Event::Arbitrate(1)) {
+        match world.events().iter().find(passes) {
+            Some(event) => world.happens(&event.clone()),
+            None => [A, B]
+                .iter()
+                .for_each(|it| world.happens(&Event::Tick(*it))),
+        }
+    }
+    for event in [Event::Arbitrate(1), Event::Arbitrate(0), Event::Answer(0)] {
+        world.happens(&event);
+    }
+    assert_eq!(states(&world)[1], State::Replica, "it knows");
+    for _ in 0..4 {
+        world.happens(&Event::TimePasses);
+    }
+    world.happens(&Event::Tick(B));
+    for event in [
+        Event::Arbitrate(1),
+        Event::Answer(1),
+        Event::Stable(B),
+        Event::Write(B),
+        Event::Stable(B),
+        Event::Read(A),
+    ] {
+        if !world.events().contains(&event) {
+            assert_eq!(event, Event::Read(A), "{:?}", world.events());
+            return None;
+        }
+        world.happens(&event);
+    }
+    world.wrong()
+}
+
+#[test]
+fn an_owner_that_does_not_know_that_one_was_added_reads_by_its_promise() {
+    let wrong = added_and_unaware(Some(Rule::WhoIsAddedPromises));
+    assert_eq!(wrong, Some("a read saw what no order explains"));
+    assert_eq!(added_and_unaware(None), None);
+}
+
 #[test]
 fn stopping_before_the_swap_makes_no_difference_to_a_claim_of_one() {
     // Who claims keeps only itself in sync, so what it accepts of the old epoch meanwhile it has.
