@@ -175,6 +175,8 @@ impl Lun {
             if acts.is_empty() || self.is_stopped() {
                 break;
             }
+            // What others hear next may end a right of this node, however long the acts take.
+            self.tenure.narrow(&self.copy.borrow(), self.node.now());
             for act in acts {
                 self.perform(act).await;
                 if self.is_stopped() {

@@ -102,6 +102,18 @@ impl Tenure {
         self.say(said);
     }
 
+    /// What the copy does not allow any more ends now; what it allows from now on begins with
+    /// [`Tenure::follow`], when what goes before that is done.
+    pub(crate) fn narrow(&self, copy: &LunCopy, now: Moment) {
+        let until = copy.reads_until(now).map_or(0, |it| it.0);
+        let before = self.reads_until.fetch_min(until, Ordering::AcqRel);
+        let writes = copy.may_write();
+        let had = self.writes.fetch_and(writes, Ordering::AcqRel);
+        if until < before || had && !writes {
+            self.changed.notify_waiters();
+        }
+    }
+
     /// Whoever follows hears it, where it is news.
     fn say(&self, access: Access) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,6 +166,36 @@ impl Tenure {
 #[cfg(test)]
 mod test {
     use super::*;
+    use replica::{
+        Arbitration, CopyId, Durable, Epoch, Message, NodeSet, Revision, RoleRecord, Spans,
+    };
+
+    const NOW: Moment = Moment(10);
+    const OWN: NodeSlot = NodeSlot(0);
+    const OTHER: NodeSlot = NodeSlot(1);
+
+    /// An owner alone, whose epoch is committed.
+    fn alone() -> LunCopy {
+        let record = RoleRecord {
+            epoch: Epoch(4),
+            step: 0,
+            owner: OWN,
+            in_sync: NodeSet::of([OWN]),
+            copies: vec![(OWN, CopyId(1)), (OTHER, CopyId(2))],
+        };
+        let kept = Durable {
+            known: (Revision(1), record.clone()),
+            promised: Epoch(4),
+            is_whole: true,
+        };
+        let rings = vec![replica::RingSummary::default()];
+        let mut copy = LunCopy::start(OWN, Spans::default(), kept, rings, NOW);
+        copy.arbitrated(Arbitration::Is(Revision(1), record), NOW);
+        copy.arbitrated(Arbitration::Swapped(Revision(2)), NOW);
+        copy.appended(0, Epoch(5));
+        copy.stable(0, 1, NOW);
+        copy
+    }
 
     #[test]
     fn hosts_wait_for_an_owner_that_knows_nothing_for_a_while_and_are_then_given_up() {
@@ -178,5 +220,21 @@ mod test {
         assert_eq!(access(true, Waits::TooLong, None), Access::Nowhere);
         assert_eq!(access(false, Waits::No, owner), Access::Elsewhere(Some(4)));
         assert_eq!(access(false, Waits::No, None), Access::Elsewhere(None));
+    }
+
+    #[test]
+    fn what_is_not_allowed_any_more_ends_before_the_acts_and_nothing_begins() {
+        let (tenure, mut copy) = (Arc::new(Tenure::default()), alone());
+        tenure.narrow(&copy, NOW);
+        assert!(!tenure.may_read(NOW) && !tenure.may_write(), "it begins");
+        tenure.follow(&copy, NOW, Waits::Moment);
+        assert!(tenure.may_read(NOW) && tenure.may_write());
+        copy.connected(OTHER);
+        let later = Message::Refuse { promised: Epoch(9) };
+        copy.heard(OTHER, later, NOW);
+        assert!(!copy.acts().is_empty(), "they take long");
+        assert!(tenure.may_read(NOW), "nobody has said anything");
+        tenure.narrow(&copy, NOW);
+        assert!(!tenure.may_read(NOW));
     }
 }
