@@ -13,10 +13,11 @@
 )]
 
 mod node;
+mod schedules;
 
 use arbiter::model::{Manners, ModelStore};
 use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
-use node::{LUN, RINGS, Side, VOLUME_BYTES, Work, found, make, open, path};
+use node::{LUN, RINGS, Scale, Side, VOLUME_BYTES, Work, found, make, open, path};
 use proof::seeds::seeds;
 use replica::State;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ struct Run {
     made_anew: [bool; 2],
     store: ModelStore,
     manners: Manners,
+    scale: Scale,
     work: Work,
     rng: Rng,
     seen: Seen,
@@ -59,6 +61,10 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
+        Self::with(seed, Scale::usual())
+    }
+
+    fn with(seed: u64, scale: Scale) -> Self {
         let config = WorldConfig {
             faults: FaultPlan::benign(),
             cores: 1,
@@ -71,7 +77,7 @@ impl Run {
         let founding = found(witness.core(0), store.clone());
         let revision = world.block_on(&witness, DAY, founding).unwrap();
         for node in &nodes {
-            let making = make(node.core(0), revision);
+            let making = make(node.core(0), revision, scale.journal_bytes);
             world.block_on(node, DAY, making).unwrap();
         }
         Self {
@@ -81,7 +87,8 @@ impl Run {
             made_anew: [false; 2],
             store,
             manners: [Manners::GOOD, Manners::BAD][usize::try_from(seed % 2).unwrap()],
-            work: Work::new(),
+            scale,
+            work: Work::new(&scale),
             rng: Rng::new(seed ^ 0xc1_05_7e_12),
             seen: Seen::default(),
             owner: None,
@@ -95,7 +102,7 @@ impl Run {
         self.nodes[at].restart();
         let ips = [self.nodes[0].ip(), self.nodes[1].ip()];
         let me = u8::try_from(at).unwrap();
-        let with = (self.store.clone(), self.manners);
+        let with = (self.store.clone(), self.manners, self.scale.spans);
         let opening = open(self.nodes[at].core(0), me, ips, with);
         let side = self.world.block_on(&self.nodes[at], DAY, opening).unwrap();
         self.work.begin(&side, at, &mut self.rng);
@@ -121,19 +128,22 @@ impl Run {
         let until = self.world.now().after(span);
         while self.world.now() < until {
             self.world.run_for(Duration::from_millis(3));
-            let reads = |it: &Option<Side>| it.as_ref().is_some_and(|it| it.status().reads);
-            let reads = self.sides.each_ref().map(reads);
-            assert_ne!(reads, [true, true], "both nodes answer reads");
+            let statuses = self.sides.each_ref().map(|it| Some(it.as_ref()?.status()));
+            let reads = [0, 1].map(|at| {
+                let is_asked = !self.work.is_suspended[at].get();
+                is_asked && statuses[at].as_ref().is_some_and(|it| it.reads)
+            });
+            let both = reads == [true, true];
+            assert!(!both, "both nodes answer reads: {statuses:#?}");
             let owner = reads.iter().position(|it| *it);
             if owner.is_some() && owner != self.owner {
                 self.owner = owner;
                 self.seen.owners += 1;
             }
-            for at in 0..2 {
-                let states = self.states();
-                let is_made_anew = states[at] == Some(State::Copying);
-                self.seen.renewed += u64::from(is_made_anew && !self.made_anew[at]);
-                self.made_anew[at] = is_made_anew;
+            for (status, was) in statuses.iter().zip(&mut self.made_anew) {
+                let is = status.as_ref().map(|it| it.state) == Some(State::Copying);
+                self.seen.renewed += u64::from(is && !*was);
+                *was = is;
             }
         }
     }
@@ -242,7 +252,9 @@ impl Run {
         both[0] == both[1] && is_committed
     }
 
+    /// All faults end, and both come to have all of it.
     fn rest(&mut self) {
+        self.world.set_faults(FaultPlan::none());
         for at in 0..2 {
             self.open(at);
         }
@@ -255,7 +267,7 @@ impl Run {
             assert!(self.world.now() < ends, "{statuses:#?}");
             self.watch(Duration::from_millis(50));
         }
-        self.pause(2000);
+        self.pause(self.scale.last_work);
         self.work.ends.set(true);
         while self.work.busy.iter().any(|it| it.get() > 0) {
             assert!(self.world.now() < ends, "hosts are not answered");
@@ -269,24 +281,12 @@ impl Run {
     }
 
     fn compare(&mut self) {
-        // Its right to read may pause for a moment.
-        let owner = loop {
-            let leads = |it: &Option<State>| matches!(it, Some(State::Owner | State::Solo));
-            if let Some(owner) = self.states().iter().position(leads) {
-                break owner;
-            }
-            self.watch(Duration::from_millis(50));
-        };
-        for at in [owner, 1 - owner] {
+        for at in 0..2 {
             let (side, model) = (self.sides[at].clone().unwrap(), self.work.model.clone());
-            let is_owner = at == owner;
             let check = async move {
-                // A replica serves nobody; what it has is read below.
-                let volume: Arc<dyn Volume> = if is_owner {
-                    side.served
-                } else {
-                    Arc::clone(&side.volume) as _
-                };
+                // A replica serves nobody, and an owner's right to read may pause for a moment:
+                // what each has is read below.
+                let volume: Arc<dyn Volume> = Arc::clone(&side.volume) as _;
                 let shape = volume.shape();
                 let lane = volume.open(&side.core).await.unwrap();
                 verify(&lane, &shape, &model).await;

@@ -24,12 +24,34 @@ use write_back::{Journal, JournalSpec, Mode, VolumeId, WriteBack};
 
 pub(crate) const RINGS: u8 = 2;
 const SHARD_BYTES: u64 = 16 << 10;
-const JOURNAL_BYTES: u64 = 64 << 20;
 pub(crate) const VOLUME_BYTES: u64 = 1 << 20;
 pub(crate) const BLOCKS: u64 = 64;
 pub(crate) const LUN: VolumeId = VolumeId(100);
 const PORT: u16 = 7100;
 const HOSTS: u32 = 4;
+
+/// How large all is, and how long it lasts.
+#[derive(Clone, Copy)]
+pub(crate) struct Scale {
+    pub(crate) spans: Spans,
+    pub(crate) journal_bytes: u64,
+    /// One of so many states that hosts set has several parts.
+    pub(crate) long_states: u64,
+    /// How long hosts work before the end, in milliseconds.
+    pub(crate) last_work: u64,
+}
+
+impl Scale {
+    /// As in the daemon. A quarter of the journal holds what hosts write in some seconds.
+    pub(crate) fn usual() -> Self {
+        Self {
+            spans: Spans::default(),
+            journal_bytes: 64 << 20,
+            long_states: 20,
+            last_work: 2000,
+        }
+    }
+}
 
 pub(crate) fn path() -> PathBuf {
     "/pool/volume".into()
@@ -85,13 +107,12 @@ async fn open_volume(core: &CoreHandle) -> (Arc<Journal>, Arc<WriteBack>) {
     (journal, volume)
 }
 
-/// A quarter of it holds what hosts write in some seconds.
-async fn make_journal(core: &CoreHandle) {
+async fn make_journal(core: &CoreHandle, bytes: u64) {
     core.files().create_dir(Path::new(DIR)).await.unwrap();
     core.files().sync_dir(Path::new("/")).await.unwrap();
     let spec = JournalSpec {
         path: JOURNAL.into(),
-        bytes: JOURNAL_BYTES,
+        bytes,
         rings: RINGS.into(),
         pool: NUMBER,
         shard_bytes: SHARD_BYTES,
@@ -100,8 +121,8 @@ async fn make_journal(core: &CoreHandle) {
 }
 
 /// A node's disk, before its first start.
-pub(crate) async fn make(core: CoreHandle, revision: Revision) {
-    make_journal(&core).await;
+pub(crate) async fn make(core: CoreHandle, revision: Revision, journal_bytes: u64) {
+    make_journal(&core, journal_bytes).await;
     let (size, path) = (ByteCount(VOLUME_BYTES), path());
     let made = create_file(&core, &path, size, Provisioning::Thin);
     made.await.unwrap();
@@ -124,7 +145,7 @@ pub(crate) struct Side {
     pub(crate) journal: Arc<Journal>,
     pub(crate) volume: Arc<WriteBack>,
     pub(crate) served: Arc<Served>,
-    cluster: Rc<Cluster>,
+    pub(crate) cluster: Rc<Cluster>,
 }
 
 impl Side {
@@ -141,7 +162,7 @@ fn node(slot: u8) -> KnownNode {
     }
 }
 
-fn settings(core: &CoreHandle, me: u8) -> Settings {
+fn settings(core: &CoreHandle, me: u8, spans: Spans) -> Settings {
     let mut incarnation = [0; 8];
     core.fill_random(&mut incarnation);
     let KnownNode { slot, node: id } = node(me);
@@ -154,7 +175,7 @@ fn settings(core: &CoreHandle, me: u8) -> Settings {
             level: 1,
             level_max: 1,
         },
-        spans: Spans::default(),
+        spans,
         rings: RINGS,
         limits: Limits {
             window: Cost {
@@ -173,7 +194,7 @@ pub(crate) async fn open(
     core: CoreHandle,
     me: u8,
     ips: [IpAddr; 2],
-    (store, manners): (ModelStore, Manners),
+    (store, manners, spans): (ModelStore, Manners, Spans),
 ) -> Side {
     let (journal, volume) = open_volume(&core).await;
     let nodes = [0, 1].map(|at| {
@@ -183,7 +204,7 @@ pub(crate) async fn open(
     let at = nodes[usize::from(me)].1;
     let transport = TcpTransport::listen(&core, at, BTreeMap::from(nodes)).unwrap();
     let arbiter = Rc::new(ModelArbiter::new(&core, &store, manners));
-    let settings = settings(&core, me);
+    let settings = settings(&core, me, spans);
     let cluster = Cluster::start(&core, settings, Rc::new(transport), arbiter);
     cluster.meets(&[node(1 - me)]);
     let store = CopyFile::new(&core, record_path());
@@ -219,8 +240,11 @@ fn payload(tag: Tag, range: LbaRange) -> Buf {
 pub(crate) struct Work {
     pub(crate) model: Rc<RefCell<Model>>,
     pub(crate) ends: Rc<Cell<bool>>,
+    /// Nobody reads there: the node cannot know that promises are over.
+    pub(crate) is_suspended: [Rc<Cell<bool>>; 2],
     /// How many work, on each node.
     pub(crate) busy: [Rc<Cell<u32>>; 2],
+    long_states: u64,
     pub(crate) written: [Rc<Cell<u64>>; 2],
     pub(crate) read: Rc<Cell<u64>>,
     pub(crate) failed: Rc<Cell<u64>>,
@@ -234,11 +258,13 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(scale: &Scale) -> Self {
         let model = Model::new(BlockSize::B4096, BlockCount(BLOCKS)).keeping_whole(512);
         Self {
             model: Rc::new(RefCell::new(model)),
             ends: Rc::default(),
+            is_suspended: Default::default(),
+            long_states: scale.long_states,
             busy: Default::default(),
             written: Default::default(),
             read: Rc::default(),
@@ -259,12 +285,12 @@ impl Work {
         }
         let (work, side, rng) = (self.clone(), side.clone(), rng.fork());
         let core = Rc::clone(&side.core);
-        core.spawn(Box::pin(work.sets(side, rng)));
+        core.spawn(Box::pin(work.sets(side, rng, me)));
     }
 
     /// A host that sets something of the unit again and again, wherever it is served: who serves it
     /// next goes on with what was answered, or with what was on its way.
-    async fn sets(self, side: Side, mut rng: Rng) {
+    async fn sets(self, side: Side, mut rng: Rng, me: usize) {
         let core = Rc::clone(&side.core);
         loop {
             core.sleep_until(core.now().after(Duration::from_millis(20)))
@@ -276,7 +302,7 @@ impl Work {
                 .bytes
                 .map_or(0, |it| u64::from_le_bytes(it[..8].try_into().unwrap()));
             assert!(
-                has >= self.set.get(),
+                has >= self.set.get() || self.is_suspended[me].get(),
                 "{has} in place of {}",
                 self.set.get()
             );
@@ -286,7 +312,7 @@ impl Work {
                 let number = self.setting.get() + 1;
                 self.setting.set(number);
                 // Now and then it has several parts.
-                let long = rng.below(20) == 0;
+                let long = rng.below(self.long_states) == 0;
                 let mut state = number.to_le_bytes().to_vec();
                 state.resize(if long { 150_000 } else { 40 }, 7);
                 let at = (core.id(), LUN);
@@ -328,8 +354,10 @@ impl Work {
         let range = LbaRange::new(Lba(start), BlockCount(len)).unwrap();
         let durability = Durability::Stable;
         let (op, begun) = match rng.below(10) {
-            0..4 => (Op::Read { range, into: None }, Begun::Read(range)),
-            4..8 => {
+            0..4 if !self.is_suspended[me].get() => {
+                (Op::Read { range, into: None }, Begun::Read(range))
+            }
+            0..8 => {
                 let tag = self.model.borrow_mut().fresh_tag();
                 let op = Op::Write {
                     range,
