@@ -10,6 +10,17 @@ export interface Waited {
   waiting: number;
 }
 
+/** How the copies of a LUN are, as the node that is asked knows it. */
+export interface Mirror {
+  state: string;
+  owner?: string;
+  epoch: number;
+  copies: string[];
+  in_sync: string[];
+  serves: boolean;
+  text: string;
+}
+
 export interface Lun {
   name: string;
   state: 'online' | 'offline' | 'removed';
@@ -38,7 +49,7 @@ export interface Lun {
   limited?: Waited;
   shared?: Waited;
   cached?: { hits: number; misses: number; bytes: number };
-  mirror?: { state: string; epoch: number; text: string };
+  mirror?: Mirror;
   checksums?: {
     block_bytes: number;
     bad_blocks: number;
