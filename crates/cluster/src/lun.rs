@@ -188,10 +188,10 @@ impl Lun {
         {
             let copy = self.copy.borrow();
             // An owner that begins a new epoch is back in a moment.
-            let state = match copy.state(now) {
-                State::Candidate if copy.owner_elsewhere().is_none() => State::Opening,
-                state => state,
-            };
+            let mut state = copy.state(now);
+            if state == State::Candidate && copy.owner_elsewhere().is_none() {
+                state = State::Opening;
+            }
             let mut patience = self.patience.get();
             let waits = patience.waits(state, now);
             self.patience.set(patience);
