@@ -105,10 +105,10 @@ impl Run {
             Harm::ArbiterAway | Harm::ArbiterAwayAndPowerCut | Harm::ArbiterAwayAndLinkCut => {
                 self.store.is_away(true);
                 self.pause(500);
-                match harm {
-                    Harm::ArbiterAwayAndPowerCut => self.end(at, true),
-                    Harm::ArbiterAwayAndLinkCut => self.cut_link(900),
-                    _ => {}
+                if harm == Harm::ArbiterAwayAndPowerCut {
+                    self.end(at, true);
+                } else if harm == Harm::ArbiterAwayAndLinkCut {
+                    self.cut_link(900);
                 }
                 self.pause(500);
                 self.store.is_away(false);
