@@ -339,11 +339,11 @@ mod test {
         ("host rename", &[&["to"]]),
         ("lab bars", &[BED, &["groups", "rounds"]]),
         ("lab cluster down", &[&["lab"]]),
-        ("lab cluster fault", &[BED, &["drills", "list", "rounds"]]),
+        ("lab cluster fault", &[BED, &["drills", "rounds"]]),
         ("lab cluster kills", &[BED, &["rounds", "seed"]]),
         ("lab cluster order", &[&["lab", "words"]]),
         ("lab cluster status", &[&["lab"]]),
-        ("lab cluster up", &[BED, &["load"]]),
+        ("lab cluster up", &[BED]),
         (
             "lab drive",
             &[&[

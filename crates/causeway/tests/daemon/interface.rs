@@ -175,11 +175,7 @@ const NOT_SET: &[(i32, &str, &str)] = &[
         "lun set a lun_id=6",
         "causeway grant set HOST:TARGET:LUN lun_id=N",
     ),
-    (
-        2,
-        "lun set a mirror=b",
-        "error[CWY1004]: mirror=b: not in this version yet",
-    ),
+    (2, "lun set a mirror=b", "see `causeway lun mirror --help`"),
     (
         2,
         "lun set a cache=writeback",
