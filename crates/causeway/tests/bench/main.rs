@@ -218,7 +218,7 @@ fn profiles_run_their_rows_next_to_the_published_figures_and_a_control() {
     );
     let (page, _) = run(0, &line, memory);
     assert!(page.starts_with("<!doctype html>") && page.contains("published: 512-byte sectors"));
-    let line = "--profile jetstress-like --autotune -d0.02 -W0 -Rjson";
+    let line = "--profile jetstress-like --autotune -d0.2 -W0 -Rjson";
     let value = json(line, memory);
     let notes = value["notes"].as_array().unwrap();
     assert!(
