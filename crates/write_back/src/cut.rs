@@ -29,6 +29,8 @@ pub struct RingHistory {
     pub next: Sequence,
     /// The newest cut there; `None` where no history is kept.
     pub cut: Option<Cut>,
+    /// The first cut that it knows of: what changed since an earlier one it cannot say.
+    pub made: Option<Cut>,
     /// The number of that cut's own record: changes with lower ones are before it. `None` before
     /// the first cut.
     pub cut_at: Option<Sequence>,
@@ -128,6 +130,7 @@ fn ring_history(here: &Ring, ring: u32, slot: Slot) -> RingHistory {
         ring,
         next: here.machine().next_sequence(slot),
         cut: history.as_ref().map(|it| Cut(it.cut())),
+        made: history.as_ref().map(|it| Cut(it.made())),
         cut_at: history.and_then(|it| it.cuts().last().map(|it| it.sequence)),
     }
 }

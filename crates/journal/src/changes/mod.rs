@@ -149,6 +149,12 @@ impl History {
         self.header.cuts.iter().copied()
     }
 
+    /// The first cut of this history: what was before it is not known.
+    #[must_use]
+    pub const fn made(&self) -> u64 {
+        self.header.made
+    }
+
     /// The cut after which a change with this number was made.
     #[must_use]
     pub fn cut_of(&self, sequence: Sequence) -> u64 {

@@ -189,6 +189,11 @@ impl Machine {
         self.watches.watched(number, sectors, waiting)
     }
 
+    /// What was committed of the sectors that are watched under this number; `None`: they are not.
+    pub(crate) fn committed(&self, number: u64) -> Option<&[Range<u64>]> {
+        self.watches.of(number)
+    }
+
     /// The ring says something of its own in its log, which is of no host's blocks.
     fn note(&mut self, note: &Note, effects: &mut Effects) {
         let Note {
@@ -482,6 +487,7 @@ impl Machine {
         if let Some(slot) = self.volumes.slot(id) {
             let volume = self.volumes.of_mut(slot);
             (volume.open, volume.destage_error) = (None, None);
+            self.watches.leave(slot);
         }
     }
 

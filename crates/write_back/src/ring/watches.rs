@@ -56,6 +56,16 @@ impl Watches {
         self.all.remove(&number);
     }
 
+    /// The volume has left the ring: nobody asks for these any more.
+    pub(crate) fn leave(&mut self, slot: Slot) {
+        self.all.retain(|_, it| it.slot != slot);
+    }
+
+    /// What was committed since the watch with this number began.
+    pub(crate) fn of(&self, number: u64) -> Option<&[Range<u64>]> {
+        self.all.get(&number).map(|it| &*it.committed)
+    }
+
     /// Nothing is watched, as is so nearly always.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
