@@ -120,7 +120,7 @@ pub fn question(key: &Key, act: &Act) -> Option<Question> {
         | Act::Disconnect(_)
         | Act::GiveUp { .. }
         | Act::Renew { .. }
-        | Act::Copy(_)
+        | Act::Copy { .. }
         | Act::Begin(_)
         | Act::Stream { .. }
         | Act::Committed { .. }

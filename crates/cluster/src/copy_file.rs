@@ -1,5 +1,6 @@
 //! What a copy keeps of itself: the role record that it knows, and what it promised.
 
+use crate::removed::Removed;
 use arbiter::role;
 use env::durable::{read_file, replace_file, settle_dir};
 use env::{CoreHandle, LocalFuture};
@@ -10,12 +11,13 @@ use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use volume::Cut;
 
 /// What kind of state file it is.
 const KIND: &str = "copy";
 
 /// Bytes of the file at most: those of a unit's state are two digits each.
-const BYTES_MAX: u64 = (64 << 10) + 2 * peer::UNIT_BYTES_MAX as u64;
+const BYTES_MAX: u64 = (4 << 20) + 2 * peer::UNIT_BYTES_MAX as u64;
 
 /// Where a copy stores what it must not forget.
 pub trait CopyStore {
@@ -27,6 +29,12 @@ pub trait CopyStore {
 
     /// What was stored of that; `None`: nothing yet.
     fn kept_state(&self) -> Option<StoredState>;
+
+    /// Stores what copies lack that were removed from those in sync, likewise.
+    fn keep_removed(&self, removed: &[Removed]) -> LocalFuture<io::Result<()>>;
+
+    /// What was stored of that.
+    fn kept_removed(&self) -> Vec<Removed>;
 }
 
 /// What hosts set of a unit, as this node has it.
@@ -47,9 +55,24 @@ struct Written {
     promised: u64,
     /// Its data is all there.
     whole: bool,
+    /// What it had when that was so last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    base: Vec<u64>,
     record: serde_json::Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<WrittenState>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<WrittenRemoved>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRemoved {
+    node: u8,
+    below: Vec<u64>,
+    cut: u64,
+    /// The first part of each range, and the first one behind it.
+    parts: Vec<(u64, u64)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,24 +102,66 @@ fn invalid(why: &dyn ToString) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_string())
 }
 
-fn encode(durable: &Durable, state: Option<&StoredState>) -> io::Result<Vec<u8>> {
+fn write_removed(it: &Removed) -> WrittenRemoved {
+    WrittenRemoved {
+        node: it.node.0,
+        below: it.below.clone(),
+        cut: it.cut.0,
+        parts: it.parts.iter().map(|it| (it.start, it.end)).collect(),
+    }
+}
+
+fn read_removed(it: WrittenRemoved) -> io::Result<Removed> {
+    let in_order = it.parts.iter().all(|(start, end)| start < end);
+    let is_node = it.node < replica::NODES_MAX;
+    if !in_order || !is_node {
+        return Err(invalid(&"what a copy lacks cannot be"));
+    }
+    Ok(Removed {
+        node: NodeSlot(it.node),
+        below: it.below,
+        cut: Cut(it.cut),
+        parts: it
+            .parts
+            .into_iter()
+            .map(|(start, end)| start..end)
+            .collect(),
+    })
+}
+
+/// What a file holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Held {
+    durable: Durable,
+    state: Option<StoredState>,
+    removed: Vec<Removed>,
+}
+
+fn encode(held: &Held) -> io::Result<Vec<u8>> {
+    let Held {
+        durable,
+        state,
+        removed,
+    } = held;
     let (revision, record) = &durable.known;
     let written = Written {
         revision: revision.0,
         promised: durable.promised.0,
         whole: durable.is_whole,
+        base: durable.base.clone(),
         record: serde_json::from_slice(&role::encode(record)).map_err(|why| invalid(&why))?,
-        unit: state.map(|it| WrittenState {
+        unit: state.as_ref().map(|it| WrittenState {
             epoch: it.epoch.0,
             version: it.version,
             bytes: digits(&it.bytes),
         }),
+        removed: removed.iter().map(write_removed).collect(),
     };
     let body = serde_json::to_vec(&written).map_err(|why| invalid(&why))?;
     Ok(document::write(KIND, &body))
 }
 
-fn decode(text: &[u8]) -> io::Result<(Durable, Option<StoredState>)> {
+fn decode(text: &[u8]) -> io::Result<Held> {
     let written: Written = document::parse(KIND, text).map_err(|why| invalid(&why))?;
     let record = serde_json::to_vec(&written.record).map_err(|why| invalid(&why))?;
     let record = role::decode(&record).map_err(|why| invalid(&why))?;
@@ -112,8 +177,14 @@ fn decode(text: &[u8]) -> io::Result<(Durable, Option<StoredState>)> {
         known: (Revision(written.revision), record),
         promised: Epoch(written.promised),
         is_whole: written.whole,
+        base: written.base,
     };
-    Ok((durable, state.transpose()?))
+    let removed = written.removed.into_iter().map(read_removed);
+    Ok(Held {
+        durable,
+        state: state.transpose()?,
+        removed: removed.collect::<io::Result<_>>()?,
+    })
 }
 
 /// A file of its own for each copy, in the state directory.
@@ -123,6 +194,7 @@ pub struct CopyFile {
     /// What it holds.
     durable: RefCell<Option<Durable>>,
     state: RefCell<Option<StoredState>>,
+    removed: RefCell<Vec<Removed>>,
 }
 
 impl CopyFile {
@@ -134,6 +206,7 @@ impl CopyFile {
             path,
             durable: RefCell::default(),
             state: RefCell::default(),
+            removed: RefCell::default(),
         }
     }
 
@@ -145,10 +218,11 @@ impl CopyFile {
         let files = self.core.files();
         let dir = self.path.parent().unwrap_or(Path::new("/"));
         settle_dir(&*files, dir).await?;
-        let (durable, state) = decode(&read_file(&*files, &self.path, BYTES_MAX).await?)?;
-        self.durable.replace(Some(durable.clone()));
-        self.state.replace(state);
-        Ok(durable)
+        let held = decode(&read_file(&*files, &self.path, BYTES_MAX).await?)?;
+        self.durable.replace(Some(held.durable.clone()));
+        self.state.replace(held.state);
+        self.removed.replace(held.removed);
+        Ok(held.durable)
     }
 
     /// The copy of this node, as it was kept or read last.
@@ -159,9 +233,14 @@ impl CopyFile {
     }
 
     fn store(&self) -> LocalFuture<io::Result<()>> {
-        let durable = self.durable.borrow();
-        let durable = durable.as_ref().ok_or_else(|| invalid(&"it has no record"));
-        let text = durable.and_then(|it| encode(it, self.state.borrow().as_ref()));
+        let durable = self.durable.borrow().clone();
+        let held = durable.map(|durable| Held {
+            durable,
+            state: self.state.borrow().clone(),
+            removed: self.removed.borrow().clone(),
+        });
+        let held = held.ok_or_else(|| invalid(&"it has no record"));
+        let text = held.and_then(|it| encode(&it));
         let (files, path) = (self.core.files(), self.path.clone());
         Box::pin(async move { replace_file(&*files, &path, &text?).await })
     }
@@ -180,6 +259,15 @@ impl CopyStore for CopyFile {
 
     fn kept_state(&self) -> Option<StoredState> {
         self.state.borrow().clone()
+    }
+
+    fn keep_removed(&self, removed: &[Removed]) -> LocalFuture<io::Result<()>> {
+        self.removed.replace(removed.to_vec());
+        self.store()
+    }
+
+    fn kept_removed(&self) -> Vec<Removed> {
+        self.removed.borrow().clone()
     }
 }
 
@@ -203,16 +291,32 @@ mod test {
             ),
             promised: Epoch(5),
             is_whole: false,
+            base: vec![3, u64::MAX],
         };
-        let alone = encode(&durable, None).unwrap();
-        assert_eq!(decode(&alone).unwrap(), (durable.clone(), None));
+        let alone = Held {
+            durable: durable.clone(),
+            state: None,
+            removed: Vec::new(),
+        };
+        assert_eq!(decode(&encode(&alone).unwrap()).unwrap(), alone);
         let state = StoredState {
             epoch: Epoch(4),
             version: 9,
             bytes: (0..=255).collect(),
         };
-        let text = encode(&durable, Some(&state)).unwrap();
-        assert_eq!(decode(&text).unwrap(), (durable, Some(state)));
+        let removed = Removed {
+            node: NodeSlot(1),
+            below: vec![9, 0],
+            cut: Cut(12),
+            parts: vec![0..1, 7..900],
+        };
+        let all = Held {
+            durable,
+            state: Some(state),
+            removed: vec![removed],
+        };
+        let text = encode(&all).unwrap();
+        assert_eq!(decode(&text).unwrap(), all);
         let body = document::read(KIND, &text).unwrap();
         let body = String::from_utf8(body).unwrap();
         let mut flipped = text;
@@ -223,6 +327,8 @@ mod test {
             (r#""promised":5"#, r#""promised":5,"other":1"#),
             (r#""whole":false"#, r#""whole":0"#),
             (r#""owner":1"#, r#""owner":2"#),
+            (r#""node":1"#, r#""node":64"#),
+            ("[7,900]", "[7,7]"),
             (r#""bytes":"00"#, r#""bytes":"0"#),
             (r#""bytes":"00"#, r#""bytes":"x0"#),
         ] {

@@ -1,5 +1,6 @@
 //! What is known of a copy that is made anew from here.
 
+use crate::removed::Removed;
 use replica::{Moment, NodeSlot};
 use std::cell::{Cell, RefCell};
 
@@ -16,8 +17,28 @@ pub struct Renewal {
     pub bytes: u64,
     /// Since when, by this node's clock.
     pub since: Moment,
+    /// Why all blocks are written again; `None`: those that changed are.
+    pub whole: Option<String>,
     /// Why it does not go on, and is tried again.
     pub trouble: Option<String>,
+}
+
+/// What the copy may lack.
+#[derive(Clone, Debug)]
+pub(crate) enum Lack {
+    /// What changed, as far as that was noted when it was removed.
+    Changed(Removed),
+    /// All, and why.
+    Whole(String),
+}
+
+impl Lack {
+    pub(crate) fn whole(&self) -> Option<&str> {
+        match self {
+            Self::Changed(_) => None,
+            Self::Whole(why) => Some(why),
+        }
+    }
 }
 
 /// What is written again for one node.
@@ -31,5 +52,6 @@ pub(crate) struct Copying {
     pub(crate) done: Cell<u64>,
     pub(crate) bytes: Cell<u64>,
     pub(crate) workers: Cell<u64>,
+    pub(crate) lack: RefCell<Lack>,
     pub(crate) trouble: RefCell<Option<String>>,
 }

@@ -82,6 +82,7 @@ impl Lun {
             | Input::NotAppended { .. }
             | Input::NotBegun { .. }
             | Input::Copied { .. }
+            | Input::Removed(_)
             | Input::Close => true,
         });
     }

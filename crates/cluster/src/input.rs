@@ -1,5 +1,6 @@
 //! What the task of a LUN hears.
 
+use crate::removed::Removed;
 use crate::unit_side::StateNotKept;
 use peer::{Records, UnitPart};
 use replica::{Arbitration, CopyId, Epoch, Message, NodeSlot, NotPromoted, Revision, RoleRecord};
@@ -59,6 +60,8 @@ pub(crate) enum Input {
         to: NodeSlot,
         number: u64,
     },
+    /// What was noted of a copy that is not in sync any more.
+    Removed(Removed),
     /// The log did not take what came.
     NotAppended {
         ring: u8,

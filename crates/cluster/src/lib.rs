@@ -18,8 +18,9 @@
 //!
 //! **Failure model.** A connection that is lost is dialled anew, by the node with the lower slot.
 //! What a copy has not got comes out of the owner's log; where the log has given it up, the copy
-//! is made anew: all blocks are written again, through the owner's log. A copy whose record or log
-//! cannot be written stops, and the others remove it.
+//! is made anew: what changed since it was removed, or all where that is not known, is written
+//! again, through the owner's log. A copy whose record or log cannot be written stops, and the
+//! others remove it.
 
 mod cluster;
 mod conversation;
@@ -34,9 +35,11 @@ mod input;
 mod line;
 mod lun;
 mod node;
+mod note_removed;
 mod pair;
 mod perform;
 mod registry;
+mod removed;
 mod renew;
 mod ring_side;
 mod served;
@@ -53,6 +56,7 @@ pub use copying::Renewal;
 pub use feed::Lag;
 pub use hand_over::NotGiven;
 pub use lun::LunStatus;
+pub use removed::Removed;
 pub use served::Served;
 pub use start::{LunSpec, NotStarted};
 pub use tcp::TcpTransport;

@@ -6,6 +6,7 @@ use crate::copy_file::CopyStore;
 use crate::copying::{Copying, Renewal};
 use crate::input::Input;
 use crate::node::Node;
+use crate::removed::Removed;
 use crate::ring_side::RingSide;
 use crate::tenure::{Patience, Tenure};
 use crate::unit_side::UnitSide;
@@ -20,6 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use units::Now;
 use write_back::{VolumeId, WriteBack};
 
 /// How long what is said last may take to leave.
@@ -40,6 +42,8 @@ pub struct LunStatus {
     pub lacks_copies: bool,
     /// Of an owner: the copies that are made anew from here.
     pub renewals: Vec<Renewal>,
+    /// The last one that has come to its end since the process started.
+    pub renewed: Option<Renewal>,
     /// Why it works no more.
     pub stopped: Option<String>,
 }
@@ -71,6 +75,10 @@ pub(crate) struct Lun {
     pub(crate) feeds: Cell<u64>,
     /// What is written again for others, by their nodes.
     pub(crate) copying: RefCell<BTreeMap<NodeSlot, Rc<Copying>>>,
+    pub(crate) renewed: RefCell<Option<Renewal>>,
+    /// What is stored of copies that were removed from those in sync, and when that was noted.
+    pub(crate) removed: RefCell<Vec<Removed>>,
+    pub(crate) noted: RefCell<BTreeMap<NodeSlot, Now>>,
     pub(crate) stopped: RefCell<Option<String>>,
     /// It was closed: the task goes on until it has let go of the log.
     pub(crate) ends: Cell<bool>,
@@ -104,6 +112,7 @@ impl Lun {
             reads: self.tenure.may_read(self.node.now()),
             lacks_copies: self.copy.borrow().lacks_copies(),
             renewals: self.renewals(),
+            renewed: self.renewed.borrow().clone(),
             stopped: self.stopped.borrow().clone(),
         }
     }
@@ -232,6 +241,7 @@ impl Lun {
                 let _gone = answer.send(self.copy.borrow_mut().promote(at));
             }
             Input::Copied { to, number } => self.copied(to, number, at),
+            Input::Removed(removed) => self.keep_removed(removed).await,
             Input::Close => self.ends.set(true),
             Input::Arbitrated(number, answer) => {
                 if number == self.asked.get() {
@@ -273,8 +283,11 @@ impl Lun {
             Message::Lead { known, .. } if known.1.epoch >= self.kept.borrow().promised => {
                 self.quiesce().await;
             }
-            Message::Renew { epoch, .. } if *epoch >= self.kept.borrow().promised => {
+            Message::Renew { epoch, from } if *epoch >= self.kept.borrow().promised => {
+                // While it is that owner's, what it has said last counts.
+                let has = self.adopts(*epoch, from).await;
                 self.quiesce().await;
+                self.copy.borrow_mut().has_adopted(has);
             }
             Message::Whole { .. } => {
                 self.copying.borrow_mut().remove(&node);

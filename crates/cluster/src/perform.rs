@@ -3,6 +3,7 @@
 use crate::input::Input;
 use crate::lun::Lun;
 use crate::pair::Pair;
+use crate::removed::who_left;
 use arbiter::{Question, role};
 use replica::{Act, Durable, Epoch, Message, NodeSlot};
 use std::rc::Rc;
@@ -33,7 +34,7 @@ impl Lun {
             // It is done when the owner is followed, from that number on.
             Act::GiveUp { .. } => {}
             Act::Renew { epoch, from } => self.renew(epoch, &from).await,
-            Act::Copy(to) => self.copy_to(to),
+            Act::Copy { to, base } => self.copy_to(to, &base),
             Act::Begin(epoch) => self.begin(epoch),
             Act::Stream { to, ring, from } => self.stream(to, ring, from),
             Act::Committed { ring, commit } => self.committed(ring, commit).await,
@@ -41,13 +42,15 @@ impl Lun {
         }
     }
 
-    async fn keep(&self, durable: Durable) {
+    async fn keep(self: &Rc<Self>, durable: Durable) {
         if let Err(error) = self.store.keep(&durable).await {
             return self.stops(format!("what it promises cannot be stored: {error}"));
         }
         self.volume.keep_log(lacks_some(&durable));
-        let before = self.kept.replace(durable);
+        let before = self.kept.replace(durable.clone());
         self.forgets_who_left(&before.known.1);
+        let left = who_left(self.node.slot(), &before.known.1, &durable.known.1);
+        self.note_removed(left).await;
     }
 
     pub(crate) fn epoch(&self) -> Epoch {

@@ -1,15 +1,16 @@
-//! A copy that is made anew: here where it is that copy, and where the owner writes all blocks
-//! again for it.
+//! A copy that is made anew: here where it is that copy, and where the owner writes again for it
+//! what it may lack: what changed since it was removed, or all, and then it says why.
 //!
 //! ```text
 //!   owner: the log has not what a node lacks --> the node's log goes on further on
-//!          chunk by chunk, some at a time: WriteBack::rewrite --> its log --> the stream
+//!          a cut, then chunk by chunk, some at a time: which parts does it lack?
+//!          WriteBack::rewrite --> its log --> the stream
 //! ```
 //!
 //! What is written again goes through the owner's log as hosts' changes do, so no more of it is
 //! begun while the other node has not what it was sent before.
 
-use crate::copying::{Copying, Renewal};
+use crate::copying::{Copying, Lack, Renewal};
 use crate::feed::FeedState;
 use crate::input::Input;
 use crate::lun::Lun;
@@ -18,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Lba, LbaRange};
-use volume::{IoError, Volume};
+use volume::{Cut, IoError, Volume};
 use write_back::Sequence;
 
 /// Bytes that are gone through in one go.
@@ -37,6 +38,27 @@ const WAITS: Duration = Duration::from_millis(100);
 const AFTER_TROUBLE: Duration = Duration::from_secs(10);
 
 impl Lun {
+    /// What the owner says is committed is so here, too, as far as the log here has it from there.
+    /// Answers what this copy has then; nothing: some of it may be damaged.
+    pub(crate) async fn adopts(&self, epoch: Epoch, commits: &[u64]) -> Vec<u64> {
+        let mut has = Vec::new();
+        for (ring, commit) in self.rings().zip(commits) {
+            let follows = self.rings.borrow()[usize::from(ring)].follows;
+            if follows == Some(epoch) {
+                let at = (epoch.0, Sequence(*commit));
+                // What has failed is seen by what the log knows.
+                let _ = self.volume.commit(&self.core, ring.into(), at).await;
+            }
+            let lost = self.volume.has_lost(&self.core, ring.into()).await;
+            let order = self.volume.order(&self.core, ring.into()).await;
+            match (lost, order) {
+                (Ok(false), Ok(order)) => has.push(order.committed.min(order.stable).0),
+                _ => return Vec::new(),
+            }
+        }
+        has
+    }
+
     /// This copy is made anew.
     pub(crate) async fn renew(&self, epoch: Epoch, from: &[u64]) {
         for (ring, from) in self.rings().zip(from) {
@@ -67,8 +89,20 @@ impl Lun {
         }
     }
 
-    /// Has all blocks be written again for a node.
-    pub(crate) fn copy_to(self: &Rc<Self>, to: NodeSlot) {
+    /// What a node lacks that had this when its copy was whole last.
+    fn lack_of(&self, to: NodeSlot, base: &[u64]) -> Lack {
+        let all = self.removed.borrow();
+        let Some(removed) = all.iter().find(|it| it.node == to) else {
+            return Lack::Whole("this node has not noted since when it lacks something".to_owned());
+        };
+        match removed.is_too_late_for(base) {
+            Some(why) => Lack::Whole(why.to_owned()),
+            None => Lack::Changed(removed.clone()),
+        }
+    }
+
+    /// Has a node get what it lacks, that had this when its copy was whole last.
+    pub(crate) fn copy_to(self: &Rc<Self>, to: NodeSlot, base: &[u64]) {
         let number = self.feeds.get() + 1;
         self.feeds.set(number);
         let copying = Rc::new(Copying {
@@ -79,16 +113,46 @@ impl Lun {
             done: Cell::new(0),
             bytes: Cell::new(0),
             workers: Cell::new(AT_ONCE),
+            lack: RefCell::new(self.lack_of(to, base)),
             trouble: RefCell::new(None),
         });
         self.copying.borrow_mut().insert(to, Rc::clone(&copying));
-        tracing::info!(
-            lun = format!("{:016x}", self.id.0),
-            node = to.0,
-            "a copy is made anew: all blocks are written again"
-        );
+        let lun = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            lun.begins_copying(to, &copying).await;
+            lun.copies(to, &copying);
+        }));
+    }
+
+    /// A cut is made, as the copy does not know those that it missed: what changed since one of
+    /// them is among what it gets now, and that it knows to be behind this one.
+    async fn begins_copying(&self, to: NodeSlot, copying: &Copying) {
+        while self.is_copying(to, copying) {
+            match self.volume.cut(&self.core).await {
+                Ok(_) | Err(IoError::WriteProtected) => break,
+                Err(error) => self.copy_failed(copying, error).await,
+            }
+        }
+        let histories = self.volume.history(&self.core).await;
+        let is_newer = |cut: Cut| histories.iter().any(|it| it.made.is_none_or(|at| at > cut));
+        let mut lack = copying.lack.borrow_mut();
+        if let Lack::Changed(removed) = &*lack
+            && (is_newer(removed.cut) || histories.len() != self.rings().len())
+        {
+            let why = "the history of this node was begun anew since it was removed";
+            *lack = Lack::Whole(why.to_owned());
+        }
+        let (lun, node) = (format!("{:016x}", self.id.0), to.0);
+        match lack.whole() {
+            Some(why) => tracing::warn!(lun, node, why, "a copy is made anew, all of it"),
+            None => tracing::info!(lun, node, "a copy gets what changed since it was removed"),
+        }
+    }
+
+    fn copies(self: &Rc<Self>, to: NodeSlot, copying: &Rc<Copying>) {
+        let number = copying.number;
         for _ in 0..AT_ONCE {
-            let (lun, copying) = (Rc::clone(self), Rc::clone(&copying));
+            let (lun, copying) = (Rc::clone(self), Rc::clone(copying));
             self.core.spawn(Box::pin(async move {
                 lun.copy_chunks(to, &copying).await;
                 copying.workers.set(copying.workers.get() - 1);
@@ -123,6 +187,42 @@ impl Lun {
     }
 
     async fn copy_chunk(&self, (to, copying): (NodeSlot, &Copying), range: LbaRange) {
+        let lacks = self.lacks((to, copying), range).await;
+        let copied: u64 = lacks.iter().map(|it| it.len().0).sum();
+        for part in lacks {
+            self.copy_part((to, copying), part).await;
+            if !self.is_copying(to, copying) {
+                return;
+            }
+        }
+        copying
+            .done
+            .set(copying.done.get() + range.len().0 - copied);
+    }
+
+    /// What of a chunk the copy may lack.
+    async fn lacks(&self, (to, copying): (NodeSlot, &Copying), range: LbaRange) -> Vec<LbaRange> {
+        let lack = copying.lack.borrow().clone();
+        let Lack::Changed(removed) = lack else {
+            return vec![range];
+        };
+        let (mut changed, mut left) = (Vec::new(), range);
+        while !left.is_empty() && self.is_copying(to, copying) {
+            let found = self.volume.changed_since(&self.core, left, removed.cut);
+            match found.await {
+                Ok(found) => {
+                    changed.extend(found.changed);
+                    let rest = LbaRange::between(found.range.end(), range.end());
+                    left = rest.expect("it lies in the chunk");
+                }
+                Err(error) => self.copy_failed(copying, error).await,
+            }
+        }
+        let block = u64::from(self.volume.shape().block_size.bytes());
+        removed.parts_of(range, block, &changed)
+    }
+
+    async fn copy_part(&self, (to, copying): (NodeSlot, &Copying), range: LbaRange) {
         let mut left = range;
         while !left.is_empty() {
             self.has_caught_up(to).await;
@@ -172,8 +272,17 @@ impl Lun {
     }
 
     pub(crate) fn copied(&self, to: NodeSlot, number: u64, at: Moment) {
-        let is_it = |it: &Rc<Copying>| it.number == number;
-        if self.copying.borrow().get(&to).is_some_and(is_it) {
+        let copying = self.copying.borrow().get(&to).cloned();
+        if let Some(copying) = copying.filter(|it| it.number == number) {
+            let renewed = renewal((to, &copying));
+            let lun = format!("{:016x}", self.id.0);
+            tracing::info!(
+                lun,
+                node = to.0,
+                bytes = renewed.bytes,
+                "all of it was sent"
+            );
+            self.renewed.replace(Some(renewed));
             self.copy.borrow_mut().copied(to, at);
         }
     }
@@ -181,14 +290,18 @@ impl Lun {
     /// How far copies are that are made anew from here.
     pub(crate) fn renewals(&self) -> Vec<Renewal> {
         let copyings = self.copying.borrow();
-        let all = copyings.iter().map(|(node, it)| Renewal {
-            node: *node,
-            done: it.done.get(),
-            blocks: it.blocks,
-            bytes: it.bytes.get(),
-            since: it.since,
-            trouble: it.trouble.borrow().clone(),
-        });
-        all.collect()
+        copyings.iter().map(|(to, it)| renewal((*to, it))).collect()
+    }
+}
+
+fn renewal((node, it): (NodeSlot, &Copying)) -> Renewal {
+    Renewal {
+        node,
+        done: it.done.get(),
+        blocks: it.blocks,
+        bytes: it.bytes.get(),
+        since: it.since,
+        whole: it.lack.borrow().whole().map(ToOwned::to_owned),
+        trouble: it.trouble.borrow().clone(),
     }
 }

@@ -90,7 +90,7 @@ impl Cluster {
         }
         let mut first = [0; 8];
         self.core.fill_random(&mut first);
-        let kept_state = spec.store.kept_state();
+        let (kept_state, removed) = (spec.store.kept_state(), spec.store.kept_removed());
         Lun {
             id: spec.served.log().id(),
             key: spec.key,
@@ -112,6 +112,9 @@ impl Cluster {
             asked: Cell::new(0),
             feeds: Cell::new(0),
             copying: RefCell::default(),
+            renewed: RefCell::new(None),
+            removed: RefCell::new(removed),
+            noted: RefCell::default(),
             stopped: RefCell::new(None),
             ends: Cell::new(false),
             is_over: Cell::new(false),

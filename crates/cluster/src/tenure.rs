@@ -187,6 +187,7 @@ mod test {
             known: (Revision(1), record.clone()),
             promised: Epoch(4),
             is_whole: true,
+            base: Vec::new(),
         };
         let rings = vec![replica::RingSummary::default()];
         let mut copy = LunCopy::start(OWN, Spans::default(), kept, rings, NOW);

@@ -40,7 +40,11 @@ fn renewals(found: &Found, status: &LunStatus) -> String {
         let node = found.name_of(it.node);
         let trouble = it.trouble.as_ref();
         let trouble = trouble.map_or_else(String::new, |why| format!(", and waits: {why}"));
-        format!("; the copy on {node} is made anew, {percent} % of it are there{trouble}")
+        let what = match &it.whole {
+            Some(why) => format!("is made anew, all of it, as {why}"),
+            None => "gets what changed while it was away".to_owned(),
+        };
+        format!("; the copy on {node} {what}: {percent} % are there{trouble}")
     };
     status.renewals.iter().map(one).collect()
 }

@@ -56,12 +56,13 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             epoch,
             next,
             is_whole,
+            base,
         } => {
             kind(to, FOLLOW);
             to.u64(epoch.0);
             write_numbers(next, to)?;
             to.u8((*is_whole).into()).bytes(&[0; 7]);
-            Ok(())
+            write_numbers(base, to)
         }
         Message::Renew { epoch, from } => {
             kind(to, RENEW);
@@ -168,6 +169,7 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
                 epoch,
                 next,
                 is_whole,
+                base: read_numbers(fields)?,
             }
         }
         RENEW => Message::Renew {

@@ -52,6 +52,9 @@ pub enum Message {
         next: Vec<u64>,
         /// Its data is all there, and not being made anew.
         is_whole: bool,
+        /// Else: what it had when it was, by the first number of each ring that it lacks. Empty:
+        /// nobody knows.
+        base: Vec<u64>,
     },
     /// My log has no more what yours lacks: your copy is made anew, and is not whole until I say
     /// so.

@@ -507,6 +507,7 @@ fn what_copies_remember_is_enough_to_know_an_etcd_that_was_emptied() {
             known: (Revision(revision), record.clone()),
             promised: Epoch(3),
             is_whole: true,
+            base: Vec::new(),
         });
         // What it kept itself is lost with the disk that had it.
         let arbiter = arbiter(&core, &fake);

@@ -249,7 +249,7 @@ fn a_copy_that_missed_more_than_the_log_keeps_is_made_anew_and_takes_over() {
     pair.begin(1);
     until("the copy is made anew", || {
         let text = pair.mirror(0)["text"].to_string();
-        text.contains("made anew") || pair.mirror(1)["state"] == "copying"
+        text.contains("gets what changed") || pair.mirror(1)["state"] == "copying"
     });
     pair.comes_to(1, "replica");
     pair.comes_to(0, "owner");

@@ -134,6 +134,7 @@ async fn open(here: Rc<Here>, revision: Revision) {
         known: (revision, first_record()),
         promised: Epoch(0),
         is_whole: true,
+        base: Vec::new(),
     };
     store.keep(&kept).await.unwrap();
     let served = Served::new(Arc::clone(&volume));

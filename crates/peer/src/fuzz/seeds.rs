@@ -64,7 +64,8 @@ fn control() -> Vec<u8> {
         Message::Follow {
             epoch: Epoch(2),
             next: vec![3, 4],
-            is_whole: true,
+            is_whole: false,
+            base: vec![1, 2],
         },
         Message::Renew {
             epoch: Epoch(2),

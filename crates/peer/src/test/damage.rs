@@ -262,6 +262,7 @@ fn slots_rings_and_counts_that_cannot_be_are_refused() {
         epoch: Epoch(1),
         next: vec![4; 257],
         is_whole: true,
+        base: Vec::new(),
     };
     a.message(VolumeId(1), &follow).unwrap();
     let bytes = taken(&mut a);

@@ -211,7 +211,10 @@ fn message(b: &[u8]) -> String {
                 let whole = f.take(1);
                 assert!(whole < 2);
                 assert_eq!(f.take(7), 0);
-                out += if whole == 1 { " whole" } else { "" };
+                out += if whole == 1 { " whole had" } else { " had" };
+                for _ in 0..f.count() {
+                    out += &format!(" {}", f.take(8));
+                }
             }
             out
         }

@@ -301,13 +301,14 @@ fn any_message() -> impl Strategy<Value = Message> {
         any::<u64>().prop_map(|it| Message::Refuse {
             promised: Epoch(it)
         }),
-        (any::<u64>(), numbers(), any::<bool>()).prop_map(|(epoch, next, is_whole)| {
-            Message::Follow {
+        (any::<u64>(), numbers(), any::<bool>(), numbers()).prop_map(
+            |(epoch, next, is_whole, base)| Message::Follow {
                 epoch: Epoch(epoch),
                 next,
                 is_whole,
+                base,
             }
-        }),
+        ),
         (any::<u64>(), numbers()).prop_map(|(epoch, from)| Message::Renew {
             epoch: Epoch(epoch),
             from
@@ -353,10 +354,13 @@ fn in_words(message: &Message) -> String {
             epoch,
             next,
             is_whole,
+            base,
         } => {
             let next = next.iter().map(|it| format!(" {it}"));
             let whole = if *is_whole { " whole" } else { "" };
-            format!("follow {}{}{whole}", epoch.0, next.collect::<String>())
+            let base = base.iter().map(|it| format!(" {it}"));
+            let (next, base) = (next.collect::<String>(), base.collect::<String>());
+            format!("follow {}{next}{whole} had{base}", epoch.0)
         }
         Message::Renew { epoch, from } => {
             let from = from.iter().map(|it| format!(" {it}"));
@@ -405,6 +409,7 @@ fn what_has_a_frame_of_its_own_or_fits_none_is_refused_here() {
         epoch: Epoch(1),
         next: vec![0; 9_000],
         is_whole: true,
+        base: Vec::new(),
     };
     assert_eq!(a.message(VolumeId(1), &long), Err(NotSent::TooLong));
     let many = Positions {

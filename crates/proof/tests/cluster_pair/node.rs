@@ -133,6 +133,7 @@ pub(crate) async fn make(core: CoreHandle, revision: Revision, journal_bytes: u6
         known: (revision, first_record()),
         promised: Epoch(0),
         is_whole: true,
+        base: Vec::new(),
     };
     let store = CopyFile::new(&core, record_path());
     store.keep(&durable).await.unwrap();

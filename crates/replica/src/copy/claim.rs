@@ -307,6 +307,7 @@ mod test {
             known: (Revision(1), record),
             promised: Epoch(4),
             is_whole: true,
+            base: Vec::new(),
         };
         LunCopy::start(me, Spans::default(), kept, vec![ring], NOW)
     }
@@ -397,6 +398,7 @@ mod test {
             epoch,
             next,
             is_whole,
+            base: Vec::new(),
         };
         let follow = Act::Send(OWNER, follow);
         assert!(acts.contains(&follow), "{acts:?}");

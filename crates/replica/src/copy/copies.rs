@@ -21,6 +21,7 @@ impl Durable {
             known,
             promised: crate::record::Epoch(0),
             is_whole: !id.is_added(),
+            base: Vec::new(),
         })
     }
 }

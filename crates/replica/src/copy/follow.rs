@@ -47,11 +47,12 @@ impl LunCopy {
     /// Says to the owner what comes next here, and what is stable.
     pub(super) fn say_follow(&mut self, node: NodeSlot, epoch: Epoch) {
         let next = self.rings.iter().map(|ring| ring.has.next).collect();
-        let is_whole = self.kept.is_whole;
+        let (is_whole, base) = (self.kept.is_whole, self.kept.base.clone());
         let follow = Message::Follow {
             epoch,
             next,
             is_whole,
+            base,
         };
         self.acts.push(Act::Send(node, follow));
         for at in 0..self.rings.len() {

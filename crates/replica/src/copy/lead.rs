@@ -32,8 +32,8 @@ pub(super) struct Leading {
 /// How far a follower is that is made anew.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Copying {
-    /// It follows.
-    Wanted,
+    /// It follows, and had this when its data was all there last.
+    Wanted(Vec<u64>),
     /// Everything is being written again.
     Begun,
     /// That was done: it is whole once it has these numbers.
@@ -236,12 +236,13 @@ impl LunCopy {
         }
     }
 
-    /// A node's log follows this one, up to these numbers; what it has may not be whole.
+    /// A node's log follows this one, up to these numbers; `anew`: what it has is not whole, and
+    /// goes on from there.
     pub(super) fn followed_by(
         &mut self,
         node: NodeSlot,
         (epoch, next): (Epoch, Vec<u64>),
-        is_whole: bool,
+        anew: Option<Vec<u64>>,
     ) {
         let is_current = self.record().epoch == epoch;
         let is_in_sync = self.record().in_sync.has(node);
@@ -252,11 +253,11 @@ impl LunCopy {
         if is_current && next.len() == self.rings.len() {
             leading.followers.insert(node, vec![0; next.len()]);
             leading.copying.remove(&node);
-            if !is_whole && is_in_sync {
+            if anew.is_some() && is_in_sync {
                 leading.unwell = leading.unwell.with(node);
             }
-            if !is_whole && asks {
-                leading.copying.insert(node, Copying::Wanted);
+            if let Some(base) = anew.filter(|_| asks) {
+                leading.copying.insert(node, Copying::Wanted(base));
             }
             for (ring, from) in (0..).zip(next) {
                 self.acts.push(Act::Stream {

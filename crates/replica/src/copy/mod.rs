@@ -39,6 +39,9 @@ pub struct Durable {
     pub promised: Epoch,
     /// Its data is all there: it is not being made anew.
     pub is_whole: bool,
+    /// Of one that is: what it had when its data was all there last, by the first number of each
+    /// ring that it lacks. Empty: nobody knows.
+    pub base: Vec<u64>,
 }
 
 /// What is to be done, in this order.
@@ -71,10 +74,15 @@ pub enum Act {
         /// The first number of each ring.
         from: Vec<u64>,
     },
-    /// Write all blocks again, as they are, for a follower that is made anew; when that is done,
-    /// and committed, [`LunCopy::copied`] says so. It ends when that node's connection does, or
-    /// this one owns the LUN no more.
-    Copy(NodeSlot),
+    /// Write all blocks again, as they are, that changed since a follower had its data all; when
+    /// that is done, and committed, [`LunCopy::copied`] says so. It ends when that node's
+    /// connection does, or this one owns the LUN no more.
+    Copy {
+        /// Who is made anew.
+        to: NodeSlot,
+        /// What it had, as in [`Durable::base`].
+        base: Vec<u64>,
+    },
     /// Put the beginning of an epoch into each ring's log, as a change.
     Begin(Epoch),
     /// Send a node what a ring has from this number on, and from now on whatever is put into it.
@@ -158,6 +166,8 @@ pub struct LunCopy {
     may_read_from: Option<Moment>,
     /// Nodes that have to be in sync for writes.
     min_copies: u32,
+    /// What it has, ring by ring, should it be made anew.
+    adopted: Vec<u64>,
     acts: Vec<Act>,
 }
 
@@ -198,6 +208,7 @@ impl LunCopy {
             distrusts: false,
             may_read_from: None,
             min_copies: 1,
+            adopted: Vec::new(),
             acts: Vec::new(),
         };
         copy.ask(now);
@@ -283,7 +294,8 @@ impl LunCopy {
                 epoch,
                 next,
                 is_whole,
-            } => self.followed_by(node, (epoch, next), is_whole),
+                base,
+            } => self.followed_by(node, (epoch, next), (!is_whole).then_some(base)),
             Message::Renew { epoch, from } => self.renew(node, epoch, &from),
             Message::Whole { epoch } => self.is_whole(node, epoch),
             Message::Leaves => self.is_left_by(node),

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   owner: the log has not what it lacks --Renew, what is committed--> it is not whole, durably;
-//!          all blocks are written again <--Follow from there, not whole-- its log goes on there
+//!          what changed since then      <--Follow from there, what it had-- its log goes on there
+//!          is written again
 //!          it has all of that           --Whole-->  it is whole, durably
 //!          it may be in sync again      <--Whole--
 //! ```
@@ -10,6 +11,9 @@
 //! What the owner writes again goes through its log, among the changes of hosts: so there is one
 //! order, and what the copy has when it has all of it is what the owner has. Until then it is no
 //! copy: it never takes over, and nobody waits for it.
+//!
+//! What it had when it was whole last, by numbers, it keeps until it is whole again: however often
+//! it is begun anew, what changed since then is what it may lack.
 
 use super::lead::Copying;
 use super::{Act, LunCopy, Role};
@@ -61,7 +65,7 @@ impl LunCopy {
         }
         for (node, copying) in leading.copying.clone() {
             let (next, act) = match copying {
-                Copying::Wanted => (Copying::Begun, Act::Copy(node)),
+                Copying::Wanted(base) => (Copying::Begun, Act::Copy { to: node, base }),
                 Copying::Until(numbers) if leading.has(node, &numbers) => {
                     let whole = Message::Whole { epoch };
                     (Copying::Said, Act::Send(node, whole))
@@ -87,6 +91,9 @@ impl LunCopy {
         if !may {
             return;
         }
+        if self.kept.is_whole || !holds!(self, WhatItHadStaysUntilItIsWhole) {
+            self.kept.base = std::mem::take(&mut self.adopted);
+        }
         self.kept.is_whole = false;
         if holds!(self, NotWholeBeforeItsLogGoesOn) {
             self.keep();
@@ -103,6 +110,12 @@ impl LunCopy {
         self.say_follow(node, epoch);
     }
 
+    /// All below these numbers of each ring is stable, committed and known to be so by the log
+    /// here: what this copy has if it is made anew. To be said before [`Message::Renew`] is heard.
+    pub fn has_adopted(&mut self, numbers: Vec<u64>) {
+        self.adopted = numbers;
+    }
+
     /// All of it is here; or, of an owner, there.
     pub(super) fn is_whole(&mut self, node: NodeSlot, epoch: Epoch) {
         let follows = Role::Member {
@@ -110,6 +123,7 @@ impl LunCopy {
         };
         if self.role == follows && node == self.record().owner {
             self.kept.is_whole = true;
+            self.kept.base.clear();
             self.keep();
             self.acts.push(Act::Send(node, Message::Whole { epoch }));
             return;

@@ -1,7 +1,7 @@
 //! Logs that give up what is committed, and copies that are made anew.
 //!
-//! What a copy had before it was made anew is of no use to anybody: its place in the log stays
-//! empty, and whoever read there would see the value of the beginning.
+//! What a copy had before it was made anew and was not committed is void. What the owner changed
+//! since then has an empty place in the log: whoever read there would see the value before.
 
 use super::renewal::{Renewal, Rewrite};
 use super::world::{Entry, Event, NOW, Node, World};
@@ -22,15 +22,23 @@ impl Node {
             epoch: Epoch(0),
             value: None,
         };
-        self.log = vec![empty; from];
+        let has = self.adopted();
+        self.log.truncate(has);
+        self.log.resize(from, empty);
         self.stable = from;
         self.waiting.clear();
         self.renewal = Renewal {
             forgotten: from,
+            committed: from,
             anew: Some((epoch, from)),
             base: self.renewal.base,
             ..Renewal::default()
         };
+    }
+
+    /// What is committed here, and known to be.
+    pub(super) fn adopted(&self) -> usize {
+        self.renewal.committed.min(self.stable)
     }
 
     /// It has not the change of this number, but a later one that stands for all before it.
@@ -97,8 +105,16 @@ impl World {
         }
     }
 
-    pub(super) fn begins_copy(&mut self, slot: NodeSlot, to: NodeSlot) {
+    /// The history says whether the block changed since the copy had its data all.
+    pub(super) fn begins_copy(&mut self, slot: NodeSlot, to: NodeSlot, base: &[u64]) {
         let node = self.node(slot);
+        let base = base
+            .first()
+            .map_or(0, |it| usize::try_from(*it).expect("few"));
+        let mut later = node.log.iter().skip(base);
+        if base > 0 && later.all(|it| it.value.is_none()) {
+            return self.hands(slot, |copy| copy.copied(to, NOW));
+        }
         let since = Rewrite::Since(node.committed());
         node.renewal.copies.insert(to, since);
     }

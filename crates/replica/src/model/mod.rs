@@ -71,12 +71,14 @@ pub enum Rule {
     WhoIsAddedIsNotWhole,
     /// An owner beside whom too few are left begins a new epoch.
     WhoFallsShortBeginsAnew,
+    /// What a copy had when it was whole last is known until it is whole again.
+    WhatItHadStaysUntilItIsWhole,
 }
 
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -99,5 +101,6 @@ impl Rule {
         Self::WhoIsInSyncIsRemovedFirst,
         Self::WhoIsAddedIsNotWhole,
         Self::WhoFallsShortBeginsAnew,
+        Self::WhatItHadStaysUntilItIsWhole,
     ];
 }

@@ -24,6 +24,8 @@ pub(super) enum Rewrite {
 pub(super) struct Renewal {
     /// The log has nothing below this number any more.
     pub(super) forgotten: usize,
+    /// The log was notified that all below this number is committed.
+    pub(super) committed: usize,
     /// The copy was made anew by the owner of this epoch, from this number on.
     pub(super) anew: Option<(Epoch, usize)>,
     /// Nodes that lack what the log has not.

@@ -280,6 +280,71 @@ fn a_copy_beyond_the_log_is_made_anew_and_is_none_until_it_is_whole() {
     assert!(unknown.is_some(), "it makes no difference");
 }
 
+/// The other node is made anew, is cut off before it has anything, and then lacks even more of a
+/// log in which nothing but an epoch came: what it lacked at first it lacks still.
+fn made_anew_twice(rule: Option<Rule>) -> Option<&'static str> {
+    let bounds = Bounds {
+        writes: 2,
+        crashes: 1,
+        cuts: 2,
+        forgets: 2,
+        ..QUIET
+    };
+    let mut world = World::settled(bounds, rule);
+    world.happens(&Event::Cut(A, B));
+    let is_alone = |world: &World| world.states().next() == Some(State::Solo);
+    let goes_alone = |world: &mut World| {
+        while !is_alone(world) {
+            if !world.goes_on_without_mending() {
+                world.ticks();
+            }
+        }
+    };
+    goes_alone(&mut world);
+    world.happens(&Event::Write(A));
+    while world.goes_on_without_mending() {}
+    world.happens(&Event::Forget(A));
+    while !world.states().any(|it| it == State::Copying) {
+        if !world.goes_on() {
+            world.ticks();
+        }
+    }
+    world.happens(&Event::Cut(A, B));
+    world.happens(&Event::Crash(A, true));
+    world.happens(&Event::Start(A));
+    goes_alone(&mut world);
+    while world.goes_on_without_mending() {}
+    world.happens(&Event::Forget(A));
+    // It is found to lack even more before anything is written again for it.
+    let first = world.at(B).renewal.anew;
+    while world.at(B).renewal.anew == first {
+        let is_next = |it: &Event| {
+            let is_said = matches!(it, Event::Deliver(..) | Event::Mend(..) | Event::Aware(..));
+            is_said || matches!(it, Event::Stable(_))
+        };
+        match world.events().into_iter().find(is_next) {
+            Some(event) => world.happens(&event),
+            None => world.ticks(),
+        }
+    }
+    for _ in 0..200 {
+        if !world.goes_on() {
+            world.ticks();
+        }
+        if world.wrong().is_some() || world.record().in_sync.count() == 2 {
+            return world.wrong();
+        }
+    }
+    panic!("it does not come to be in sync: {world:#?}");
+}
+
+#[test]
+fn what_a_copy_lacked_when_it_was_made_anew_first_it_gets_however_often_that_begins() {
+    assert_eq!(made_anew_twice(None), None);
+    let forgotten = made_anew_twice(Some(Rule::WhatItHadStaysUntilItIsWhole));
+    assert!(forgotten.is_some(), "it makes no difference");
+}
+
 /// Both swap while they hear nothing of each other, and the arbiter answers neither. They hear of
 /// each other again, and then one of the two swaps is done: whether the other one reads.
 fn both_swap(rule: Option<Rule>) -> Option<&'static str> {

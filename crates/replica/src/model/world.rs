@@ -155,6 +155,7 @@ impl World {
                 known: (Revision(1), record.clone()),
                 promised: Epoch(1),
                 is_whole: true,
+                base: Vec::new(),
             },
             log: Vec::new(),
             stable: 0,
@@ -563,7 +564,13 @@ impl World {
                 copy.appended(*ring, *of);
             }
         }
-        self.hands(to, |copy| copy.heard(from, message, NOW));
+        let adopted = self.at(to).adopted() as u64;
+        self.hands(to, |copy| {
+            if matches!(message, Message::Renew { .. }) {
+                copy.has_adopted(vec![adopted]);
+            }
+            copy.heard(from, message, NOW);
+        });
     }
 
     /// Every node knows a newer record than that.
@@ -756,7 +763,7 @@ impl World {
                 self.send(slot, to, message, None);
             }
             Act::Renew { epoch, from } => self.node(slot).renew(epoch, from[0]),
-            Act::Copy(to) => self.begins_copy(slot, to),
+            Act::Copy { to, base } => self.begins_copy(slot, to, &base),
             Act::Disconnect(other) => self.begins_anew(slot, other),
             Act::Read => self.asks(slot, Ask::Read(())),
             Act::Swap(expected, to) => {
@@ -796,6 +803,7 @@ impl World {
     fn committed(&mut self, slot: NodeSlot, commit: u64) {
         let commit = usize::try_from(commit).expect("few");
         let node = self.node(slot);
+        node.renewal.committed = node.renewal.committed.max(commit);
         let done: Vec<usize> = node
             .waiting
             .iter()
