@@ -16,6 +16,7 @@ mod node;
 mod schedules;
 
 use arbiter::model::{Manners, ModelStore};
+use cluster::Renewal;
 use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
 use node::{LUN, RINGS, Scale, Side, VOLUME_BYTES, Work, found, make, open, path};
 use proof::seeds::seeds;
@@ -37,6 +38,8 @@ struct Seen {
     owners: u64,
     /// Copies that were made anew, as the owner's log had not what they lacked.
     renewed: u64,
+    /// Of those, how many got what had changed alone.
+    changed: u64,
     written: [u64; 2],
     read: u64,
     failed: u64,
@@ -50,6 +53,8 @@ struct Run {
     nodes: [Node; 2],
     sides: [Option<Side>; 2],
     made_anew: [bool; 2],
+    /// The last copy that each node has made anew.
+    renewals: [Option<Renewal>; 2],
     store: ModelStore,
     manners: Manners,
     scale: Scale,
@@ -85,6 +90,7 @@ impl Run {
             nodes,
             sides: [None, None],
             made_anew: [false; 2],
+            renewals: [None, None],
             store,
             manners: [Manners::GOOD, Manners::BAD][usize::try_from(seed % 2).unwrap()],
             scale,
@@ -145,6 +151,21 @@ impl Run {
                 self.seen.renewed += u64::from(is && !*was);
                 *was = is;
             }
+            for at in 0..2 {
+                self.sees_renewal(at);
+            }
+        }
+    }
+
+    fn sees_renewal(&mut self, by: usize) {
+        let side = self.sides[by].as_ref();
+        let renewal = side.and_then(|it| it.status().renewed);
+        if let Some(renewal) = renewal
+            && self.renewals[by].as_ref() != Some(&renewal)
+        {
+            println!("{renewal:?}");
+            self.seen.changed += u64::from(renewal.whole.is_none());
+            self.renewals[by] = Some(renewal);
         }
     }
 
@@ -333,6 +354,7 @@ fn runs(count: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
         all.away += seen.away;
         all.owners += seen.owners;
         all.renewed += seen.renewed;
+        all.changed += seen.changed;
         for at in 0..2 {
             all.written[at] += seen.written[at];
         }
@@ -381,4 +403,47 @@ fn who_is_back_before_it_is_removed_is_brought_up_from_the_log_and_both_are_equa
     // Where neither log knows an epoch of both any more, what one has beyond its commit position is
     // given up, and the other one may have released it: that is rare.
     assert!(all.renewed * 4 < seeds(20).count() as u64, "{all:?}");
+}
+
+/// A node is away while the other one writes more than its log keeps, all of it to a few places.
+#[test]
+fn who_was_away_gets_what_changed_meanwhile_and_no_more() {
+    for of_owner in [false, true] {
+        let mut run = Run::new(0);
+        for at in 0..2 {
+            run.open(at);
+        }
+        run.watch(Duration::from_secs(8));
+        let is_owner = |it: &Option<State>| *it == Some(State::Owner);
+        let owner = run.states().iter().position(is_owner).unwrap();
+        // Hosts go on until a moment after the node is away: what is on its way then counts.
+        let (stays, leaves) = if of_owner {
+            (1 - owner, owner)
+        } else {
+            (owner, 1 - owner)
+        };
+        run.end(leaves, of_owner);
+        run.work.ends.set(true);
+        while run.states()[stays] != Some(State::Solo) || run.work.busy[stays].get() > 0 {
+            run.watch(Duration::from_millis(50));
+        }
+        run.watch(Duration::from_millis(200));
+        let (work, side) = (run.work.clone(), run.sides[stays].clone().unwrap());
+        let writes = async move { work.writes(&side, (33, 2), 4000).await };
+        run.world.block_on(&run.nodes[stays], DAY, writes).unwrap();
+        run.watch(Duration::from_secs(1));
+        run.open(leaves);
+        run.rest();
+        let status = run.sides[stays].as_ref().unwrap().status();
+        let renewed = status.renewed.expect("it was made anew");
+        println!("{renewed:?}");
+        assert_eq!(renewed.whole, None);
+        // What the node had not acknowledged may lie anywhere: a few of the sixteen parts.
+        let most = if of_owner { 8 << 16 } else { 6 << 16 };
+        assert!(
+            renewed.bytes >= 2 << 12 && renewed.bytes <= most,
+            "{renewed:?}"
+        );
+        assert_eq!(renewed.done, renewed.blocks);
+    }
 }

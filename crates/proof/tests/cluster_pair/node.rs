@@ -349,6 +349,27 @@ impl Work {
         }
     }
 
+    /// Writes the same blocks again and again.
+    pub(crate) async fn writes(&self, side: &Side, (start, len): (u64, u64), times: u64) {
+        let served = Arc::clone(&side.served) as Arc<dyn Volume>;
+        let lane = served.open(&side.core).await.unwrap();
+        let range = LbaRange::new(Lba(start), BlockCount(len)).unwrap();
+        let durability = Durability::Stable;
+        for _ in 0..times {
+            let tag = self.model.borrow_mut().fresh_tag();
+            let begun = Begun::Write(range, tag, durability);
+            let token = self.model.borrow_mut().begin(begun);
+            let data = payload(tag, range);
+            let op = Op::Write {
+                range,
+                data,
+                durability,
+            };
+            let done = lane.submit(Io::new(op, Origin::default())).await;
+            self.model.borrow_mut().end(token, done.map(|_| ()));
+        }
+    }
+
     async fn once(&self, lane: &dyn Lane, me: usize, rng: &mut Rng) {
         let start = rng.below(BLOCKS);
         let len = 1 + rng.below((BLOCKS - start).min(6));
