@@ -15,6 +15,8 @@ pub struct Renewal {
     pub blocks: u64,
     /// Bytes of data that were written again.
     pub bytes: u64,
+    /// Bytes of digests that went there and came from there.
+    pub digests: u64,
     /// Since when, by this node's clock.
     pub since: Moment,
     /// Why all blocks are written again; `None`: those that changed are.
@@ -51,6 +53,7 @@ pub(crate) struct Copying {
     pub(crate) next: Cell<u64>,
     pub(crate) done: Cell<u64>,
     pub(crate) bytes: Cell<u64>,
+    pub(crate) digests: Cell<u64>,
     pub(crate) workers: Cell<u64>,
     pub(crate) lack: RefCell<Lack>,
     pub(crate) trouble: RefCell<Option<String>>,

@@ -23,10 +23,12 @@
 //! others remove it.
 
 mod cluster;
+mod compare;
 mod conversation;
 mod copies;
 mod copy_file;
 mod copying;
+mod digest;
 mod feed;
 mod feeding;
 mod follow;
@@ -38,6 +40,7 @@ mod node;
 mod note_removed;
 mod pair;
 mod perform;
+mod questions;
 mod registry;
 mod removed;
 mod renew;

@@ -6,6 +6,7 @@ use crate::copy_file::CopyStore;
 use crate::copying::{Copying, Renewal};
 use crate::input::Input;
 use crate::node::Node;
+use crate::questions::Questions;
 use crate::removed::Removed;
 use crate::ring_side::RingSide;
 use crate::tenure::{Patience, Tenure};
@@ -76,6 +77,7 @@ pub(crate) struct Lun {
     /// What is written again for others, by their nodes.
     pub(crate) copying: RefCell<BTreeMap<NodeSlot, Rc<Copying>>>,
     pub(crate) renewed: RefCell<Option<Renewal>>,
+    pub(crate) comparing: Questions,
     /// What is stored of copies that were removed from those in sync, and when that was noted.
     pub(crate) removed: RefCell<Vec<Removed>>,
     pub(crate) noted: RefCell<BTreeMap<NodeSlot, Now>>,

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   owner: the log has not what a node lacks --> the node's log goes on further on
-//!          a cut, then chunk by chunk, some at a time: which parts does it lack?
+//!          a cut, then chunk by chunk, some at a time: which parts may it lack?
+//!          which blocks of those has it otherwise, by digests?
 //!          WriteBack::rewrite --> its log --> the stream
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! begun while the other node has not what it was sent before.
 
 use crate::copying::{Copying, Lack, Renewal};
+use crate::digest::{PARTS_MAX, parts};
 use crate::feed::FeedState;
 use crate::input::Input;
 use crate::lun::Lun;
@@ -112,6 +114,7 @@ impl Lun {
             next: Cell::new(0),
             done: Cell::new(0),
             bytes: Cell::new(0),
+            digests: Cell::new(0),
             workers: Cell::new(AT_ONCE),
             lack: RefCell::new(self.lack_of(to, base)),
             trouble: RefCell::new(None),
@@ -163,7 +166,7 @@ impl Lun {
         }
     }
 
-    fn is_copying(&self, to: NodeSlot, copying: &Copying) -> bool {
+    pub(crate) fn is_copying(&self, to: NodeSlot, copying: &Copying) -> bool {
         let copyings = self.copying.borrow();
         copyings
             .get(&to)
@@ -188,16 +191,21 @@ impl Lun {
 
     async fn copy_chunk(&self, (to, copying): (NodeSlot, &Copying), range: LbaRange) {
         let lacks = self.lacks((to, copying), range).await;
-        let copied: u64 = lacks.iter().map(|it| it.len().0).sum();
-        for part in lacks {
-            self.copy_part((to, copying), part).await;
+        let lacked: u64 = lacks.iter().map(|it| it.len().0).sum();
+        let block = u64::from(self.volume.shape().block_size.bytes());
+        let parts: Vec<LbaRange> = lacks.iter().flat_map(|it| parts(*it, block)).collect();
+        let done = |blocks: u64| copying.done.set(copying.done.get() + blocks);
+        for some in parts.chunks(PARTS_MAX) {
+            self.has_caught_up(to).await;
+            for run in self.differing((to, copying), some).await {
+                self.copy_part((to, copying), run).await;
+            }
             if !self.is_copying(to, copying) {
                 return;
             }
+            done(some.iter().map(|it| it.len().0).sum());
         }
-        copying
-            .done
-            .set(copying.done.get() + range.len().0 - copied);
+        done(range.len().0 - lacked);
     }
 
     /// What of a chunk the copy may lack.
@@ -233,7 +241,6 @@ impl Lun {
                 Ok(done) => {
                     copying.trouble.borrow_mut().take();
                     copying.bytes.set(copying.bytes.get() + done.bytes);
-                    copying.done.set(copying.done.get() + done.range.len().0);
                     let rest = LbaRange::between(done.range.end(), range.end());
                     left = rest.expect("it lies in the chunk");
                 }
@@ -244,7 +251,7 @@ impl Lun {
 
     /// Some blocks cannot be read or written here: they are tried again, as a copy without them is
     /// none.
-    async fn copy_failed(&self, copying: &Copying, error: IoError) {
+    pub(crate) async fn copy_failed(&self, copying: &Copying, error: IoError) {
         let why = format!("blocks cannot be read or written on the owner: {error:?}");
         let is_new = copying.trouble.borrow().as_ref() != Some(&why);
         if is_new && error != IoError::Transition {
@@ -300,6 +307,7 @@ fn renewal((node, it): (NodeSlot, &Copying)) -> Renewal {
         done: it.done.get(),
         blocks: it.blocks,
         bytes: it.bytes.get(),
+        digests: it.digests.get(),
         since: it.since,
         whole: it.lack.borrow().whole().map(ToOwned::to_owned),
         trouble: it.trouble.borrow().clone(),

@@ -5,6 +5,7 @@ use crate::copy_file::CopyStore;
 use crate::lun::Lun;
 use crate::node::Node;
 use crate::perform::lacks_some;
+use crate::questions::Questions;
 use crate::registry::{Registry, Reporter};
 use crate::ring_side::RingSide;
 use crate::served::Served;
@@ -113,6 +114,7 @@ impl Cluster {
             feeds: Cell::new(0),
             copying: RefCell::default(),
             renewed: RefCell::new(None),
+            comparing: Questions::default(),
             removed: RefCell::new(removed),
             noted: RefCell::default(),
             stopped: RefCell::new(None),

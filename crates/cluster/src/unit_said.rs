@@ -38,7 +38,7 @@ impl Lun {
         }
     }
 
-    fn say_of_unit(&self, node: NodeSlot, whole: &UnitPart) {
+    pub(crate) fn say_of_unit(&self, node: NodeSlot, whole: &UnitPart) {
         if let Some(pair) = self.pair(node) {
             pair.say_of_unit(self.id, whole);
         }
@@ -54,7 +54,7 @@ impl Lun {
         self.unit.own_ports.replace(Some(ports));
     }
 
-    pub(crate) async fn heard_of_unit(&self, node: NodeSlot, next: UnitPart) {
+    pub(crate) async fn heard_of_unit(self: &Rc<Self>, node: NodeSlot, next: UnitPart) {
         let Ok(whole) = self.unit.join(node, next) else {
             return self.begins_anew(node);
         };
@@ -76,6 +76,8 @@ impl Lun {
                     *last = whole.version.max(*last);
                 }
             }
+            UnitSubject::Compare => self.is_asked(node, whole),
+            UnitSubject::Compared => self.is_answered(whole),
             UnitSubject::Lived => self.unit.lives.set(self.unit.lives.get().with(node)),
         }
     }

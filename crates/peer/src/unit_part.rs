@@ -1,5 +1,6 @@
-//! What nodes say to each other of a unit, beside its blocks: state that hosts set, and ports. Both
-//! are bytes that this crate does not read, cut into parts that fit into frames.
+//! What nodes say to each other of a unit, beside its blocks: state that hosts set, ports, and
+//! digests of blocks. All are bytes that this crate does not read, cut into parts that fit into
+//! frames.
 
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES};
 use formats::{Reader, Writer};
@@ -26,10 +27,21 @@ pub enum UnitSubject {
     Stable,
     /// The sender has had this state since before it lost power last.
     Lived,
+    /// Digests of the owner's blocks: which of them has the copy otherwise?
+    Compare,
+    /// Digests of those that the copy has otherwise.
+    Compared,
 }
 
 impl UnitSubject {
-    const ALL: [Self; 4] = [Self::Ports, Self::State, Self::Stable, Self::Lived];
+    const ALL: [Self; 6] = [
+        Self::Ports,
+        Self::State,
+        Self::Stable,
+        Self::Lived,
+        Self::Compare,
+        Self::Compared,
+    ];
 
     const fn code(self) -> u8 {
         match self {
@@ -37,6 +49,8 @@ impl UnitSubject {
             Self::State => 2,
             Self::Stable => 3,
             Self::Lived => 4,
+            Self::Compare => 5,
+            Self::Compared => 6,
         }
     }
 }
@@ -48,9 +62,9 @@ pub struct UnitPart {
     pub subject: UnitSubject,
     /// Of a state: not all nodes have lost power since it was set.
     pub lived: bool,
-    /// Of a state: the epoch of the owner that says it,
+    /// Of a state, or of digests: the epoch of the owner that says it, or that is answered,
     pub epoch: Epoch,
-    /// and how many there were in that epoch.
+    /// and how many there were in that epoch; of digests: the number of the question.
     pub version: u64,
     /// Bytes of all parts.
     pub total: u32,

@@ -63,7 +63,7 @@ pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min
 pub use lane::WriteBack;
 pub use mode::Mode;
 pub use replay::{Accept, RingFound};
-pub use rewrite::Rewritten;
+pub use rewrite::{Contents, Rewritten};
 pub use ring::{LOST_MAX, NotRead, Place, ReadBack, RingCounts, RingStatus, RingWaiting};
 pub use since::{ChangedSince, Committing};
 pub use survey::{Kept, kept, survey};

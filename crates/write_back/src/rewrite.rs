@@ -9,7 +9,7 @@ use std::rc::Rc;
 use units::LbaRange;
 use volume::IoError;
 
-pub use crate::ring::Rewritten;
+pub use crate::ring::{Contents, Rewritten};
 
 impl WriteBack {
     /// Has the first of these blocks go through the log as they are, in the order of all changes,
@@ -27,5 +27,20 @@ impl WriteBack {
             Box::pin(async move { Ok(here.rewrite(slot, first.range).await) })
         });
         rewritten.await?
+    }
+
+    /// What the first of these blocks have: as many as lie in one ring, and are alike, and fit into
+    /// a record. Also where another node orders the volume: what is committed, then.
+    ///
+    /// # Errors
+    /// They cannot be read, the volume is not open, or the ring stops.
+    pub async fn contents(&self, core: &CoreHandle, range: LbaRange) -> Result<Contents, IoError> {
+        let block_size = self.backing().shape().block_size;
+        let all = parts(self.id(), range, block_size, self.journal().sharding());
+        let first = *all.first().expect("a range has blocks");
+        let read = self.on_ring(core, first.ring, move |here: Rc<Ring>, slot: Slot| {
+            Box::pin(async move { here.contents(slot, first.range).await })
+        });
+        read.await
     }
 }

@@ -1,6 +1,9 @@
 //! A second implementation of the format, written from `docs/formats/peer.md` alone: places are
 //! counted, the checksum goes bit by bit, and nothing of the first one is used.
 
+/// What is said of a unit, by its code less one.
+const SUBJECTS: [&str; 6] = ["ports", "state", "stable", "lived", "compare", "compared"];
+
 /// CRC-32C, bit by bit: reflected polynomial 0x82F63B78.
 pub(crate) fn crc(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
@@ -101,7 +104,7 @@ pub(crate) fn said(frame: &Frame) -> String {
         }
         9 => {
             assert_eq!((number(b, 10, 2), number(b, 36, 4)), (0, 0));
-            let what = ["ports", "state", "stable", "lived"][usize::from(b[8]) - 1];
+            let what = SUBJECTS[usize::from(b[8]) - 1];
             format!(
                 "{what} of {} lived {} in {} as {}: {} bytes at {} of {}",
                 number(b, 0, 8),

@@ -110,6 +110,8 @@ fn parts_of_what_is_said_of_a_unit_are_what_the_document_says() {
         (UnitSubject::State, "state"),
         (UnitSubject::Stable, "stable"),
         (UnitSubject::Lived, "lived"),
+        (UnitSubject::Compare, "compare"),
+        (UnitSubject::Compared, "compared"),
     ];
     for (subject, name) in subjects {
         let part = UnitPart {

@@ -18,7 +18,7 @@ mod schedules;
 use arbiter::model::{Manners, ModelStore};
 use cluster::Renewal;
 use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
-use node::{LUN, RINGS, Scale, Side, VOLUME_BYTES, Work, found, make, open, path};
+use node::{LUN, RINGS, Scale, Side, VOLUME_BYTES, Work, forget_removed, found, make, open, path};
 use proof::seeds::seeds;
 use replica::State;
 use std::sync::Arc;
@@ -405,45 +405,87 @@ fn who_is_back_before_it_is_removed_is_brought_up_from_the_log_and_both_are_equa
     assert!(all.renewed * 4 < seeds(20).count() as u64, "{all:?}");
 }
 
-/// A node is away while the other one writes more than its log keeps, all of it to a few places.
+/// A node is away while the other one writes more than its log keeps, all of it to two blocks:
+/// which one stays, and which one leaves.
+fn away(run: &mut Run, of_owner: bool) -> (usize, usize) {
+    for at in 0..2 {
+        run.open(at);
+    }
+    run.watch(Duration::from_secs(8));
+    let is_owner = |it: &Option<State>| *it == Some(State::Owner);
+    let owner = run.states().iter().position(is_owner).unwrap();
+    let (stays, leaves) = if of_owner {
+        (1 - owner, owner)
+    } else {
+        (owner, 1 - owner)
+    };
+    run.end(leaves, of_owner);
+    // What is on its way then counts.
+    run.work.ends.set(true);
+    is_alone(run, stays);
+    run.watch(Duration::from_millis(200));
+    let (work, side) = (run.work.clone(), run.sides[stays].clone().unwrap());
+    let writes = async move { work.writes(&side, (33, 2), 4000).await };
+    run.world.block_on(&run.nodes[stays], DAY, writes).unwrap();
+    run.watch(Duration::from_secs(1));
+    (stays, leaves)
+}
+
+fn is_alone(run: &mut Run, at: usize) {
+    while run.states()[at] != Some(State::Solo) || run.work.busy[at].get() > 0 {
+        run.watch(Duration::from_millis(50));
+    }
+}
+
+/// The other node comes back: what it was given.
+fn comes_back(run: &mut Run, (stays, leaves): (usize, usize)) -> Renewal {
+    run.open(leaves);
+    run.rest();
+    let status = run.sides[stays].as_ref().unwrap().status();
+    let renewed = status.renewed.expect("it was made anew");
+    println!("{renewed:?}");
+    assert_eq!(renewed.done, renewed.blocks);
+    renewed
+}
+
+/// Blocks that may differ: two, and what each of four hosts was writing.
+const DIFFER_MAX: u64 = 2 + 4 * 6;
+
 #[test]
 fn who_was_away_gets_what_changed_meanwhile_and_no_more() {
     for of_owner in [false, true] {
         let mut run = Run::new(0);
-        for at in 0..2 {
-            run.open(at);
-        }
-        run.watch(Duration::from_secs(8));
-        let is_owner = |it: &Option<State>| *it == Some(State::Owner);
-        let owner = run.states().iter().position(is_owner).unwrap();
-        // Hosts go on until a moment after the node is away: what is on its way then counts.
-        let (stays, leaves) = if of_owner {
-            (1 - owner, owner)
-        } else {
-            (owner, 1 - owner)
-        };
-        run.end(leaves, of_owner);
-        run.work.ends.set(true);
-        while run.states()[stays] != Some(State::Solo) || run.work.busy[stays].get() > 0 {
-            run.watch(Duration::from_millis(50));
-        }
-        run.watch(Duration::from_millis(200));
-        let (work, side) = (run.work.clone(), run.sides[stays].clone().unwrap());
-        let writes = async move { work.writes(&side, (33, 2), 4000).await };
-        run.world.block_on(&run.nodes[stays], DAY, writes).unwrap();
-        run.watch(Duration::from_secs(1));
-        run.open(leaves);
-        run.rest();
-        let status = run.sides[stays].as_ref().unwrap().status();
-        let renewed = status.renewed.expect("it was made anew");
-        println!("{renewed:?}");
+        let nodes = away(&mut run, of_owner);
+        let renewed = comes_back(&mut run, nodes);
         assert_eq!(renewed.whole, None);
-        // What the node had not acknowledged may lie anywhere: a few of the sixteen parts.
-        let most = if of_owner { 8 << 16 } else { 6 << 16 };
+        let sent = renewed.bytes >> 12;
+        assert!((2..=DIFFER_MAX).contains(&sent), "{renewed:?}");
+        // Of some of sixteen parts: a digest, and one of each of its blocks.
+        let most = 8 * (32 + 16 + 16 * 16);
         assert!(
-            renewed.bytes >= 2 << 12 && renewed.bytes <= most,
+            renewed.digests > 0 && renewed.digests <= most,
             "{renewed:?}"
         );
-        assert_eq!(renewed.done, renewed.blocks);
     }
+}
+
+/// Nobody knows what it lacks: all of it is compared.
+#[test]
+fn what_is_compared_whole_is_sent_only_where_it_differs() {
+    let mut run = Run::new(0);
+    let (stays, leaves) = away(&mut run, false);
+    run.end(stays, false);
+    run.nodes[stays].restart();
+    let forgetting = forget_removed(run.nodes[stays].core(0));
+    run.world
+        .block_on(&run.nodes[stays], DAY, forgetting)
+        .unwrap();
+    run.nodes[stays].kill();
+    run.open(stays);
+    is_alone(&mut run, stays);
+    let renewed = comes_back(&mut run, (stays, leaves));
+    assert!(renewed.whole.is_some(), "{renewed:?}");
+    let sent = renewed.bytes >> 12;
+    assert!((2..=DIFFER_MAX).contains(&sent), "{renewed:?}");
+    assert!(renewed.digests >= 16 * 32, "all parts are: {renewed:?}");
 }

@@ -139,6 +139,13 @@ pub(crate) async fn make(core: CoreHandle, revision: Revision, journal_bytes: u6
     store.keep(&durable).await.unwrap();
 }
 
+/// A node forgets what it noted of copies that were removed.
+pub(crate) async fn forget_removed(core: CoreHandle) {
+    let store = CopyFile::new(&core, record_path());
+    store.kept().await.unwrap();
+    store.keep_removed(&[]).await.unwrap();
+}
+
 /// What is open of a node.
 #[derive(Clone)]
 pub(crate) struct Side {

@@ -31,7 +31,7 @@ mod write_arounds;
 
 pub use counts::RingCounts;
 pub use read_back::{NotRead, Place, ReadBack};
-pub use rewrite::Rewritten;
+pub use rewrite::{Contents, Rewritten};
 pub use status::{LOST_MAX, RingStatus, RingWaiting};
 
 pub(crate) use backings::{Backings, OpenBacking};

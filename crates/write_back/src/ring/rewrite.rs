@@ -49,6 +49,15 @@ pub struct Rewritten {
     pub bytes: u64,
 }
 
+/// What blocks have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contents {
+    /// From the first one that was asked for on, perhaps not all of them.
+    pub range: LbaRange,
+    /// Their data; `None`: they have no room of their own, and read as zeroes.
+    pub data: Option<Buf>,
+}
+
 /// Blocks that are watched for as long as this is there.
 struct Watch<'a> {
     ring: &'a Rc<Ring>,
@@ -106,6 +115,17 @@ impl Ring {
             answer.await?;
         }
         Ok(Rewritten { range: run, bytes })
+    }
+
+    /// What the first of these blocks have that are all allocated, or all not.
+    pub(crate) async fn contents(
+        self: Rc<Self>,
+        slot: Slot,
+        range: LbaRange,
+    ) -> Result<Contents, IoError> {
+        let (range, is_mapped) = self.first_run(slot, range).await?;
+        let data = self.data_of(slot, range, is_mapped).await?;
+        Ok(Contents { range, data })
     }
 
     /// The first blocks of a range that are alike, and whether they have data.
