@@ -4,6 +4,7 @@ use crate::input::Input;
 use crate::line::{Hub, Line};
 use crate::lun::{Lun, LunStatus};
 use crate::node::Node;
+use crate::pace::Pace;
 use crate::pair::{Pair, Said};
 use crate::tenure::moment;
 use crate::transport::{Channel, Transport};
@@ -46,6 +47,7 @@ pub struct Cluster {
     pub(crate) settings: Settings,
     pub(crate) arbiter: Rc<dyn Arbiter>,
     transport: Rc<dyn Transport>,
+    pub(crate) pace: Rc<Pace>,
     pairs: RefCell<BTreeMap<NodeSlot, Rc<Pair>>>,
     luns: RefCell<BTreeMap<VolumeId, Weak<Lun>>>,
 }
@@ -65,6 +67,7 @@ impl Cluster {
             settings,
             arbiter,
             transport,
+            pace: Rc::new(Pace::new(core)),
             pairs: RefCell::default(),
             luns: RefCell::default(),
         });
@@ -177,6 +180,7 @@ impl Cluster {
         loop {
             self.core.sleep_until(self.core.now().after(TICK)).await;
             let (now, patience) = (self.now(), self.settings.spans.patience);
+            self.pace.tick();
             for pair in self.pairs() {
                 if pair.is_silent(now, patience) {
                     self.disconnect(pair.to.slot);
@@ -448,6 +452,10 @@ impl Node for Cluster {
 
     fn slot(&self) -> NodeSlot {
         self.settings.own.slot
+    }
+
+    fn pace(&self) -> &Rc<Pace> {
+        &self.pace
     }
 
     fn arbiter(&self) -> Rc<dyn Arbiter> {

@@ -14,6 +14,7 @@ use crate::digest::{
     write_answered, write_asked,
 };
 use crate::lun::Lun;
+use crate::pace::Worker;
 use crate::unit_side::part;
 use env::yield_now;
 use peer::{UnitPart, UnitSubject};
@@ -33,9 +34,10 @@ impl Lun {
         &self,
         (to, copying): (NodeSlot, &Copying),
         parts: &[LbaRange],
+        pace: &Worker,
     ) -> Vec<LbaRange> {
         let own = loop {
-            match self.pieces(parts).await {
+            match self.pieces(parts, Some(pace)).await {
                 Ok(own) => break own,
                 Err(error) => self.copy_failed(copying, error).await,
             }
@@ -117,7 +119,7 @@ impl Lun {
         let parts: Vec<LbaRange> = asked.iter().map(|it| it.0).collect();
         let unread = || vec![Vec::new(); parts.len()];
         // What cannot be read here is mended by what the owner sends.
-        let own = self.pieces(&parts).await.unwrap_or_else(|_| unread());
+        let own = self.pieces(&parts, None).await.unwrap_or_else(|_| unread());
         let all = asked.iter().zip(own);
         let others = all.filter(|((_, digest), own)| Digest::of_pieces(own) != *digest);
         others
@@ -126,7 +128,11 @@ impl Lun {
     }
 
     /// Digests of all pieces of these parts, as they are committed here.
-    async fn pieces(&self, parts: &[LbaRange]) -> Result<Vec<Vec<Digest>>, IoError> {
+    async fn pieces(
+        &self,
+        parts: &[LbaRange],
+        pace: Option<&Worker>,
+    ) -> Result<Vec<Vec<Digest>>, IoError> {
         let block = u64::from(self.volume.shape().block_size.bytes());
         let mut all = Vec::with_capacity(PARTS_MAX);
         for of in parts {
@@ -136,6 +142,10 @@ impl Lun {
                 match &read.data {
                     Some(data) => data.segments().for_each(|it| summing.data(it)),
                     None => summing.zeroes(read.range.len().0 * block),
+                }
+                let bytes = read.data.as_ref().map_or(0, |it| it.len() as u64);
+                if let Some(pace) = pace {
+                    pace.may(bytes).await;
                 }
                 let rest = LbaRange::between(read.range.end(), of.end());
                 left = rest.expect("it lies in the part");

@@ -1,5 +1,6 @@
 //! What a LUN needs of the node that it is on.
 
+use crate::pace::Pace;
 use crate::pair::Pair;
 use arbiter::Arbiter;
 use replica::{Moment, NodeSlot};
@@ -19,6 +20,9 @@ pub(crate) trait Node {
 
     /// A LUN works no more.
     fn loses(&self, id: VolumeId);
+
+    /// How fast it copies.
+    fn pace(&self) -> &Rc<Pace>;
 
     /// Who decides.
     fn arbiter(&self) -> Rc<dyn Arbiter>;

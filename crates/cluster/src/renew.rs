@@ -16,6 +16,7 @@ use crate::digest::{PARTS_MAX, parts};
 use crate::feed::FeedState;
 use crate::input::Input;
 use crate::lun::Lun;
+use crate::pace::Worker;
 use replica::{Epoch, Moment, NodeSlot};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -157,7 +158,9 @@ impl Lun {
         for _ in 0..AT_ONCE {
             let (lun, copying) = (Rc::clone(self), Rc::clone(copying));
             self.core.spawn(Box::pin(async move {
-                lun.copy_chunks(to, &copying).await;
+                let worker = lun.node.pace().begins();
+                lun.copy_chunks((to, &copying), &worker).await;
+                drop(worker);
                 copying.workers.set(copying.workers.get() - 1);
                 if copying.workers.get() == 0 && copying.done.get() == copying.blocks {
                     lun.hears(Input::Copied { to, number });
@@ -173,7 +176,7 @@ impl Lun {
             .is_some_and(|it| it.number == copying.number)
     }
 
-    async fn copy_chunks(&self, to: NodeSlot, copying: &Copying) {
+    async fn copy_chunks(&self, (to, copying): (NodeSlot, &Copying), pace: &Worker) {
         let block = u64::from(self.volume.shape().block_size.bytes());
         let chunk = CHUNK_BYTES / block;
         while copying.next.get() < copying.blocks {
@@ -182,14 +185,19 @@ impl Lun {
             let end = end.min(copying.blocks);
             copying.next.set(end);
             let range = LbaRange::between(Lba(from), Lba(end)).expect("in order");
-            self.copy_chunk((to, copying), range).await;
+            self.copy_chunk((to, copying), range, pace).await;
             if !self.is_copying(to, copying) {
                 return;
             }
         }
     }
 
-    async fn copy_chunk(&self, (to, copying): (NodeSlot, &Copying), range: LbaRange) {
+    async fn copy_chunk(
+        &self,
+        (to, copying): (NodeSlot, &Copying),
+        range: LbaRange,
+        pace: &Worker,
+    ) {
         let lacks = self.lacks((to, copying), range).await;
         let lacked: u64 = lacks.iter().map(|it| it.len().0).sum();
         let block = u64::from(self.volume.shape().block_size.bytes());
@@ -197,7 +205,8 @@ impl Lun {
         let done = |blocks: u64| copying.done.set(copying.done.get() + blocks);
         for some in parts.chunks(PARTS_MAX) {
             self.has_caught_up(to).await;
-            for run in self.differing((to, copying), some).await {
+            for run in self.differing((to, copying), some, pace).await {
+                pace.may(run.len().0 * block).await;
                 self.copy_part((to, copying), run).await;
             }
             if !self.is_copying(to, copying) {

@@ -114,6 +114,22 @@ impl Inner {
 
 impl Lane for ServedLane {
     fn submit(&self, io: Io) -> IoFuture {
+        let Some(latencies) = self.0.tenure.counted() else {
+            return self.served(io);
+        };
+        let (latencies, core) = (Arc::clone(latencies), Rc::clone(&self.0.core));
+        let begun = core.now();
+        let answer = self.served(io);
+        Answer::wait(async move {
+            let result = answer.await;
+            latencies.add(core.now().since(begun));
+            result
+        })
+    }
+}
+
+impl ServedLane {
+    fn served(&self, io: Io) -> IoFuture {
         let inner = Rc::clone(&self.0);
         let mutates = io.op().mutates();
         if !inner.may(mutates) {

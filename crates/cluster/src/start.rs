@@ -75,6 +75,7 @@ impl Cluster {
             rings.push(RingSide::new(&order.map_err(NotStarted::Log)?));
         }
         role::begin(&*self.arbiter, [&spec.kept]);
+        spec.served.tenure().counts(self.pace.latencies());
         let lun = Rc::new(self.lun_of(spec, rings));
         core.locals().get::<Registry>().put(&lun);
         self.put(&lun);

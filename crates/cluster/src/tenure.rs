@@ -1,9 +1,10 @@
 //! Who may serve hosts on this node now: said by the task of the LUN, read by all cores.
 
+use crate::latency::Latencies;
 use replica::{LunCopy, Moment, NodeSlot, State};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::Notify;
 use volume::{Access, Followers, VolumeEvent, VolumeEvents};
 
@@ -64,6 +65,8 @@ pub(crate) struct Tenure {
     said: Mutex<Option<Access>>,
     /// Who follows whether hosts are served.
     followers: Followers,
+    /// What hosts of the node wait, where somebody asks.
+    latencies: OnceLock<Arc<Latencies>>,
 }
 
 /// Hosts of a node that takes changes are served, and of one that will in a moment. `owner`: the
@@ -134,6 +137,17 @@ impl Tenure {
     /// Other nodes have said something of their paths.
     pub(crate) fn paths_changed(&self) {
         self.followers.notify(&VolumeEvent::Paths);
+    }
+
+    /// What hosts wait is counted there, while somebody asks.
+    pub(crate) fn counts(&self, latencies: &Arc<Latencies>) {
+        // A node has one place for it.
+        let _is_there = self.latencies.set(Arc::clone(latencies));
+    }
+
+    /// Where what hosts wait is counted now.
+    pub(crate) fn counted(&self) -> Option<&Arc<Latencies>> {
+        self.latencies.get().filter(|it| it.is_on())
     }
 
     /// Nobody is served any more.
