@@ -2,6 +2,7 @@
 
 use crate::place::{Daemon, Place, text_of};
 use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -282,4 +283,37 @@ fn io_goes_on_over_a_bed_while_a_link_of_it_is_cut() {
         std::thread::park_timeout(Duration::from_millis(100));
     }
     panic!("{namespaces:?} are still there");
+}
+
+/// The last verification may take longer than a driver that is gone is waited for.
+#[test]
+fn a_driver_that_still_reads_gets_the_result_of_a_run_that_ends_slowly() {
+    let (place, daemon) = bed("trial-slow-end");
+    let target = place.json("target show t1");
+    let portal = target["portals"][0].as_str().unwrap();
+    let url = format!("iscsi://{portal}/{}/0", target["iqn"].as_str().unwrap());
+    let words = "bench --driven -b4K -t1 -o4 -w50 -r -f16M -d600 -W0 -C0 --verify --destroy";
+    let mut child = Command::new(CAUSEWAY)
+        .args(words.split(' '))
+        .arg(&url)
+        .env("CAUSEWAY_INITIATOR_STATE", place.path("istate"))
+        .env("CAUSEWAY_INITIATOR_RUN", place.path("irun"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().map(|it| it.unwrap());
+    assert!(next().unwrap().contains("\"second\""));
+    daemon.pause();
+    drop(child.stdin.take());
+    std::thread::park_timeout(Duration::from_secs(6));
+    daemon.go_on();
+    let last = std::iter::from_fn(next).last().unwrap();
+    let done: Value = serde_json::from_str(&last).unwrap();
+    let verified = &done["done"]["result"]["verify"];
+    assert!(verified["checked"].as_u64() > Some(0), "{last}");
+    assert_eq!(verified["bad"], 0, "{last}");
+    assert!(child.wait().unwrap().success());
+    daemon.stop();
 }

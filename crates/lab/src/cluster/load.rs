@@ -6,14 +6,16 @@ use crate::figures::Figures;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Child;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use trials::line::{self, BenchLine, Outcome, Second};
 
 /// What the last pass of the verification takes at most, and what a host waits at most.
 const END_MAX: Duration = Duration::from_secs(180);
+/// How many bytes of what it writes to standard error are kept.
+const ERRORS_MAX: usize = 2_000;
 /// What it takes to begin.
 const BEGIN_MAX: Duration = Duration::from_secs(30);
 
@@ -22,6 +24,19 @@ const BEGIN_MAX: Duration = Duration::from_secs(30);
 struct Said {
     seconds: Vec<Second>,
     outcome: Option<Result<Box<Outcome>, String>>,
+    /// What it wrote to standard error, where it ended without a result.
+    errors: Vec<u8>,
+}
+
+/// Keeps the last that it wrote to standard error.
+async fn keep(mut from: ChildStderr, said: Rc<RefCell<Said>>) {
+    let mut bytes = [0; 1024];
+    while let Ok(read @ 1..) = from.read(&mut bytes).await {
+        let kept = &mut said.borrow_mut().errors;
+        kept.extend(bytes.iter().take(read));
+        let over = kept.len().saturating_sub(ERRORS_MAX);
+        kept.drain(..over);
+    }
 }
 
 /// A load under way.
@@ -38,8 +53,10 @@ impl Load {
         all.push("--driven".to_owned());
         let mut child = site.spawn_load(&all)?;
         let output = child.stdout.take().expect("it is piped");
+        let errors = child.stderr.take().expect("it is piped");
         let said: Rc<RefCell<Said>> = Rc::default();
         let hears = Rc::clone(&said);
+        tokio::task::spawn_local(keep(errors, Rc::clone(&said)));
         let hears = tokio::task::spawn_local(async move {
             let mut lines = BufReader::new(output).lines();
             while let Ok(Some(text)) = lines.next_line().await {
@@ -129,7 +146,17 @@ impl Load {
         let why = self.why();
         let outcome = self.said.borrow_mut().outcome.take();
         let Some(Ok(outcome)) = outcome else {
-            let what = format!("the load gave no document{why}");
+            let status = timeout(BEGIN_MAX, self.child.wait()).await;
+            let status = status.map_or_else(
+                |_| "still there".to_owned(),
+                |it| it.map_or_else(|error| error.to_string(), |it| it.to_string()),
+            );
+            let said = self.said.borrow();
+            let errors = String::from_utf8_lossy(&said.errors);
+            let what = format!(
+                "the load gave no document ({status}){why}: {}",
+                errors.trim()
+            );
             return Err(LabError::new(what, "see the cause in the message"));
         };
         serde_json::from_value(outcome.result).map_err(|error| {
