@@ -1,6 +1,5 @@
 //! The proving ground: what says whether the rest of the program is right.
 //!
-//! * [`stamp`]: block contents that say who wrote them, where, and whether they are whole.
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
@@ -34,6 +33,4 @@ pub mod random;
 pub mod seeds;
 #[cfg(feature = "simulator")]
 pub mod sim;
-#[cfg(feature = "simulator")]
-pub mod stamp;
 pub mod tidy;

@@ -28,11 +28,11 @@
 //! power cuts, flushes that fail or whose end nobody heard. Neither could use the other's sets
 //! without giving up some of what it is strict about.
 
-use crate::stamp::{Broken, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::{BlockSize, Buf, Lba, LbaRange};
 use volume::Durability;
+use volume_test::stamp::{Broken, Value};
 
 /// A moment in the model's life.
 type Moment = u64;
@@ -480,8 +480,8 @@ impl Block {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::stamp::Stamp;
     use units::BlockCount;
+    use volume_test::stamp::Stamp;
 
     const SIZE: BlockSize = BlockSize::B512;
 

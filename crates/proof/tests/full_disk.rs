@@ -11,7 +11,6 @@ mod small_file_system;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use proof::sim::initiator::{Complaints, Host, HostConfig};
-use proof::stamp::{Stamp, Value};
 use scsi::{AdditionalSense, Sense, SenseKey};
 use serde_json::Value as Json;
 use site::{Daemon, Site};
@@ -24,6 +23,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoResult, Lane, Op, Origin, Provision};
+use volume_test::stamp::{Stamp, Value};
 
 const SIZE: BlockSize = BlockSize::B512;
 /// Blocks of one write: 64 KiB.

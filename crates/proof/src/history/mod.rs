@@ -18,11 +18,11 @@
 
 mod search;
 
-use crate::stamp::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use units::{Lba, LbaRange};
+use volume_test::stamp::Value;
 
 use search::{Effect, Step};
 

@@ -1,9 +1,9 @@
 //! The search for an order (Wing and Gong, with memory of dead ends as by Lowe).
 
 use super::Queue;
-use crate::stamp::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use volume_test::stamp::Value;
 
 /// What a command does at its moment.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,9 @@
 //! The checker accepts what can have happened and finds what cannot, planted or at random.
 
 use super::*;
-use crate::stamp::Stamp;
 use env::sim::Rng;
 use units::BlockCount;
+use volume_test::stamp::Stamp;
 
 const STEPS: u64 = 100_000;
 

@@ -2,7 +2,6 @@
 
 use super::oracle::{End, Oracle, Ticket};
 use super::scene::Opened;
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::Rng;
 use std::cell::Cell;
@@ -15,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Provision, Support, Zeroing};
+use volume_test::stamp::Value;
 
 /// Blocks of one command at most.
 const LEN_MAX: u64 = 6;

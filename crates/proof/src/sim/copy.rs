@@ -15,7 +15,6 @@ use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::story::{Stage, Story};
 use super::worker::{Ledger, Shift, Worker};
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Rng};
 use iscsi::bhs::Attribute;
@@ -26,6 +25,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, Buf, Lba, LbaRange, Now};
 use volume::{Durability, IoError, Op};
+use volume_test::stamp::Value;
 
 const UNITS: [(&str, u64); 2] = [("left", 48), ("right", 48)];
 /// The copying host has the blocks from here on of the source for itself.

@@ -13,7 +13,6 @@ use super::report::Marks;
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::scene::Opened;
 use super::story::{Stage, Story};
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Rng};
 use iscsi::Isid;
@@ -31,6 +30,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::ByteCount;
 use volume::{Lane, Shape};
+use volume_test::stamp::Value;
 
 const UNIT: &str = "ghosts";
 /// Few, because operations are to meet.

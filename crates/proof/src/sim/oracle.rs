@@ -2,13 +2,13 @@
 
 use crate::history::{Answer, Call, CallId, History, Queue, Verdict};
 use crate::model_disk::{Ending, ModelDisk, Started, Writing};
-use crate::stamp::{Stamp, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 use units::{BlockSize, Buf, Lba, LbaRange};
 use volume::{Durability, IoError};
+use volume_test::stamp::{Stamp, Value};
 
 /// Steps of the history's search for each group of blocks.
 const SEARCH_STEPS: u64 = 200_000;

@@ -116,7 +116,7 @@ impl Run<'_> {
     }
 
     /// Starts the victim with no faults, and reads everything.
-    fn audited(&mut self) -> Result<BTreeMap<u64, crate::stamp::Value>, String> {
+    fn audited(&mut self) -> Result<BTreeMap<u64, volume_test::stamp::Value>, String> {
         self.world.set_faults(FaultPlan::none());
         let victim = self.scene.victim(&self.world);
         let clients = self.scene.clients(&self.world);
@@ -137,7 +137,7 @@ impl Run<'_> {
     }
 
     /// Lets clients work among faults for a while.
-    fn life(&mut self, known: &BTreeMap<u64, crate::stamp::Value>) -> Result<(), String> {
+    fn life(&mut self, known: &BTreeMap<u64, volume_test::stamp::Value>) -> Result<(), String> {
         let clients = self.scene.clients(&self.world);
         let stop = Rc::new(Cell::new(false));
         if self.scene.syncs_by_itself() {

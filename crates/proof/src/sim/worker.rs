@@ -4,7 +4,6 @@ use super::client::within;
 use super::initiator::{Host, Job, Outcome};
 use super::oracle::{End, Oracle, Ticket};
 use crate::history::Queue;
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::Rng;
 use iscsi::bhs::Attribute;
@@ -13,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
 use volume::{Done, Durability, IoError, Op};
+use volume_test::stamp::Value;
 
 /// How long a worker waits; its session gives commands up long before.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -4,7 +4,6 @@ use env::CoreHandle;
 use env::sim::Rng;
 use proof::sim::initiator::{Complaints, Host, HostConfig};
 use proof::sim::{Client, Opened, Oracle, audit};
-use proof::stamp::Value;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,6 +11,7 @@ use std::rc::Rc;
 use tokio::sync::oneshot;
 use units::{BlockCount, BlockSize, Buf};
 use volume::{Shape, Support};
+use volume_test::stamp::Value;
 
 /// Hosts of each LUN, and commands that each has in flight.
 const HOSTS: u32 = 2;

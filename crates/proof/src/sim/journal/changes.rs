@@ -13,7 +13,6 @@ use crate::sim::client::within;
 use crate::sim::lab::wait;
 use crate::sim::pool::{PART_BYTES, Running};
 use crate::sim::story::Stage;
-use crate::stamp::{Stamp, Value};
 use env::sim::Rng;
 use env::{Answer, CoreHandle};
 use std::cell::{Cell, RefCell};
@@ -23,6 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockSize, Lba, LbaRange};
 use volume::{Cut, Done, Durability, ExtentKind, Io, IoFuture, IoResult, Lane, Op, Origin};
+use volume_test::stamp::{Stamp, Value};
 use write_back::Mode;
 
 /// Cuts of a life at the most.

@@ -5,7 +5,6 @@ use crate::sim::lab::wait;
 use crate::sim::oracle::{End, Oracle};
 use crate::sim::pool::{FILLER, FILLER_BYTES, Pool, Running};
 use crate::sim::story::Stage;
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::Node;
 use std::cell::Cell;
@@ -14,6 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
 use volume::{Done, Durability, Io, Op, Origin};
+use volume_test::stamp::Value;
 
 /// Bytes of one of its writes.
 const WRITE_BYTES: u64 = 256 << 10;

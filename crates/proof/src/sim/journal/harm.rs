@@ -25,7 +25,6 @@ use super::{Reported, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
 use crate::sim::scene::Opened;
 use crate::sim::story::{Stage, Story};
-use crate::stamp::{Stamp, Value};
 use env::sim::{Fault, FaultPlan};
 use journal::{BLOCK, Checkpoint, Header, Kind, Replay, Step, Superblock, VolumeId};
 use std::ops::Range;
@@ -33,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoResult, Op, Origin};
+use volume_test::stamp::{Stamp, Value};
 
 /// A disk that lies about flushes for a life.
 #[derive(Default)]

@@ -19,10 +19,10 @@ use super::layout::Layout;
 use super::oracle::Oracle;
 use super::run::FILE_FAULTS;
 use super::story::{Stage, Story};
-use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node};
 pub use harm::{Lies, Rot};
+use volume_test::stamp::Value;
 
 use super::pool::{JOURNAL, Pool, Running};
 use changes::{Changes, Noted};
