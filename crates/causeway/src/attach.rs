@@ -1,8 +1,8 @@
 //! `causeway attach`: a volume for the programs of this machine, through an NBD socket.
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
-use crate::open::{Opened, open};
 use crate::serve::Signals;
+use bench_command::open::{Opened, open};
 use clap::Args;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};

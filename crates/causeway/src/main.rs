@@ -21,10 +21,8 @@ mod complete;
 mod completion;
 mod listed;
 mod man;
-mod open;
 mod parse;
 mod password;
-mod paths_api;
 #[cfg(test)]
 mod reference;
 mod secret_file;
@@ -44,7 +42,7 @@ fn main() -> ExitCode {
     complete::answer();
     let given: Vec<OsString> = std::env::args_os().collect();
     let code = run(&given);
-    paths_api::end();
+    bench_command::paths_api::end();
     code
 }
 
@@ -65,7 +63,7 @@ fn of_bench(given: &[OsString]) -> Option<Vec<String>> {
 
 fn run(given: &[OsString]) -> ExitCode {
     if let Some(words) = of_bench(given) {
-        return commands::bench::run(&words);
+        return bench_command::run(&words);
     }
     let (cli, output) = match parse::parse(given) {
         Ok(read) => read,

@@ -6,7 +6,6 @@ pub(crate) mod alert_receiver;
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod audit;
-pub(crate) mod bench;
 pub(crate) mod cluster;
 pub(crate) mod config;
 mod confirm;

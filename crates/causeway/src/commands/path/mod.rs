@@ -8,7 +8,7 @@ mod show;
 
 use crate::completion::{CompletedArgument, Kind, POLICIES};
 use crate::listed::{Listed, When};
-use crate::open::of_host;
+use bench_command::open::of_host;
 use clap::{Args, Subcommand};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};

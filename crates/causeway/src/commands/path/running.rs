@@ -1,6 +1,6 @@
 //! Asking the programs that run.
 
-use crate::paths_api::directory;
+use bench_command::paths_api::directory;
 use client::{Client, Proofs};
 use host::view::{
     ExplainedView, PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer,

@@ -1,8 +1,8 @@
 //! Ready-made sets of runs, with what others published beside them.
 
-use super::problem::verdict;
-use super::run::Bed;
-use super::{machine, show};
+use crate::problem::verdict;
+use crate::run::Bed;
+use crate::{machine, show};
 use bench::chart::{Group, bars, escaped};
 use bench::options::Form;
 use bench::profile::{self, DATABASE_READ_MS, LOG_WRITE_MS};
@@ -53,7 +53,7 @@ struct Report {
 }
 
 /// Runs the profile that the options name.
-pub(super) fn run(options: &Options) -> Result<(), Problem> {
+pub(crate) fn run(options: &Options) -> Result<(), Problem> {
     let Some(wanted) = options.profile else {
         unreachable!("the caller has checked");
     };
@@ -86,7 +86,7 @@ fn run_rows(
     bed: &Bed,
     wanted: bench::options::Profile,
     options: &Options,
-    room: super::run::Room,
+    room: crate::run::Room,
     report: &mut Report,
 ) -> Result<(), Problem> {
     match wanted {
@@ -119,7 +119,7 @@ fn name(profile: bench::options::Profile) -> &'static str {
 fn jetstress(
     bed: &Bed,
     options: &Options,
-    room: super::run::Room,
+    room: crate::run::Room,
     report: &mut Report,
 ) -> Result<(), Problem> {
     let attempt = |outstanding: u32| -> Result<(bool, Vec<Row>), Problem> {

@@ -1,9 +1,9 @@
 //! The cores that a run has, the run itself, and what is shown meanwhile.
 
-use super::machine::{Times, between, times};
-use super::problem::of_run;
-use super::seconds::Seconds;
-use super::targets;
+use crate::machine::{Times, between, times};
+use crate::problem::of_run;
+use crate::seconds::Seconds;
+use crate::targets;
 use bench::options::Source;
 use bench::{
     Ended, Job, Options, PathFigures, Phase, Progress, RunError, RunResult, Shared, Target,
@@ -27,7 +27,7 @@ use units::{Buf, Now};
 const POOL_BYTES: usize = 4 << 30;
 
 /// Cores, and what is opened on them.
-pub(super) struct Bed {
+pub(crate) struct Bed {
     runtime: Runtime,
 }
 
@@ -52,7 +52,7 @@ fn processors() -> Vec<usize> {
 impl Bed {
     /// Starts as many cores as there are threads, but no more than processors. One alone may go
     /// where the system likes.
-    pub(super) fn start(options: &Options) -> Result<Self, Problem> {
+    pub(crate) fn start(options: &Options) -> Result<Self, Problem> {
         let threads = options.threads_total.unwrap_or_else(|| {
             let targets = u32::try_from(options.targets.len().max(1)).unwrap_or(u32::MAX);
             options.threads.saturating_mul(targets)
@@ -72,7 +72,7 @@ impl Bed {
     }
 
     /// Opens the targets; returns what of them all can be used.
-    pub(super) fn prepare(&self, options: &Options) -> Result<Room, Problem> {
+    pub(crate) fn prepare(&self, options: &Options) -> Result<Room, Problem> {
         let options = options.clone();
         self.interruptible(None, move |core| {
             Box::pin(async move {
@@ -85,7 +85,7 @@ impl Bed {
     }
 
     /// Writes all that the options use of every target.
-    pub(super) fn fill(&self, options: &Options) -> Result<(), Problem> {
+    pub(crate) fn fill(&self, options: &Options) -> Result<(), Problem> {
         let options = options.clone();
         let filled = self.interruptible(None, move |core| {
             Box::pin(async move {
@@ -100,13 +100,13 @@ impl Bed {
     }
 
     /// Runs what the options say on the targets that are open.
-    pub(super) fn run(&self, options: &Options) -> Result<RunResult, Problem> {
+    pub(crate) fn run(&self, options: &Options) -> Result<RunResult, Problem> {
         let mut all = self.run_together(std::slice::from_ref(options))?;
         Ok(all.pop().expect("as many results as runs"))
     }
 
     /// Runs several loads on the targets that are open, at the same time.
-    pub(super) fn run_together(&self, all: &[Options]) -> Result<Vec<RunResult>, Problem> {
+    pub(crate) fn run_together(&self, all: &[Options]) -> Result<Vec<RunResult>, Problem> {
         let mut jobs = Vec::new();
         for options in all {
             jobs.push((options.clone(), source(options)?));
@@ -125,7 +125,7 @@ impl Bed {
     }
 
     /// Logs out where there is anything to log out of.
-    pub(super) fn finish(self) -> Result<(), Problem> {
+    pub(crate) fn finish(self) -> Result<(), Problem> {
         self.interruptible(None, move |core| {
             Box::pin(async move {
                 let opened = core.locals().get::<Opened>().0.take();
@@ -177,11 +177,11 @@ impl Bed {
 
 /// What of the targets a run can use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// First byte.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// Bytes, of the smallest target.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Room {

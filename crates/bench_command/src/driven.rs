@@ -5,7 +5,7 @@
 //! standard input ends, as it does when whoever drives it is gone, however that ended. Who still
 //! reads its standard output gets the result, however long the last verification takes.
 
-use super::{machine, problem::verdict, run::Bed, seconds::say};
+use crate::{machine, problem::verdict, run::Bed, seconds::say};
 use bench::Options;
 use bench::report::{self, view::RunView};
 use manifest::code::Code;
@@ -23,12 +23,12 @@ const NICENESS: i32 = 10;
 const LAST: Duration = Duration::from_secs(5);
 
 /// It is driven.
-pub(super) fn is_wanted(words: &[String]) -> bool {
+pub(crate) fn is_wanted(words: &[String]) -> bool {
     words.iter().any(|word| word == "--driven")
 }
 
 /// Runs it once.
-pub(super) fn run(options: &Options) -> Result<(), Problem> {
+pub(crate) fn run(options: &Options) -> Result<(), Problem> {
     if options.profile.is_some() {
         let detail = "--driven: only a single run can be driven";
         return Err(Problem::new(Code::BenchUsage, detail).hint("leave --profile out"));

@@ -1,7 +1,10 @@
-//! `causeway bench`: a workload against volumes, in diskspd's words.
+//! `causeway bench`: a workload against volumes, in diskspd's words; and what a TARGET on the
+//! command line names, for all commands that use a volume in their own process.
 
 mod driven;
 mod machine;
+pub mod open;
+pub mod paths_api;
 mod problem;
 mod profile;
 mod run;
@@ -18,8 +21,8 @@ use problem::{usage, verdict};
 use std::process::ExitCode;
 use trials::line::BenchLine;
 
-/// Runs the command with the words behind `bench`.
-pub(crate) fn run(words: &[String]) -> ExitCode {
+/// Runs the command with the words behind `bench`; its exit code.
+pub fn run(words: &[String]) -> ExitCode {
     let done = start(words);
     match done {
         Ok(()) => ExitCode::SUCCESS,

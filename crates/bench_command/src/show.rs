@@ -12,7 +12,7 @@ use serde_json::error::Category;
 use std::path::Path;
 
 /// Prints it, or writes it to the file that was named.
-pub(super) fn result(
+pub(crate) fn result(
     options: &Options,
     result: &RunResult,
     machine: &Machine,
@@ -32,13 +32,13 @@ pub(super) fn result(
 }
 
 /// A document, as -Rjson has it.
-pub(super) fn json(document: &impl Serialize) -> String {
+pub(crate) fn json(document: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(document);
     format!("{}\n", text.expect("documents are made of plain data"))
 }
 
 /// To standard output, or to a file.
-pub(super) fn write(to: Option<&Path>, text: &str) -> Result<(), Problem> {
+pub(crate) fn write(to: Option<&Path>, text: &str) -> Result<(), Problem> {
     let Some(path) = to else {
         output::print(text);
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn write(to: Option<&Path>, text: &str) -> Result<(), Problem> {
 }
 
 /// A result that was written with -Rjson.
-pub(super) fn read(path: &Path) -> Result<Document, Problem> {
+pub(crate) fn read(path: &Path) -> Result<Document, Problem> {
     let wrong = |why: String| {
         Problem::new(Code::BenchUsage, format!("{}: {why}", path.display()))
             .hint("name a result that `causeway bench -Rjson --output FILE` wrote")
@@ -88,7 +88,7 @@ impl<'a> RowView<'a> {
 }
 
 /// `--compare A.json B.json [-Rjson]`
-pub(super) fn comparison(words: &[String]) -> Result<(), Problem> {
+pub(crate) fn comparison(words: &[String]) -> Result<(), Problem> {
     let json_wanted = words.iter().any(|word| word == "-Rjson" || word == "json");
     let files: Vec<&String> = words
         .iter()

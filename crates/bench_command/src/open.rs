@@ -14,15 +14,15 @@ use units::{BlockCount, BlockSize};
 use volume::{Fences, OpenError, OpenErrorKind, Volume, over};
 
 /// A volume that this process uses.
-pub(crate) struct Opened {
+pub struct Opened {
     /// As it was written.
-    pub(crate) name: String,
+    pub name: String,
     /// What operations go to.
-    pub(crate) volume: Arc<dyn Volume>,
+    pub volume: Arc<dyn Volume>,
     /// Nobody else can have data on it.
-    pub(crate) private: bool,
+    pub private: bool,
     /// Its paths, where it has some.
-    pub(crate) attached: Option<Arc<host::Attached>>,
+    pub attached: Option<Arc<host::Attached>>,
 }
 
 /// The initiator's options among the words of a command that clap does not read.
@@ -34,7 +34,10 @@ struct Words {
 }
 
 /// Reads the initiator's options.
-pub(crate) fn initiator_options(words: &[String]) -> Result<host::Options, Problem> {
+///
+/// # Errors
+/// Words that are none.
+pub fn initiator_options(words: &[String]) -> Result<host::Options, Problem> {
     let read = Words::command().try_get_matches_from(words);
     let read = read.and_then(|matches| Words::from_arg_matches(&matches));
     read.map(|words| words.options).map_err(|error| {
@@ -45,7 +48,9 @@ pub(crate) fn initiator_options(words: &[String]) -> Result<host::Options, Probl
     })
 }
 
-pub(crate) fn of_host(name: &str, error: host::HostError) -> Problem {
+/// What an administrator reads where a host's volume cannot be opened.
+#[must_use]
+pub fn of_host(name: &str, error: host::HostError) -> Problem {
     let code = match error.kind {
         host::Kind::Usage => Code::VolumeUsage,
         host::Kind::NotFound => Code::TargetCannotBeOpened,
@@ -81,7 +86,10 @@ fn cannot(error: &OpenError) -> Problem {
 }
 
 /// Opens what `name` names.
-pub(crate) async fn open(
+///
+/// # Errors
+/// It is not there, cannot be reached, or its name is none.
+pub async fn open(
     core: &CoreHandle,
     name: &str,
     options: &host::Options,

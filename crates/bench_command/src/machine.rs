@@ -5,7 +5,7 @@ use bench::report::{Machine, ProcessorTopology};
 use std::path::Path;
 
 /// This machine.
-pub(super) fn this() -> Machine {
+pub(crate) fn this() -> Machine {
     let name = rustix::system::uname()
         .nodename()
         .to_string_lossy()
@@ -45,7 +45,7 @@ fn place(system: &Path, number: u32) -> ProcessorTopology {
 
 /// Times of one processor since the start of the system, in ticks.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Times {
+pub(crate) struct Times {
     number: u32,
     user: u64,
     kernel: u64,
@@ -53,7 +53,7 @@ pub(super) struct Times {
 }
 
 /// The times of all processors; none where the system does not report them.
-pub(super) fn times() -> Vec<Times> {
+pub(crate) fn times() -> Vec<Times> {
     parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Vec<Times> {
 
 /// What the processors did in between.
 #[expect(clippy::cast_precision_loss, reason = "ticks of a run are few")]
-pub(super) fn between(before: &[Times], after: &[Times]) -> Vec<Processor> {
+pub(crate) fn between(before: &[Times], after: &[Times]) -> Vec<Processor> {
     let one = |(before, after): (&Times, &Times)| {
         let part = |of: fn(&Times) -> u64| of(after).saturating_sub(of(before)) as f64;
         let (user, kernel) = (part(|at| at.user), part(|at| at.kernel));

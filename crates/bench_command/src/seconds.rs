@@ -7,7 +7,7 @@ use std::time::Duration;
 use trials::line::{self, BenchLine, PathSecond, Second};
 
 /// Says a line. Where nobody reads any more, standard input has ended as well.
-pub(super) fn say(line: &impl serde::Serialize) {
+pub(crate) fn say(line: &impl serde::Serialize) {
     let mut out = std::io::stdout().lock();
     let _gone = out.write_all(line::write(line).as_bytes());
     let _gone = out.flush();
@@ -15,7 +15,7 @@ pub(super) fn say(line: &impl serde::Serialize) {
 
 /// The seconds of a run.
 #[derive(Default)]
-pub(super) struct Seconds {
+pub(crate) struct Seconds {
     number: u64,
     elapsed: Duration,
     /// The paths, a second ago.
@@ -25,7 +25,7 @@ pub(super) struct Seconds {
 #[expect(clippy::cast_precision_loss, reason = "figures of a second")]
 impl Seconds {
     /// Says what was done since the last time.
-    pub(super) fn say(&mut self, progress: &Progress, ended: &Ended, paths: Vec<Status>) {
+    pub(crate) fn say(&mut self, progress: &Progress, ended: &Ended, paths: Vec<Status>) {
         self.number += 1;
         let since = progress.elapsed.saturating_sub(self.elapsed);
         let seconds = since.as_secs_f64().max(1e-3);

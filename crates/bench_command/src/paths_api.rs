@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_millis(80);
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
 /// Where the sockets are.
-pub(crate) fn directory() -> PathBuf {
+pub fn directory() -> PathBuf {
     let named = std::env::var_os("CAUSEWAY_INITIATOR_RUN").map(PathBuf::from);
     let absolute = |it: &PathBuf| it.is_absolute();
     if let Some(dir) = named.filter(absolute) {
@@ -45,7 +45,7 @@ pub(crate) fn directory() -> PathBuf {
 
 /// Shows a volume to `causeway path` for as long as it is open. A process whose socket cannot be
 /// had works all the same; the reason is answered.
-pub(crate) fn show(core: &CoreHandle, attached: &Attached) -> Result<(), Problem> {
+pub fn show(core: &CoreHandle, attached: &Attached) -> Result<(), Problem> {
     process::show(core, attached);
     let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     if server.is_none() {
@@ -57,7 +57,7 @@ pub(crate) fn show(core: &CoreHandle, attached: &Attached) -> Result<(), Problem
 }
 
 /// Takes the socket away: the process ends.
-pub(crate) fn end() {
+pub fn end() {
     let server = SERVER.lock().unwrap_or_else(PoisonError::into_inner).take();
     drop(server);
     process::end();

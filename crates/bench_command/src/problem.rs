@@ -6,12 +6,12 @@ use manifest::problem::Problem;
 use units::text::counted;
 
 /// A mistake of the command line.
-pub(super) fn usage(mistake: Mistake) -> Problem {
+pub(crate) fn usage(mistake: Mistake) -> Problem {
     Problem::new(Code::BenchUsage, mistake.cause).hint(mistake.next_step)
 }
 
 /// Whose mistake it is that a run could not be begun.
-pub(super) fn of_run(error: RunError) -> Problem {
+pub(crate) fn of_run(error: RunError) -> Problem {
     let cause = error.to_string();
     match error {
         RunError::Unfit(_) => Problem::new(Code::BenchUsage, cause)
@@ -25,7 +25,7 @@ pub(super) fn of_run(error: RunError) -> Problem {
 }
 
 /// Whether all went well.
-pub(super) fn verdict(result: &RunResult) -> Result<(), Problem> {
+pub(crate) fn verdict(result: &RunResult) -> Result<(), Problem> {
     if result.is_clean() {
         return Ok(());
     }

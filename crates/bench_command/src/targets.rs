@@ -1,7 +1,7 @@
 //! Opening targets, and the safety check before anything is written.
 
-use super::problem::of_run;
 use crate::open::{initiator_options, open};
+use crate::problem::of_run;
 use backends::{Provisioning, create_file};
 use bench::mark::{self, Found};
 use bench::{Options, Target};
@@ -14,10 +14,10 @@ use units::ByteCount;
 
 /// The targets of a run, ready for it.
 #[derive(Default)]
-pub(super) struct Ready {
-    pub(super) targets: Vec<Target>,
+pub(crate) struct Ready {
+    pub(crate) targets: Vec<Target>,
     /// Those that have paths.
-    pub(super) attached: Vec<Arc<host::Attached>>,
+    pub(crate) attached: Vec<Arc<host::Attached>>,
 }
 
 fn failed(name: &str, why: &str) -> Problem {
@@ -48,7 +48,7 @@ async fn create(core: &CoreHandle, options: &Options) -> Result<Vec<String>, Pro
 }
 
 /// Opens all targets; refuses to write where anything could be lost; writes marks.
-pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Ready, Problem> {
+pub(crate) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Ready, Problem> {
     if options.targets.is_empty() {
         return Err(Problem::new(Code::BenchUsage, "no target")
             .hint("name a file, a block device, memory:SIZE or an iscsi:// URL"));

@@ -5,8 +5,8 @@
 //! that was cut off goes on where it was; workers begin when all are ready; one that ends early or
 //! fails ends the sweep.
 
-use super::problem::usage;
-use super::show;
+use crate::problem::usage;
+use crate::show;
 use bench::Mistake;
 use bench::report::view::{Document, RunView};
 use bench::sweep::{HELP, Sweep, SweepRow, SweepRun, parse};
@@ -196,7 +196,7 @@ fn make_directory(path: &Path) -> Result<(), Problem> {
 }
 
 /// Runs a sweep.
-pub(super) fn run(words: &[String]) -> Result<(), Problem> {
+pub(crate) fn run(words: &[String]) -> Result<(), Problem> {
     if words.is_empty() || words.iter().any(|word| word == "--help") {
         output::print(HELP);
         return Ok(());
