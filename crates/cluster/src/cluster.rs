@@ -302,6 +302,7 @@ impl Cluster {
             Event::Opened(_)
             | Event::Message(..)
             | Event::Unit(..)
+            | Event::Forward(_)
             | Event::Records(_)
             | Event::Acks(_)
             | Event::Commits(_)
@@ -410,6 +411,7 @@ impl Hub for Cluster {
                 }
                 return;
             }
+            Event::Forward(_) => return line.end(),
             Event::Records(records) => return self.records(line, slot, records),
             Event::Acks(positions) => return self.acks(slot, &positions),
             Event::Commits(positions) => return self.commits(slot, &positions),

@@ -90,6 +90,7 @@ impl Pair {
         match opened.purpose {
             Purpose::Control => self.begins(line, opened, now),
             Purpose::Ring(ring) => self.attach(line, usize::from(ring), opened),
+            Purpose::Forward => line.connection.borrow_mut().bye(Reason::Stops),
         }
         let is_whole = self.lines.borrow().iter().all(Option::is_some);
         match &mut *self.session.borrow_mut() {

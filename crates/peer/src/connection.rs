@@ -10,6 +10,7 @@
 //! is given out.
 
 use crate::first::{First, KnownNode, Own};
+use crate::forward::{AnnouncedForward, Forwarded};
 use crate::frame::{self, Header, Kind};
 use crate::ids::{ConnectionNumber, Incarnation, NodeId, Purpose};
 use crate::limits::{BODY_BYTES_MAX, Cost, POSITIONS_MAX, SEND_AHEAD_BYTES};
@@ -58,6 +59,8 @@ pub enum Event {
     Unit(VolumeId, UnitPart),
     /// Records, each with data that fits its checksum.
     Records(Records),
+    /// Of commands that one of the two nodes forwards to the other.
+    Forward(Forwarded),
     /// The other side has these stable.
     Acks(Positions),
     /// These are committed.
@@ -88,6 +91,12 @@ struct Credits {
     went: Cost,
 }
 
+/// Whose data comes next.
+enum DataOf {
+    Records(Announced),
+    Forward(AnnouncedForward),
+}
+
 enum Phase {
     /// Which first frame is awaited: with `Some`, the answer to this one.
     First(Option<First>),
@@ -103,7 +112,7 @@ pub struct Connection {
     /// This side's first frame is on its way: only then another one is understood.
     has_greeted: bool,
     receiver: Receiver,
-    announced: Option<Announced>,
+    announced: Option<DataOf>,
     transmit: Transmit,
     events: VecDeque<Event>,
     /// The next frame that goes, and the next one that comes.
@@ -209,9 +218,20 @@ impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
-        if let Event::Records(records) = &event {
-            self.credits.given_out = self.credits.given_out.plus(records.cost());
-        }
+        let cost = match &event {
+            Event::Records(records) => records.cost(),
+            Event::Forward(forwarded) => forwarded.cost(),
+            Event::Opened(_)
+            | Event::Message(..)
+            | Event::Unit(..)
+            | Event::Acks(_)
+            | Event::Commits(_)
+            | Event::Credits
+            | Event::Beacon(_)
+            | Event::Answer(_)
+            | Event::Closed(_) => Cost::default(),
+        };
+        self.credits.given_out = self.credits.given_out.plus(cost);
         Some(event)
     }
 
@@ -314,6 +334,23 @@ impl Connection {
         let mut body = frame::begin(records.body_bytes());
         records.write(&mut body);
         self.push(body.into_bytes(), Kind::Records, records.data());
+        Ok(())
+    }
+
+    /// Says something of a command that is forwarded, data by reference. What it takes was to be
+    /// granted.
+    ///
+    /// # Errors
+    /// Why it is not sent.
+    pub fn forward(&mut self, forwarded: &Forwarded) -> Result<(), NotSent> {
+        self.may_say(Kind::Forward)?;
+        if !self.may_send(forwarded.cost()) {
+            return Err(NotSent::NoCredit);
+        }
+        let mut body = frame::begin(64);
+        forwarded.write(&mut body)?;
+        self.credits.went = self.credits.went.plus(forwarded.cost());
+        self.push(body.into_bytes(), Kind::Forward, forwarded.data.clone());
         Ok(())
     }
 
@@ -433,8 +470,11 @@ impl Connection {
                 let Some(announced) = self.announced.take() else {
                     unreachable!("data is wanted where it was announced");
                 };
-                let records = announced.with_data(data).map_err(Closed::Broken)?;
-                self.events.push_back(Event::Records(records));
+                let event = match announced {
+                    DataOf::Records(it) => it.with_data(data).map(Event::Records),
+                    DataOf::Forward(it) => it.with_data(data).map(Event::Forward),
+                };
+                self.events.push_back(event.map_err(Closed::Broken)?);
                 Ok(())
             }
         }
@@ -522,6 +562,12 @@ impl Connection {
                 let (volume, part) = UnitPart::read(&body).ok_or_else(malformed)?;
                 Event::Unit(volume, part)
             }
+            Kind::Forward => {
+                let read = AnnouncedForward::read(&body, header.data_bytes);
+                return self
+                    .announced_forward(read.ok_or_else(malformed)?, header.data_bytes)
+                    .map_err(Closed::Broken);
+            }
             Kind::Acks | Kind::Commits => {
                 let positions = Positions::read(&body).ok_or_else(malformed)?;
                 if is_elsewhere(purpose, positions.ring) {
@@ -563,6 +609,38 @@ impl Connection {
             bytes: data_bytes as u64,
             records: announced.records(),
         };
+        self.came(cost)?;
+        if data_bytes == 0 {
+            let records = announced.with_data(Buf::empty())?;
+            self.receiver.begin();
+            self.events.push_back(Event::Records(records));
+            return Ok(());
+        }
+        self.announced = Some(DataOf::Records(announced));
+        self.receiver.expect_data(data_bytes);
+        Ok(())
+    }
+
+    /// The same of a command that is forwarded.
+    fn announced_forward(
+        &mut self,
+        announced: AnnouncedForward,
+        data_bytes: usize,
+    ) -> Result<(), Breach> {
+        self.came(announced.what.cost(data_bytes))?;
+        if data_bytes == 0 {
+            let forwarded = announced.with_data(Buf::empty())?;
+            self.receiver.begin();
+            self.events.push_back(Event::Forward(forwarded));
+            return Ok(());
+        }
+        self.announced = Some(DataOf::Forward(announced));
+        self.receiver.expect_data(data_bytes);
+        Ok(())
+    }
+
+    /// Something came that has to be granted.
+    fn came(&mut self, cost: Cost) -> Result<(), Breach> {
         let came = self.credits.came.plus(cost);
         if !came.is_within(self.credits.granted) && holds!(OverrunEnds) {
             return Err(Breach::Overrun {
@@ -571,14 +649,6 @@ impl Connection {
             });
         }
         self.credits.came = came;
-        if data_bytes == 0 {
-            let records = announced.with_data(Buf::empty())?;
-            self.receiver.begin();
-            self.events.push_back(Event::Records(records));
-            return Ok(());
-        }
-        self.announced = Some(announced);
-        self.receiver.expect_data(data_bytes);
         Ok(())
     }
 
@@ -624,5 +694,6 @@ fn is_elsewhere(purpose: Purpose, ring: u8) -> bool {
     match purpose {
         Purpose::Control => false,
         Purpose::Ring(its) => its != ring,
+        Purpose::Forward => true,
     }
 }

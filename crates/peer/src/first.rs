@@ -50,6 +50,7 @@ impl First {
         let (purpose, ring) = match self.purpose {
             Purpose::Control => (0, 0),
             Purpose::Ring(ring) => (1, ring),
+            Purpose::Forward => (2, 0),
         };
         let mut fields = Writer::with_capacity(FIRST_BYTES);
         fields
@@ -96,6 +97,7 @@ impl First {
         let purpose = match (fields.u8()?, fields.u8()?) {
             (0, 0) => Purpose::Control,
             (1, ring) => Purpose::Ring(ring),
+            (2, 0) => Purpose::Forward,
             _ => return None,
         };
         Some(Self {

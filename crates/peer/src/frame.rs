@@ -22,10 +22,11 @@ pub(crate) enum Kind {
     Answer,
     Bye,
     Unit,
+    Forward,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Message,
         Self::Records,
         Self::Acks,
@@ -35,6 +36,7 @@ impl Kind {
         Self::Answer,
         Self::Bye,
         Self::Unit,
+        Self::Forward,
     ];
 
     pub(crate) const fn code(self) -> u8 {
@@ -48,6 +50,7 @@ impl Kind {
             Self::Answer => 7,
             Self::Bye => 8,
             Self::Unit => 9,
+            Self::Forward => 10,
         }
     }
 
@@ -59,8 +62,11 @@ impl Kind {
     pub(crate) const fn belongs_on(self, purpose: Purpose) -> bool {
         match self {
             Self::Message | Self::Unit => matches!(purpose, Purpose::Control),
-            Self::Records | Self::Credits => matches!(purpose, Purpose::Ring(_)),
-            Self::Acks | Self::Commits | Self::Beacon | Self::Answer | Self::Bye => true,
+            Self::Records => matches!(purpose, Purpose::Ring(_)),
+            Self::Credits => !matches!(purpose, Purpose::Control),
+            Self::Forward => matches!(purpose, Purpose::Forward),
+            Self::Acks | Self::Commits | Self::Answer => !matches!(purpose, Purpose::Forward),
+            Self::Beacon | Self::Bye => true,
         }
     }
 }
@@ -133,7 +139,7 @@ impl Header {
         if zero != 0 {
             return Err(Breach::Malformed("what is to be zero is not"));
         }
-        let data_bytes_max = if known == Some(Kind::Records) {
+        let data_bytes_max = if matches!(known, Some(Kind::Records | Kind::Forward)) {
             DATA_BYTES_MAX
         } else {
             0

@@ -127,8 +127,18 @@ pub fn first(bytes: &[u8]) {
     assert!(answer.len() <= FIRST_BYTES.saturating_add(64));
 }
 
-/// Frames of any kind and contents come, by the first byte on a connection for control (bit 0) or
-/// a ring, with their checksums put right or not (bit 1), in pieces (bits 2 to 7).
+/// What the first byte of an input says that its connection is for.
+const fn purpose_of(choice: u8) -> Purpose {
+    match (choice & 1, choice & 0x80) {
+        (1, _) => Purpose::Control,
+        (_, 0) => Purpose::Ring(RING),
+        (_, _) => Purpose::Forward,
+    }
+}
+
+/// Frames of any kind and contents come, by the first byte on a connection for control (bit 0),
+/// forwarding (bit 7) or a ring, with their checksums put right or not (bit 1), in pieces (bits 2
+/// to 6).
 ///
 /// What is given out is what the same frames would say if we had sent it, whatever the pieces are;
 /// and a stream of records is continued without a gap and without repetition.
@@ -139,11 +149,7 @@ pub fn frames(bytes: &[u8]) {
     let Some((choice, bytes)) = bytes.split_first() else {
         return;
     };
-    let purpose = if choice & 1 == 1 {
-        Purpose::Control
-    } else {
-        Purpose::Ring(RING)
-    };
+    let purpose = purpose_of(*choice);
     let bytes = if choice & 2 == 2 {
         put_right(bytes)
     } else {
@@ -151,7 +157,7 @@ pub fn frames(bytes: &[u8]) {
     };
     let (mut says, mut b) = opened(purpose);
     let events = hand(&mut b, &bytes, &mut whole);
-    let size = usize::from(choice >> 2);
+    let size = usize::from(choice >> 2 & 31);
     let mut in_pieces = opened(purpose).1;
     let again = hand(&mut in_pieces, &bytes, &mut || size);
     assert_eq!(events, again, "pieces make no difference");
@@ -178,6 +184,7 @@ fn said_again(says: &mut Connection, event: &Event) -> Option<Vec<u8>> {
         Event::Message(volume, message) => says.message(*volume, message),
         Event::Unit(volume, part) => says.unit_part(*volume, part),
         Event::Records(records) => says.records(records),
+        Event::Forward(forwarded) => says.forward(forwarded),
         // A frame may have more than we would send.
         Event::Acks(it) if it.positions.len() <= crate::POSITIONS_MAX => says.acks(it),
         Event::Commits(it) if it.positions.len() <= crate::POSITIONS_MAX => says.commits(it),
@@ -198,7 +205,7 @@ fn said_again(says: &mut Connection, event: &Event) -> Option<Vec<u8>> {
 
 /// What comes after frames of kinds that are ignored.
 fn after_ignored<'a>(says: &mut Connection, mut frames: &'a [u8]) -> &'a [u8] {
-    while frames.first().is_some_and(|kind| !(1..=8).contains(kind)) {
+    while frames.first().is_some_and(|kind| !(1..=10).contains(kind)) {
         // One that may not be ignored has ended the connection.
         if frames.get(1) != Some(&1) {
             break;
@@ -239,6 +246,11 @@ fn put_right(bytes: &[u8]) -> Vec<u8> {
         let mut body = body.to_vec();
         if header.first() == Some(&2) {
             check_records(&mut body, data);
+        }
+        if header.first() == Some(&10)
+            && let Some(place) = body.get_mut(12..16)
+        {
+            place.copy_from_slice(&crc32c(data).to_le_bytes());
         }
         let mut frame = Vec::with_capacity(HEADER_BYTES);
         frame.extend(header.iter().take(2));
@@ -307,6 +319,7 @@ fn follow(events: Vec<Event>) {
             Event::Opened(_)
             | Event::Message(..)
             | Event::Unit(..)
+            | Event::Forward(_)
             | Event::Commits(_)
             | Event::Credits
             | Event::Beacon(_)
@@ -331,11 +344,7 @@ mod test {
             }
             frames(&bytes);
             let (choice, bytes) = bytes.split_first().unwrap();
-            let purpose = if choice & 1 == 1 {
-                Purpose::Control
-            } else {
-                Purpose::Ring(RING)
-            };
+            let purpose = purpose_of(*choice);
             let events = hand(&mut opened(purpose).1, &put_right(bytes), &mut whole);
             kinds.extend(events.iter().map(|it| {
                 let name = format!("{it:?}");
@@ -343,8 +352,8 @@ mod test {
             }));
         }
         let wanted = [
-            "Acks", "Answer", "Beacon", "Closed", "Commits", "Credits", "Message", "Records",
-            "Unit",
+            "Acks", "Answer", "Beacon", "Closed", "Commits", "Credits", "Forward", "Message",
+            "Records", "Unit",
         ];
         assert!(kinds.iter().eq(wanted.iter()), "{kinds:?}");
     }
@@ -371,7 +380,7 @@ mod test {
                 if name == "peer_first" {
                     first(&bytes);
                 } else {
-                    bytes[0] = bytes[0] & 1 | mode & !1;
+                    bytes[0] = bytes[0] & 0x81 | mode & !0x81;
                     frames(&bytes);
                 }
             }

@@ -28,6 +28,8 @@ pub enum Purpose {
     Control,
     /// Records of this ring, from either side.
     Ring(u8),
+    /// Commands of hosts that reach the owner of a LUN through the other node, in both directions.
+    Forward,
 }
 
 impl fmt::Display for ClusterId {
@@ -47,6 +49,7 @@ impl fmt::Display for Purpose {
         match self {
             Self::Control => f.write_str("control"),
             Self::Ring(ring) => write!(f, "ring {ring}"),
+            Self::Forward => f.write_str("forwarding"),
         }
     }
 }

@@ -28,6 +28,7 @@
 
 mod connection;
 mod first;
+mod forward;
 mod frame;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
@@ -48,6 +49,10 @@ mod unit_part;
 
 pub use connection::{Connection, Event, Opened};
 pub use first::{KnownNode, Own};
+pub use forward::{
+    CDB_BYTES_MAX, FORWARD_BYTES_MAX, Forward, Forwarded, ForwardedAnswer, ForwardedCommand,
+    ForwardedEnd, ForwardedOrder, ForwardedReset, Guest, NAME_BYTES_MAX, SENSE_BYTES_MAX,
+};
 pub use ids::{ClusterId, ConnectionNumber, Incarnation, NodeId, Purpose};
 pub use limits::{
     BODY_BYTES_MAX, Cost, DATA_BYTES_MAX, FIRST_BYTES, HEADER_BYTES, POSITIONS_MAX, RECORDS_MAX,

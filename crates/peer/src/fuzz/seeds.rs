@@ -2,7 +2,11 @@
 
 use super::{RING, connects, opened, taken};
 use crate::limits::Cost;
-use crate::{Origin, Position, Positions, Purpose, Reason, Records, UnitPart, UnitSubject};
+use crate::{
+    Forward, Forwarded, ForwardedAnswer, ForwardedCommand, ForwardedEnd, ForwardedOrder,
+    ForwardedReset, Guest, Origin, Position, Positions, Purpose, Reason, Records, UnitPart,
+    UnitSubject,
+};
 use journal::{Change, Commit, Kind, Sequence, VolumeId};
 use replica::{
     Conversation, CopyId, Epoch, Message, Moment, NodeSet, NodeSlot, Revision, RingSummary,
@@ -13,7 +17,7 @@ use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 /// Each with the target that it is for, and a first byte that has checksums put right.
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let purposes = [Purpose::Control, Purpose::Ring(RING)];
+    let purposes = [Purpose::Control, Purpose::Ring(RING), Purpose::Forward];
     let firsts = purposes.map(|purpose| {
         let bytes = taken(&mut connects(purpose));
         ("peer_first", [&[1], bytes.as_slice()].concat())
@@ -21,6 +25,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let frames = [
         ("peer_frames", [&[0xF7], control().as_slice()].concat()),
         ("peer_frames", [&[0x1E], ring().as_slice()].concat()),
+        ("peer_frames", [&[0x9E], forwarding().as_slice()].concat()),
     ];
     firsts.into_iter().chain(frames).collect()
 }
@@ -120,6 +125,52 @@ fn records(volume: u64, first: u64, kinds: &[Kind]) -> Records {
     };
     let changes = (first..).zip(kinds).map(change).collect();
     Records::new(origin, changes).expect("they may be sent")
+}
+
+fn forwarding() -> Vec<u8> {
+    let guest = Guest {
+        volume: VolumeId(1),
+        initiator: "iqn.x:h".to_owned(),
+        isid: [1; 6],
+        port: 1025,
+    };
+    let command = ForwardedCommand {
+        guest: guest.clone(),
+        read_only: false,
+        order: ForwardedOrder::Ordered,
+        announced: 4,
+        cdb: vec![0x2a; 10],
+    };
+    let respond = ForwardedAnswer::Respond {
+        status: 2,
+        sense: vec![1, 2, 3],
+    };
+    let frames = [
+        (Forward::Command(Box::new(command), 4), 2),
+        (Forward::Data, 2),
+        (Forward::Abort, 0),
+        (
+            Forward::Reset(Box::new(guest.clone()), ForwardedReset::Target),
+            0,
+        ),
+        (Forward::Close(Box::new(guest), ForwardedEnd::Lost), 0),
+        (Forward::Answer(respond, 3), 1),
+        (Forward::AnswerData, 2),
+        (Forward::Answer(ForwardedAnswer::Silent, 0), 0),
+    ];
+    let (mut a, _) = opened(Purpose::Forward);
+    for (request, (what, bytes)) in (1..).zip(frames) {
+        let data = Buf::copy_of(&vec![6; bytes]);
+        let frame = Forwarded {
+            request,
+            what,
+            data,
+        };
+        a.forward(&frame).expect("it may go");
+    }
+    a.grant(Cost::FRAME_MAX).expect("it fits");
+    a.bye(Reason::Stops);
+    taken(&mut a)
 }
 
 fn ring() -> Vec<u8> {

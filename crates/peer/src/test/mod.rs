@@ -2,6 +2,7 @@
 
 mod damage;
 mod decoder;
+mod forwarding;
 mod frames;
 mod pipe;
 mod refusals;

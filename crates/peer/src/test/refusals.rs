@@ -172,7 +172,7 @@ fn an_answer_for_another_connection_is_refused() {
     }
     let (mut a, mut b) = connections(1, Purpose::Control);
     let mut first = taken(&mut a);
-    first[73] = 2;
+    first[73] = 3;
     let checksum = crc(&first[12..]);
     first[8..12].copy_from_slice(&checksum.to_le_bytes());
     assert_eq!(hand(&mut b, &first), [refused(Refusal::OtherPurpose)]);

@@ -535,6 +535,7 @@ impl World {
                 }
                 Event::Message(..)
                 | Event::Unit(..)
+                | Event::Forward(_)
                 | Event::Beacon(_)
                 | Event::Answer(_)
                 | Event::Closed(_) => {
