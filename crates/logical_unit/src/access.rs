@@ -18,6 +18,7 @@ use volume::Access;
 fn state_of(access: Access) -> (AccessState, Option<NodeNumber>) {
     match access {
         Access::Served => (AccessState::ActiveOptimized, None),
+        Access::Forwarded(to) => (AccessState::ActiveNonOptimized, Some(NodeNumber(to))),
         Access::Elsewhere(by) => (AccessState::Unavailable, by.map(NodeNumber)),
         Access::Nowhere => (AccessState::Unavailable, None),
     }
@@ -50,11 +51,31 @@ impl LogicalUnit {
         drop(edited.await);
     }
 
+    /// While this node serves hosts, these nodes forward what comes to them: a bit for each.
+    pub async fn set_through(self: &Arc<Self>, core: &CoreHandle, through: u64) {
+        let Some(unit) = find(core, self.id()) else {
+            return;
+        };
+        if unit.with_state(|state| state.groups.through == through) {
+            return;
+        }
+        let edited = change(core, self, move |state| {
+            state.groups.through = through;
+            let reported = (None, UnitAttention::AccessStateChanged);
+            Ok(Effects {
+                attention_for_others: state.is_served().then_some(reported),
+                ..Effects::default()
+            })
+        });
+        // Nothing of it is stored, so it cannot be refused.
+        drop(edited.await);
+    }
+
     /// Hosts are served here from now on, or not: REPORT TARGET PORT GROUPS says so on every core
-    /// when this is answered. Where they are not, commands that read and write end with TARGET PORT
-    /// IN UNAVAILABLE STATE (SPC-4 5.15.2.4.5). Hosts are informed of the change. Where nobody
-    /// knows which node serves them ([`Access::Nowhere`]), connections with commands of this unit
-    /// end.
+    /// when this is answered. Where another node serves them, commands go there, or end with
+    /// TARGET PORT IN UNAVAILABLE STATE (SPC-4 5.15.2.4.5). Hosts are informed of the change. Where
+    /// nobody knows which node serves them ([`Access::Nowhere`]), connections with commands of this
+    /// unit end.
     pub async fn set_access(self: &Arc<Self>, core: &CoreHandle, access: Access) {
         let (Some(unit), wanted) = (find(core, self.id()), state_of(access)) else {
             return;

@@ -5,6 +5,7 @@
 //! (RFC 7143 4.2.3.3: of the own session, tasks with a lower CmdSN are affected).
 
 use crate::change::{abort_others, nexus_lost};
+use crate::forwarder::ForwardedReset;
 use crate::share::control::AbortedBy;
 use crate::share::nexus::{Nexus, abort};
 use crate::state::UnitState;
@@ -25,6 +26,14 @@ pub enum Closing {
     Withdrawn,
 }
 
+/// The owner has done it, where that is another node.
+async fn is_done_there(forwarded: Option<LocalFuture<bool>>) -> bool {
+    match forwarded {
+        Some(forwarded) => forwarded.await,
+        None => false,
+    }
+}
+
 impl Nexus {
     /// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the
     /// nexus' own where TST is 001b.
@@ -37,8 +46,13 @@ impl Nexus {
         }
         let (core, id) = (Rc::clone(self.unit().core()), self.unit().id());
         let port = self.port().clone();
+        let forwarded = self.forward_reset(ForwardedReset::ClearTaskSet);
         Box::pin(async move {
-            let others = abort_others(&core, id, port, true);
+            let others = async {
+                if !is_done_there(forwarded).await {
+                    abort_others(&core, id, port, true).await;
+                }
+            };
             futures_util::future::join(own, others).await;
         })
     }
@@ -47,16 +61,23 @@ impl Nexus {
     /// sees it; `reported`: the unit attention that says which. Answered within 2 s.
     pub fn reset_unit(&self, reported: UnitAttention) -> LocalFuture<()> {
         let own = self.abort_task_set();
+        let forwarded = self.forward_reset(ForwardedReset::Reset(reported));
         let core = Rc::clone(self.unit().core());
         let (unit, port) = (Arc::clone(self.unit().shared()), self.port().clone());
         Box::pin(async move {
-            let rest = unit.reset(&core, &port, reported);
+            let rest = async {
+                if !is_done_there(forwarded).await {
+                    unit.reset(&core, &port, reported).await;
+                }
+            };
             futures_util::future::join(own, rest).await;
         })
     }
 
     /// Ends the nexus: aborts what is left of it, now. When the future is ready, no write of it
-    /// will reach the medium any more, but for those in quarantine. Once [`Closing::Withdrawn`] it
+    /// will reach the medium any more, but for those in quarantine. Where the way to the owner was
+    /// lost with some of its commands, that takes until the owner can be asked again, or is another
+    /// node. Once [`Closing::Withdrawn`] it
     /// may be closed again with its session.
     ///
     /// spec: SAM-5 5.6 "Aborting commands" knows no status for a command whose unit is taken away.
@@ -69,6 +90,7 @@ impl Nexus {
             Closing::Withdrawn => AbortedBy::Other { reported: true },
         };
         let aborted = abort(self.unit(), self.all_tasks(), by);
+        let aborted = self.close_at_owner(how, aborted);
         Box::pin(async move {
             aborted.await;
             nexus_lost(&self).await;

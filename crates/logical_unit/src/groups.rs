@@ -49,7 +49,9 @@ pub struct PortElsewhere {
 }
 
 impl PortElsewhere {
-    fn is_for(&self, initiator: &str) -> bool {
+    /// This initiator may use it.
+    #[must_use]
+    pub fn is_for(&self, initiator: &str) -> bool {
         self.any != self.names.contains(initiator)
     }
 }
@@ -70,6 +72,8 @@ pub(crate) struct Groups {
     pub(crate) own: Option<NodeNumber>,
     /// The node that serves it, where that is another one.
     pub(crate) served_by: Option<NodeNumber>,
+    /// Nodes that forward to this one, where this one serves it: a bit for each number.
+    pub(crate) through: u64,
     /// Other nodes that have said what their ports are.
     pub(crate) others: Arc<[NodeElsewhere]>,
 }
@@ -100,6 +104,10 @@ impl Groups {
     fn named(&self, mut port: PortFacts) -> PortFacts {
         port.relative_port = self.number(port.relative_port);
         port
+    }
+
+    fn forwards(&self, node: NodeNumber) -> bool {
+        self.through.checked_shr(node.0.into()).unwrap_or(0) & 1 == 1
     }
 
     fn own_group(&self) -> u16 {
@@ -183,9 +191,10 @@ impl Groups {
                 continue;
             }
             let is_served = !serves && self.served_by == Some(number);
-            let state = match is_served {
-                true => AccessState::ActiveOptimized,
-                false => AccessState::Unavailable,
+            let state = match (is_served, serves && self.forwards(number)) {
+                (true, _) => AccessState::ActiveOptimized,
+                (false, true) => AccessState::ActiveNonOptimized,
+                (false, false) => AccessState::Unavailable,
             };
             groups.push(group(number.group(), state, ports));
         }

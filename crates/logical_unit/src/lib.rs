@@ -7,6 +7,8 @@
 //!                +-- unit attentions, reservations, mode pages, ALUA: this core's copy of all
 //! ```
 //!
+//! Where another node serves the unit's hosts, `run` has that node do the command ([`Forwarder`]).
+//!
 //! A [`LogicalUnit`] has a share on every core ([`CoreUnit`]). What admission needs is copied to
 //! each core; a change is made on the unit's home core, adopted by all cores, and only then
 //! answered. Plain reads and writes take no lock.
@@ -19,10 +21,13 @@
 
 mod access;
 mod admission;
+mod attribute;
 mod change;
 mod closing;
 mod copies;
 mod execute;
+mod forward;
+mod forwarder;
 mod going;
 mod groups;
 mod hold_home;
@@ -51,9 +56,11 @@ mod travel;
 mod unit;
 mod wait_list;
 
+pub use attribute::Attribute;
 pub use closing::Closing;
 pub use copies::{NotKept, StateCopies};
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
+pub use forwarder::{ForwardEnd, ForwardedCommand, ForwardedReset, Forwarder, Forwarding};
 pub use going::StandStill;
 pub use groups::{NodeElsewhere, NodeNumber, PortElsewhere};
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
@@ -71,7 +78,7 @@ pub use share::nexus::{Nexus, NexusError, Peers};
 pub use state::{Identity, UnitState};
 pub use status_count::Ending;
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
-pub use task::{Attribute, Task, TaskWatch};
+pub use task::{Task, TaskWatch};
 pub use times::{Figures, StageBrief, StageTimes, Storage, Times, TimesBrief, Transfer};
 pub use travel::NexusState;
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

@@ -15,6 +15,8 @@
 //! **Spec.** SAM-5 "Command and task management models", "Aborting commands".
 
 use crate::admission::{HoldKind, TaskId};
+use crate::attribute::Attribute;
+use crate::forwarder::ToForward;
 use crate::in_flight::{Room, WaitsForRoom};
 use crate::latency_trace::LatencyTrace;
 use crate::outcome::{Outcome, Refusal, Response};
@@ -30,18 +32,6 @@ use scsi::{Sense, Status};
 use std::rc::Rc;
 use units::LbaRange;
 use volume::{Class, Done, Fence, Io, Op, Origin};
-
-/// How a task is ordered against others (SAM-5 "Task attributes").
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Attribute {
-    /// No order but that against ORDERED tasks.
-    #[default]
-    Simple,
-    /// After every older task, before every newer one.
-    Ordered,
-    /// Before ordered tasks that wait.
-    HeadOfQueue,
-}
 
 /// How a task is, from outside.
 pub struct TaskWatch {
@@ -94,18 +84,21 @@ pub struct Task {
     attribute: Attribute,
     fence: Fence,
     order: Option<HoldGuard>,
+    /// Another node is to do it.
+    pub(crate) to_forward: Option<Box<ToForward>>,
 }
 
 impl Task {
     pub(crate) fn new(
         nexus: &Rc<Nexus>,
         (command, writes): (Command, bool),
-        task_id: TaskId,
-        tag: u64,
+        (task_id, tag): (TaskId, u64),
         attribute: Attribute,
         stopwatch: Stopwatch,
+        to_forward: Option<Box<ToForward>>,
     ) -> Self {
-        let control = TaskControl::new(task_id, tag, writes, stopwatch);
+        let what = (writes, to_forward.is_some());
+        let control = TaskControl::new((task_id, tag), what, stopwatch);
         let place = nexus.task_begins(Rc::clone(&control));
         let unit = nexus.unit();
         // Later tasks of this core stop here from this moment on.
@@ -119,6 +112,7 @@ impl Task {
             attribute,
             fence: nexus.fence(),
             order,
+            to_forward,
         }
     }
 
@@ -136,7 +130,8 @@ impl Task {
         let head = Attribute::HeadOfQueue;
         let writes = matches!(command, Command::Write(_));
         let command = (command, writes);
-        let child = Self::new(nexus, command, unit.arrive(), tag, head, stopwatch);
+        let task = (unit.arrive(), tag);
+        let child = Self::new(nexus, command, task, head, stopwatch, None);
         if let Some(by) = self.control.aborted() {
             // What is made after the abort does nothing: nobody waits for it, or puts its blocks
             // out of reach.

@@ -1,6 +1,7 @@
 //! The shared half of a logical unit.
 
 use crate::copies::StateCopies;
+use crate::forwarder::Forwarder;
 use crate::going::{Going, StandStill};
 use crate::in_flight::InFlightLimit;
 use crate::names::UnitId;
@@ -28,6 +29,8 @@ pub struct LogicalUnit {
     volume: Mutex<Option<Arc<dyn Volume>>>,
     /// Where its state is kept on several nodes; in place of the store.
     copies: Mutex<Option<Arc<dyn StateCopies>>>,
+    /// The way to the node that serves hosts, where that may be another one.
+    forwarder: Mutex<Option<Arc<dyn Forwarder>>>,
     /// What it has stored could not be read when it came up.
     unreadable: Mutex<Option<OpenError>>,
     going: Going,
@@ -75,6 +78,7 @@ impl LogicalUnit {
             free_slots: Mutex::new(slots),
             volume: Mutex::new(None),
             copies: Mutex::new(None),
+            forwarder: Mutex::new(None),
             unreadable: Mutex::new(None),
             going: Going::default(),
             in_flight: Arc::default(),
@@ -132,6 +136,16 @@ impl LogicalUnit {
     pub(crate) fn replace_copies(&self, copies: Arc<dyn StateCopies>) {
         let mut place = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         *place = Some(copies);
+    }
+
+    pub(crate) fn forwarder(&self) -> Option<Arc<dyn Forwarder>> {
+        let forwarder = self.forwarder.lock();
+        forwarder.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn replace_forwarder(&self, forwarder: Arc<dyn Forwarder>) {
+        let place = self.forwarder.lock();
+        *place.unwrap_or_else(PoisonError::into_inner) = Some(forwarder);
     }
 
     pub(crate) fn fences(&self) -> &Fences {

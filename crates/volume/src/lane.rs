@@ -111,6 +111,9 @@ pub enum VolumeEvent {
     Back,
     /// Whether hosts are served of it here has changed.
     Access(Access),
+    /// While hosts are served of it here, these nodes forward what comes to them: a bit for the
+    /// number of each.
+    Through(u64),
     /// What other nodes say of their paths to it has changed.
     Paths,
 }
@@ -120,6 +123,8 @@ pub enum VolumeEvent {
 pub enum Access {
     /// They are, or will be in a moment.
     Served,
+    /// The node with this number serves them, and takes what comes to this one.
+    Forwarded(u8),
     /// They are not: the node with this number does so, or nobody is known to.
     Elsewhere(Option<u8>),
     /// They are not, and nobody knows for how long: what waits here is given up, so that they ask

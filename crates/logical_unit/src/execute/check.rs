@@ -26,6 +26,17 @@ pub(super) fn arrival(
     let data_out = command
         .data_out_bytes(block_size)
         .map_or(0, |bytes| bytes.0);
+    if nexus.is_guest() && !state.is_served() {
+        // Another node serves from now on: the one that sent it is to hear of that first.
+        return Err((Refusal::Status(Status::Busy), data_out));
+    }
+    if nexus.forwards(state, row, command) {
+        // All else is the owner's to say.
+        let checked = attention(nexus, row);
+        return checked
+            .map(|()| data_out)
+            .map_err(|refusal| (refusal, data_out));
+    }
     let checked = attention(nexus, row)
         .and_then(|()| ready(nexus, state, (command, row)))
         .and_then(|()| access_state(state, row))

@@ -17,10 +17,12 @@ mod reserve;
 
 pub use provision::LBA_STATUS_STEPS_MAX;
 
+use crate::attribute::Attribute;
+use crate::forwarder::ToForward;
 use crate::outcome::{Outcome, Refusal, Response};
 use crate::share::control::AbortedBy;
 use crate::share::nexus::Nexus;
-use crate::task::{Attribute, Task};
+use crate::task::Task;
 use crate::times::{Stopwatch, Transfer};
 use env::Answer;
 use scsi::cdb::BlockRange;
@@ -88,6 +90,11 @@ impl Nexus {
                 };
             }
         };
+        let forwards = unit.with_state(|state| self.forwards(state, row, &command));
+        let to_forward = forwards.then(|| {
+            let said = (request.attribute, request.data_out);
+            ToForward::new(said, request.cdb, row)
+        });
         let task_id = unit.arrive();
         let reported = transfer(&command);
         let came = (request.first_byte, request.whole);
@@ -95,10 +102,10 @@ impl Nexus {
         let task = Task::new(
             self,
             (command, row.writes_medium),
-            task_id,
-            u64::from(request.tag),
+            (task_id, u64::from(request.tag)),
             request.attribute,
             stopwatch,
+            to_forward,
         );
         Arrival::Task { task, data_out }
     }
@@ -156,9 +163,12 @@ fn transfer(command: &Command) -> Option<Transfer> {
 }
 
 /// Runs a task whose data is there.
-pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
+pub(crate) fn run(mut task: Task, mut data: Buf) -> Answer<Outcome> {
     if let Some(by) = task.control.aborted() {
         return Answer::ready(task.outcome_of_abort(by));
+    }
+    if let Some(what) = task.to_forward.take() {
+        return Answer::wait(async move { task.forward(&what, data).await });
     }
     #[expect(
         clippy::wildcard_enum_match_arm,

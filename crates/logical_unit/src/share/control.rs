@@ -49,6 +49,10 @@ pub(crate) struct TaskControl {
     answered: Cell<bool>,
     stopwatch: Stopwatch,
     held: Held,
+    /// Another node does it: it is over when that says so, and not before.
+    is_forwarded: bool,
+    /// The way to that node was lost, and nobody knows what became of it.
+    is_lost: Cell<bool>,
     rare: OnceCell<Box<Rare>>,
 }
 
@@ -62,7 +66,11 @@ struct Rare {
 }
 
 impl TaskControl {
-    pub(crate) fn new(task_id: TaskId, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
+    pub(crate) fn new(
+        (task_id, tag): (TaskId, u64),
+        (writes, is_forwarded): (bool, bool),
+        stopwatch: Stopwatch,
+    ) -> Rc<Self> {
         Rc::new(Self {
             task_id,
             tag,
@@ -73,6 +81,8 @@ impl TaskControl {
             answered: Cell::new(false),
             stopwatch,
             held: Held::default(),
+            is_forwarded,
+            is_lost: Cell::new(false),
             rare: OnceCell::new(),
         })
     }
@@ -154,6 +164,27 @@ impl TaskControl {
             children.iter().all(|(_, child)| child.is_harmless())
         };
         own && self.rare.get().map(Box::as_ref).is_none_or(harmless)
+    }
+
+    /// Another node does it.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
+
+    /// Nothing of it can reach the medium, or what can is with a backend of this node, which may
+    /// hang.
+    pub(crate) fn may_be_quarantined(&self) -> bool {
+        !self.is_forwarded || self.is_harmless()
+    }
+
+    /// Nobody knows what became of it: no function may say that it is over.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.get()
+    }
+
+    /// The way to the node that does it was lost.
+    pub(crate) fn lose(&self) {
+        self.is_lost.set(true);
     }
 
     /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.

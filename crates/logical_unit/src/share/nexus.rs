@@ -51,6 +51,12 @@ pub struct Nexus {
     peers: Weak<dyn Peers>,
     tasks: RefCell<Slab<Rc<TaskControl>>>,
     closed: Cell<bool>,
+    /// Another node forwards its commands.
+    is_guest: bool,
+    /// Some of its commands were forwarded.
+    has_forwarded: Cell<bool>,
+    /// Nobody knows what became of some of those.
+    has_lost: Cell<bool>,
 }
 
 /// Why a nexus could not be made.
@@ -81,20 +87,32 @@ impl Nexus {
             port.target_port = state.groups.number(port.target_port);
             state.groups.ports(ports)
         });
+        Self::open_with(&unit, (port, ports), (read_only, false), peers)
+    }
+
+    pub(crate) fn open_with(
+        unit: &Rc<CoreUnit>,
+        (port, ports): (NexusPort, UnitPorts),
+        (read_only, is_guest): (bool, bool),
+        peers: Weak<dyn Peers>,
+    ) -> Result<Rc<Self>, NexusError> {
         let slot = Slot::take(unit.shared()).ok_or(NexusError::TooMany)?;
         let fence = unit.shared().fences().current(slot.number());
         let attentions = unit.shared().ports().arrives(&port);
         let state = NexusState {
-            unit: id,
+            unit: unit.id(),
             port,
             ports,
             read_only,
+            is_guest,
+            has_forwarded: false,
+            has_lost: false,
             fence,
             slot,
             attentions,
             copies: CopyHistory::new(),
         };
-        Ok(Self::enter(&unit, state, peers))
+        Ok(Self::enter(unit, state, peers))
     }
 
     /// Goes on at this core's share of the unit.
@@ -113,6 +131,9 @@ impl Nexus {
             peers,
             tasks: RefCell::default(),
             closed: Cell::new(false),
+            is_guest: state.is_guest,
+            has_forwarded: Cell::new(state.has_forwarded),
+            has_lost: Cell::new(state.has_lost),
         });
         unit.enter(&nexus);
         nexus
@@ -133,6 +154,9 @@ impl Nexus {
             port: self.port.clone(),
             ports: self.ports.borrow().clone(),
             read_only: self.read_only.get(),
+            is_guest: self.is_guest,
+            has_forwarded: self.has_forwarded.get(),
+            has_lost: self.has_lost.get(),
             fence: self.fence.get(),
             slot,
             attentions: self.attentions.take(),
@@ -164,6 +188,31 @@ impl Nexus {
     #[must_use]
     pub fn port(&self) -> &NexusPort {
         &self.port
+    }
+
+    /// Another node forwards its commands: they are done here, or not at all.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.is_guest
+    }
+
+    /// The owner may know it from now on.
+    pub(crate) fn was_forwarded(&self) {
+        self.has_forwarded.set(true);
+    }
+
+    /// Nobody knows what became of a command of it that was forwarded.
+    pub(crate) fn loses(&self) {
+        self.has_lost.set(true);
+    }
+
+    /// The owner has to say that it is over.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.has_lost.get()
+    }
+
+    /// The owner may know it.
+    pub(crate) fn has_forwarded(&self) -> bool {
+        self.has_forwarded.get()
     }
 
     pub(crate) fn ports(&self) -> UnitPorts {
@@ -291,13 +340,28 @@ impl Nexus {
 
     /// ABORT TASK. The task is marked when this returns; what the future waits for is the backend.
     pub fn abort_task(&self, tag: u32) -> LocalFuture<()> {
-        let task = self.task(u64::from(tag)).into_iter().collect();
-        abort(&self.unit, task, AbortedBy::Own)
+        self.abort_own(self.task(u64::from(tag)).into_iter().collect())
     }
 
     /// ABORT TASK SET: every task of this nexus is marked when this returns.
     pub fn abort_task_set(&self) -> LocalFuture<()> {
-        abort(&self.unit, self.all_tasks(), AbortedBy::Own)
+        self.abort_own(self.all_tasks())
+    }
+
+    /// Where nobody knows what became of a task, the function is never answered: its session ends.
+    fn abort_own(&self, tasks: Vec<Rc<TaskControl>>) -> LocalFuture<()> {
+        let may_be_lost = tasks.iter().filter(|it| it.is_forwarded());
+        let may_be_lost: Vec<_> = may_be_lost.map(Rc::clone).collect();
+        let aborted = abort(&self.unit, tasks, AbortedBy::Own);
+        if may_be_lost.is_empty() {
+            return aborted;
+        }
+        Box::pin(async move {
+            aborted.await;
+            if may_be_lost.iter().any(|it| it.is_lost()) {
+                std::future::pending::<()>().await;
+            }
+        })
     }
 
     /// It is closed from now on. `false` the first time.
@@ -360,8 +424,12 @@ async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>], deadline: Now) {
         .await
         .is_some()
     {}
+    let mut is_late = false;
     poll_fn(|cx| {
-        if tasks.iter().all(|task| task.is_harmless()) || timer.as_mut().poll(cx).is_ready() {
+        is_late = is_late || timer.as_mut().poll(cx).is_ready();
+        let is_over =
+            |task: &Rc<TaskControl>| task.is_harmless() || (is_late && task.may_be_quarantined());
+        if tasks.iter().all(is_over) {
             return Poll::Ready(());
         }
         unit.changed().register(cx.waker());

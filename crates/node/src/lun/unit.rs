@@ -557,9 +557,12 @@ async fn follow_access(
                         );
                     }
                 }
-                VolumeEvent::Access(access @ (Access::Elsewhere(_) | Access::Nowhere)) => {
+                VolumeEvent::Access(
+                    access @ (Access::Elsewhere(_) | Access::Forwarded(_) | Access::Nowhere),
+                ) => {
                     unit.set_access(&here, access).await;
                 }
+                VolumeEvent::Through(nodes) => unit.set_through(&here, nodes).await,
                 VolumeEvent::Paths => {
                     unit.set_elsewhere(&here, mirrors.elsewhere(&naa)).await;
                 }
