@@ -4,6 +4,7 @@ mod aborted_by_others;
 mod behind_a_function;
 mod bench;
 mod copies;
+mod forward;
 mod groups;
 mod stored;
 
