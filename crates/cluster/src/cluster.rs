@@ -1,5 +1,6 @@
 //! One node of a cluster: its connections with the others, and its LUNs.
 
+use crate::forwarding::{Forwarding, GuestServer, Home};
 use crate::input::Input;
 use crate::line::{Hub, Line};
 use crate::lun::{Lun, LunStatus};
@@ -50,6 +51,7 @@ pub struct Cluster {
     pub(crate) pace: Rc<Pace>,
     pairs: RefCell<BTreeMap<NodeSlot, Rc<Pair>>>,
     luns: RefCell<BTreeMap<VolumeId, Weak<Lun>>>,
+    pub(crate) forwarding: Rc<Forwarding>,
 }
 
 impl Cluster {
@@ -70,7 +72,9 @@ impl Cluster {
             pace: Rc::new(Pace::new(core)),
             pairs: RefCell::default(),
             luns: RefCell::default(),
+            forwarding: Rc::default(),
         });
+        core.locals().get::<Home>().set(&cluster.forwarding);
         core.spawn(Box::pin(Rc::clone(&cluster).accept()));
         core.spawn(Box::pin(Rc::clone(&cluster).tick()));
         cluster
@@ -96,6 +100,11 @@ impl Cluster {
                 self.core.spawn(Box::pin(Rc::clone(self).dial(pair)));
             }
         }
+    }
+
+    /// Commands that other nodes forward are done so from now on.
+    pub fn serve_guests(&self, server: Rc<dyn GuestServer>) {
+        self.forwarding.serve(server);
     }
 
     fn pairs(&self) -> Vec<Rc<Pair>> {
@@ -170,6 +179,7 @@ impl Cluster {
         };
         let ids: Vec<VolumeId> = luns.iter().map(|it| it.id).collect();
         if pair.end(&ids) {
+            self.forwarding.is_over(slot, None);
             for lun in luns {
                 lun.hears(Input::Disconnected(slot));
             }
@@ -188,6 +198,11 @@ impl Cluster {
                 // Also for what waits for memory.
                 pair.wake();
             }
+            self.forwarding.tick((now, patience), |id| {
+                let lun = self.lun(id)?;
+                let copy = lun.copy.borrow();
+                copy.owner_elsewhere()
+            });
             for lun in self.all() {
                 lun.hears(Input::Tick);
             }
@@ -226,7 +241,7 @@ impl Cluster {
 
     async fn dial(self: Rc<Self>, pair: Rc<Pair>) {
         while !pair.has_left() {
-            let missing = pair.missing();
+            let missing = pair.missing(self.now());
             let has_begun = match missing {
                 Some((purpose, number)) => self.dial_once(pair.to, purpose, number).await,
                 None => false,
@@ -269,7 +284,11 @@ impl Cluster {
         if opened.purpose == Purpose::Control {
             self.disconnect(slot);
         }
-        if pair.opened(line, opened, self.now()) {
+        let is_up = pair.opened(line, opened, self.now());
+        if pair.forward_line().is_some_and(|it| Rc::ptr_eq(&it, line)) {
+            self.forwarding.begins(slot, line, self.now());
+        }
+        if is_up {
             for lun in self.all() {
                 lun.hears(Input::Connected(slot));
             }
@@ -380,8 +399,10 @@ impl Hub for Cluster {
         let Some(opened) = line.opened.get() else {
             return;
         };
-        if let (Some(pair), Purpose::Ring(ring)) = (self.pair(opened.slot), opened.purpose) {
-            pair.pump(ring, line);
+        match (self.pair(opened.slot), opened.purpose) {
+            (Some(pair), Purpose::Ring(ring)) => pair.pump(ring, line),
+            (Some(_), Purpose::Forward) => self.forwarding.pump(opened.slot, line),
+            (Some(_) | None, _) => {}
         }
     }
 
@@ -405,13 +426,21 @@ impl Hub for Cluster {
             }
             Event::Unit(id, part) => pair.hears(line, self.now(), Some((id, Said::Unit(part)))),
             Event::Beacon(_) | Event::Answer(_) => {
+                let time = (self.now(), self.settings.spans.patience);
+                self.forwarding.heard((slot, line), time);
                 if pair.is_control(line) {
                     pair.hears(line, self.now(), None);
                     self.hears_all(slot, &event);
                 }
                 return;
             }
-            Event::Forward(_) => return line.end(),
+            Event::Forward(came) => {
+                let time = (self.now(), self.settings.spans.patience);
+                if self.forwarding.heard((slot, line), time) {
+                    self.forwarding.came(slot, came);
+                }
+                return;
+            }
             Event::Records(records) => return self.records(line, slot, records),
             Event::Acks(positions) => return self.acks(slot, &positions),
             Event::Commits(positions) => return self.commits(slot, &positions),
@@ -428,6 +457,7 @@ impl Hub for Cluster {
 
     fn line_is_over(&self, line: &Rc<Line>) {
         if let Some(opened) = line.opened.get() {
+            self.forwarding.is_over(opened.slot, Some(line));
             let pair = self.pair(opened.slot);
             if pair.is_some_and(|it| it.loses(line)) {
                 self.disconnect(opened.slot);

@@ -1,4 +1,5 @@
-//! This node and another one: a connection for control, and one for each ring.
+//! This node and another one: a connection for control, one for each ring, and one for commands of
+//! hosts that go through the other node.
 //!
 //! ```text
 //!   nothing --control opened--> beginning --all rings attached--> up --control over--> nothing
@@ -42,11 +43,20 @@ pub(crate) struct Pair {
     session: RefCell<Option<Session>>,
     streams: Vec<RefCell<RingStream>>,
     lines: RefCell<Vec<Option<Rc<Line>>>>,
+    /// The connection for commands that are forwarded, which the pair is up without.
+    forward: RefCell<Option<Rc<Line>>>,
+    forwards_numbered: Cell<u64>,
+    last_forward: Cell<Option<(Incarnation, ConnectionNumber)>>,
+    /// When it is dialled again at the earliest.
+    forward_again: Cell<Moment>,
     /// Connections for control that this side made.
     numbered: Cell<u64>,
     last: Cell<Option<(Incarnation, ConnectionNumber)>>,
     has_left: Cell<bool>,
 }
+
+/// How long a connection for forwarding is not dialled again, in milliseconds.
+const FORWARD_AGAIN: u64 = 500;
 
 impl Pair {
     pub(crate) fn new(to: KnownNode, rings: u8, limits: Limits) -> Self {
@@ -56,6 +66,10 @@ impl Pair {
             session: RefCell::new(None),
             streams: streams.collect(),
             lines: RefCell::new(vec![None; usize::from(rings)]),
+            forward: RefCell::new(None),
+            forwards_numbered: Cell::new(0),
+            last_forward: Cell::new(None),
+            forward_again: Cell::new(Moment(0)),
             numbered: Cell::new(0),
             last: Cell::new(None),
             has_left: Cell::new(false),
@@ -72,17 +86,31 @@ impl Pair {
     }
 
     /// What is to be dialled next, with its number.
-    pub(crate) fn missing(&self) -> Option<(Purpose, ConnectionNumber)> {
+    pub(crate) fn missing(&self, now: Moment) -> Option<(Purpose, ConnectionNumber)> {
         if self.session.borrow().is_none() {
             let last = self.last.get().map_or(0, |(_, number)| number.0);
             let number = self.numbered.get().max(last) + 1;
             self.numbered.set(number);
             return Some((Purpose::Control, ConnectionNumber(number)));
         }
-        let ring = self.lines.borrow().iter().position(Option::is_none)?;
+        let ring = self.lines.borrow().iter().position(Option::is_none);
+        let Some(ring) = ring else {
+            return self.missing_forward(now);
+        };
         let number = self.streams[ring].borrow_mut().next_number();
         let ring = u8::try_from(ring).expect("rings are few");
         Some((Purpose::Ring(ring), number))
+    }
+
+    /// The pair works without it, so a node that does not take it is not asked all the time.
+    fn missing_forward(&self, now: Moment) -> Option<(Purpose, ConnectionNumber)> {
+        if self.forward.borrow().is_some() || now < self.forward_again.get() {
+            return None;
+        }
+        self.forward_again.set(now.after(FORWARD_AGAIN));
+        let number = self.forwards_numbered.get() + 1;
+        self.forwards_numbered.set(number);
+        Some((Purpose::Forward, ConnectionNumber(number)))
     }
 
     /// A connection has begun; answers whether the pair is up with it.
@@ -90,7 +118,7 @@ impl Pair {
         match opened.purpose {
             Purpose::Control => self.begins(line, opened, now),
             Purpose::Ring(ring) => self.attach(line, usize::from(ring), opened),
-            Purpose::Forward => line.connection.borrow_mut().bye(Reason::Stops),
+            Purpose::Forward => self.attach_forward(line, opened),
         }
         let is_whole = self.lines.borrow().iter().all(Option::is_some);
         match &mut *self.session.borrow_mut() {
@@ -104,6 +132,7 @@ impl Pair {
 
     fn begins(&self, line: &Rc<Line>, opened: &Opened, now: Moment) {
         self.last.set(Some((opened.incarnation, opened.number)));
+        self.forward_again.set(now);
         *self.session.borrow_mut() = Some(Session {
             control: Rc::clone(line),
             is_up: false,
@@ -131,6 +160,25 @@ impl Pair {
         if let Some(before) = before {
             before.end();
         }
+    }
+
+    /// One that is older than the one that is there, or was, is refused.
+    fn attach_forward(&self, line: &Rc<Line>, opened: &Opened) {
+        let (of, number) = (opened.incarnation, opened.number);
+        let last = self.last_forward.get();
+        let is_late = last.is_some_and(|last| last.0 == of && number <= last.1);
+        if is_late || self.session.borrow().is_none() {
+            return line.connection.borrow_mut().bye(Reason::Replaced);
+        }
+        self.last_forward.set(Some((of, number)));
+        if let Some(before) = self.forward.replace(Some(Rc::clone(line))) {
+            before.end();
+        }
+    }
+
+    /// The connection for commands that are forwarded.
+    pub(crate) fn forward_line(&self) -> Option<Rc<Line>> {
+        self.forward.borrow().clone()
     }
 
     /// What came before the pair was up.
@@ -183,6 +231,9 @@ impl Pair {
             return false;
         };
         session.control.end();
+        if let Some(line) = self.forward.take() {
+            line.end();
+        }
         for line in self.lines.borrow_mut().iter_mut() {
             if let Some(line) = line.take() {
                 line.end();
@@ -208,6 +259,10 @@ impl Pair {
 
     /// A line is over: whether it was that for control.
     pub(crate) fn loses(&self, line: &Rc<Line>) -> bool {
+        let mut forward = self.forward.borrow_mut();
+        if forward.as_ref().is_some_and(|it| Rc::ptr_eq(it, line)) {
+            *forward = None;
+        }
         for place in self.lines.borrow_mut().iter_mut() {
             if place.as_ref().is_some_and(|it| Rc::ptr_eq(it, line)) {
                 *place = None;
@@ -220,7 +275,8 @@ impl Pair {
         if let Some(session) = &*self.session.borrow() {
             session.control.wake();
         }
-        for line in self.lines.borrow().iter().flatten() {
+        let forward = self.forward.borrow();
+        for line in self.lines.borrow().iter().flatten().chain(forward.iter()) {
             line.wake();
         }
     }
