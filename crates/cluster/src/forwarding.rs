@@ -722,3 +722,7 @@ impl Forwarding {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "forwarding_test.rs"]
+mod test;
