@@ -206,9 +206,22 @@ impl Lun {
             let mut patience = self.patience.get();
             let waits = patience.waits(state, now);
             self.patience.set(patience);
-            self.tenure.follow(&copy, now, waits);
+            let connected = self.connected();
+            self.tenure.follow(&copy, now, (waits, connected));
         }
         self.settle_states(now);
+    }
+
+    /// Nodes with copies that are connected for forwarding: a bit for each.
+    fn connected(&self) -> u64 {
+        let known = self.kept.borrow();
+        let others = known.known.1.copies.iter().map(|it| it.0);
+        let others = others.filter(|it| *it != self.node.slot());
+        let heard = others.filter(|it| {
+            let pair = self.pair(*it);
+            pair.is_some_and(|it| it.forwards()) && self.talk_with(*it).is_agreed()
+        });
+        heard.fold(0, |bits, it| bits | 1_u64 << it.0.min(63))
     }
 
     async fn takes(self: &Rc<Self>, at: Moment, input: Input) {

@@ -181,6 +181,11 @@ impl Pair {
         self.forward.borrow().clone()
     }
 
+    /// Commands can be forwarded.
+    pub(crate) fn forwards(&self) -> bool {
+        self.is_up() && self.forward.borrow().is_some()
+    }
+
     /// What came before the pair was up.
     pub(crate) fn early(&self) -> Vec<(VolumeId, Said)> {
         let mut session = self.session.borrow_mut();

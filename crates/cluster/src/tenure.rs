@@ -61,8 +61,8 @@ pub(crate) struct Tenure {
     /// Who may not now is worth waiting: this node owns the LUN, or is about to.
     waits: AtomicBool,
     changed: Notify,
-    /// What was said last of who serves.
-    said: Mutex<Option<Access>>,
+    /// What was said last of who serves, and through whom.
+    said: Mutex<(Option<Access>, u64)>,
     /// Who follows whether hosts are served.
     followers: Followers,
     /// What hosts of the node wait, where somebody asks.
@@ -70,11 +70,14 @@ pub(crate) struct Tenure {
 }
 
 /// Hosts of a node that takes changes are served, and of one that will in a moment. `owner`: the
-/// node that owns the LUN by the record, where that is another one.
-const fn access(writes: bool, waits: Waits, owner: Option<NodeSlot>) -> Access {
+/// node that owns the LUN by the record, where that is another one; `connected`: nodes that this
+/// one can forward to, a bit for each.
+fn access(writes: bool, waits: Waits, owner: Option<NodeSlot>, connected: u64) -> Access {
+    let hears = |node: NodeSlot| connected.checked_shr(node.0.into()).unwrap_or(0) & 1 == 1;
     match (writes, waits, owner) {
         (_, Waits::TooLong, _) => Access::Nowhere,
         (true, Waits::No | Waits::Moment, _) | (false, Waits::Moment, _) => Access::Served,
+        (false, Waits::No, Some(owner)) if hears(owner) => Access::Forwarded(owner.0),
         (false, Waits::No, Some(owner)) => Access::Elsewhere(Some(owner.0)),
         (false, Waits::No, None) => Access::Elsewhere(None),
     }
@@ -88,9 +91,14 @@ pub(crate) fn moment(core: &env::CoreHandle) -> Moment {
 impl Tenure {
     /// What the copy allows now. The order of the stores makes no difference: who reads them one
     /// after the other sees what held at a moment between two decisions.
-    pub(crate) fn follow(self: &Arc<Self>, copy: &LunCopy, now: Moment, waits: Waits) {
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        copy: &LunCopy,
+        now: Moment,
+        (waits, connected): (Waits, u64),
+    ) {
         let until = copy.reads_until(now).map_or(0, |it| it.0);
-        let said = access(copy.may_write(), waits, copy.owner_elsewhere());
+        let said = access(copy.may_write(), waits, copy.owner_elsewhere(), connected);
         // What hosts send where they are not served any more does not wait, either.
         let writes = copy.may_write() && waits != Waits::TooLong;
         let waits = waits == Waits::Moment;
@@ -102,7 +110,8 @@ impl Tenure {
         if was != (writes, until, waits) {
             self.changed.notify_waiters();
         }
-        self.say(said);
+        let serves = said == Access::Served;
+        self.say(said, if serves { connected } else { 0 });
     }
 
     /// What the copy does not allow any more ends now; what it allows from now on begins with
@@ -118,9 +127,14 @@ impl Tenure {
     }
 
     /// Whoever follows hears it, where it is news.
-    fn say(&self, access: Access) {
+    fn say(&self, access: Access, through: u64) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.replace(access) != Some(access) {
+        let (before, through_before) = *said;
+        *said = (Some(access), through);
+        if through_before != through {
+            self.followers.notify(&VolumeEvent::Through(through));
+        }
+        if before != Some(access) {
             self.followers.notify(&VolumeEvent::Access(access));
         }
     }
@@ -129,7 +143,8 @@ impl Tenure {
     pub(crate) fn events(&self) -> Rc<dyn VolumeEvents> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let events = self.followers.follow();
-        let now = said.unwrap_or(Access::Elsewhere(None));
+        self.followers.notify(&VolumeEvent::Through(said.1));
+        let now = said.0.unwrap_or(Access::Elsewhere(None));
         self.followers.notify(&VolumeEvent::Access(now));
         events
     }
@@ -156,7 +171,7 @@ impl Tenure {
         self.reads_until.store(0, Ordering::Release);
         self.waits.store(false, Ordering::Release);
         self.changed.notify_waiters();
-        self.say(Access::Elsewhere(None));
+        self.say(Access::Elsewhere(None), 0);
     }
 
     pub(crate) fn may_write(&self) -> bool {
@@ -230,11 +245,16 @@ mod test {
     #[test]
     fn a_node_says_that_hosts_are_served_elsewhere_only_where_it_knows_that() {
         let owner = Some(NodeSlot(4));
-        assert_eq!(access(true, Waits::Moment, None), Access::Served);
-        assert_eq!(access(false, Waits::Moment, owner), Access::Served);
-        assert_eq!(access(true, Waits::TooLong, None), Access::Nowhere);
-        assert_eq!(access(false, Waits::No, owner), Access::Elsewhere(Some(4)));
-        assert_eq!(access(false, Waits::No, None), Access::Elsewhere(None));
+        let all = u64::MAX;
+        assert_eq!(access(true, Waits::Moment, None, all), Access::Served);
+        assert_eq!(access(false, Waits::Moment, owner, all), Access::Served);
+        assert_eq!(access(true, Waits::TooLong, None, all), Access::Nowhere);
+        for connected in [0, all & !16] {
+            let said = access(false, Waits::No, owner, connected);
+            assert_eq!(said, Access::Elsewhere(Some(4)));
+        }
+        assert_eq!(access(false, Waits::No, owner, 16), Access::Forwarded(4));
+        assert_eq!(access(false, Waits::No, None, all), Access::Elsewhere(None));
     }
 
     #[test]
@@ -242,7 +262,7 @@ mod test {
         let (tenure, mut copy) = (Arc::new(Tenure::default()), alone());
         tenure.narrow(&copy, NOW);
         assert!(!tenure.may_read(NOW) && !tenure.may_write(), "it begins");
-        tenure.follow(&copy, NOW, Waits::Moment);
+        tenure.follow(&copy, NOW, (Waits::Moment, 0));
         assert!(tenure.may_read(NOW) && tenure.may_write());
         copy.connected(OTHER);
         let later = Message::Refuse { promised: Epoch(9) };

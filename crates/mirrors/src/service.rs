@@ -4,17 +4,21 @@ use crate::begin::Beginning;
 use crate::entry::{Begun, Entry};
 use crate::facts::{facts, nobody_else};
 use crate::follow::Followed;
+use crate::forward::Route;
 use crate::found::{Found, Luns, Nodes};
+use crate::guests::{self, Guests, Unit};
 use crate::object::{self, LunObject};
 use crate::ports;
 use crate::state::Copies;
 use arbiter::{Answer, Arbiter, Question, Swap};
-use cluster::{Cluster, CopyFile, NotGiven, Served, Settings};
+use cluster::{Cluster, CopyFile, GuestServer, NotGiven, Served, Settings};
 use engine::{MirrorAsked, MirrorView, SharedChange};
 use env::durable::{make_dir, remove_file, replace_file};
 use env::{CoreHandle, LocalFuture, in_time};
 use futures_util::future::join_all;
-use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
+use logical_unit::{
+    Forwarder, HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies, UnitId,
+};
 use manifest::code::Code;
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
@@ -25,7 +29,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -73,6 +77,8 @@ pub struct Mirrors {
     /// Its ports to each LUN, as others hear them.
     pub(crate) ports: RefCell<BTreeMap<String, Vec<u8>>>,
     pub(crate) news: Notify,
+    /// What other nodes forward.
+    pub(crate) guests: Rc<Guests>,
 }
 
 fn failed(path: &std::path::Path, error: &io::Error) -> OpenError {
@@ -101,12 +107,25 @@ fn handed_over(
     Some(HandOver { naa, to })
 }
 
+/// Which ports of this node an initiator may use for a LUN, as was said last.
+fn ports_of(mirrors: &Weak<Mirrors>) -> Box<guests::Ports> {
+    let mirrors = Weak::clone(mirrors);
+    Box::new(move |naa, initiator| {
+        let mirrors = mirrors.upgrade();
+        let said = mirrors.and_then(|it| it.ports.borrow().get(naa).cloned());
+        let said = said.map(|it| ports::decode(NodeSlot(0), &it).ports);
+        let may_use = said.into_iter().flatten().filter(|it| it.is_for(initiator));
+        may_use.map(|it| it.port).collect()
+    })
+}
+
 impl Mirrors {
     /// Keeps what copies must not forget below the state directory. Nobody is served before it
     /// [runs](Mirrors::run).
     #[must_use]
     pub fn new(core: &CoreHandle, state_dir: &std::path::Path) -> Rc<Self> {
-        Rc::new(Self {
+        Rc::new_cyclic(|me: &Weak<Self>| Self {
+            guests: Guests::new(core, ports_of(me)),
             core: Rc::clone(core),
             state_dir: state_dir.to_owned(),
             dir: state_dir.join("copies"),
@@ -177,7 +196,10 @@ impl Mirrors {
                 limits: LIMITS,
             };
             let nodes = self.nodes.get().expect("it runs");
-            Cluster::start(&self.core, settings, nodes.transport(), Rc::clone(arbiter))
+            let (transport, arbiter) = (nodes.transport(), Rc::clone(arbiter));
+            let cluster = Cluster::start(&self.core, settings, transport, arbiter);
+            cluster.serve_guests(Rc::clone(&self.guests) as Rc<dyn GuestServer>);
+            cluster
         })
     }
 
@@ -360,6 +382,10 @@ impl Mirrors {
             return;
         };
         let before = entry.begun.replace(Begun::Closed);
+        let guests = self.guests.ends(entry.id());
+        if in_time(&self.core, CLOSE_TIME_MAX, guests).await.is_none() {
+            tracing::warn!(naa, "commands of other nodes do not end");
+        }
         if let (Begun::Works, Some(cluster)) = (before, self.cluster.get()) {
             let closed = in_time(&self.core, CLOSE_TIME_MAX, cluster.close(entry.id()));
             if closed.await.is_none() {
@@ -506,6 +532,14 @@ impl node::Mirrors for Door {
         let entries = self.0.entries.borrow();
         let (home, id) = (self.0.core.id(), entries.get(naa)?.id());
         Some(Arc::new(Copies { home, id }))
+    }
+
+    fn forwarder(&self, naa: &str, unit: UnitId) -> Option<Arc<dyn Forwarder>> {
+        let entries = self.0.entries.borrow();
+        let (home, id) = (self.0.core.id(), entries.get(naa)?.id());
+        let naa = naa.to_owned();
+        self.0.guests.put(id, Unit { id: unit, naa });
+        Some(Arc::new(Route { home, id }))
     }
 
     fn held_state(&self, naa: &str) -> LocalFuture<Option<HeldState>> {

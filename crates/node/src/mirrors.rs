@@ -3,7 +3,9 @@
 
 use engine::{MirrorAsked, MirrorView, SharedChange};
 use env::LocalFuture;
-use logical_unit::{HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies};
+use logical_unit::{
+    Forwarder, HeldState, NodeElsewhere, NodeNumber, PortElsewhere, StateCopies, UnitId,
+};
 use manifest::objects::{Lun, MirrorFacts, NodeNames};
 use manifest::problem::Problem;
 use std::sync::Arc;
@@ -61,6 +63,10 @@ pub trait Mirrors {
     /// Where what hosts set of the LUN is kept on all nodes, once it was put [over](Mirrors::over)
     /// its log.
     fn state_copies(&self, naa: &str) -> Option<Arc<dyn StateCopies>>;
+
+    /// The way to the node that serves hosts of the LUN, where that is another one, once it was put
+    /// [over](Mirrors::over) its log. Commands that come from other nodes are done by this unit.
+    fn forwarder(&self, naa: &str, unit: UnitId) -> Option<Arc<dyn Forwarder>>;
 
     /// What hosts set of the LUN, once this node may serve them; `None`: another one does, or
     /// nobody.

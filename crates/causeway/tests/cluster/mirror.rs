@@ -277,7 +277,7 @@ impl Pair {
     }
 
     /// A host of this name hears of these groups at a node.
-    fn hears(&self, at: usize, name: &str, wanted: &[(u16, u8, Vec<u16>)]) {
+    pub(super) fn hears(&self, at: usize, name: &str, wanted: &[(u16, u8, Vec<u16>)]) {
         let mut said = None;
         let is_so = (0..QUESTIONS_MAX).any(|_| {
             said = self.session(at, name).groups();
@@ -300,8 +300,8 @@ fn each_node_is_a_port_group_of_its_own_and_both_say_the_same_of_all() {
         place.run(0, "host create one --iqn iqn.2026-11.io.example:one");
         place.run(0, "grant create one plain");
     }
-    let (is, is_not) = (0, 3);
-    let both = [(1, is, vec![1]), (2, is_not, vec![1025])];
+    let (is, forwards, is_not) = (0, 1, 3);
+    let both = [(1, is, vec![1]), (2, forwards, vec![1025])];
     for at in [0, 1] {
         pair.hears(at, "iqn.2026-11.io.example:any", &both);
         let wanted = [(1, 1), (1025, 2)][at];
@@ -340,7 +340,7 @@ fn each_node_is_a_port_group_of_its_own_and_both_say_the_same_of_all() {
         pair.hears(
             at,
             "iqn.2026-11.io.example:any",
-            &[(1, is_not, vec![1]), (2, is, vec![1025])],
+            &[(1, forwards, vec![1]), (2, is, vec![1025])],
         );
     }
 }
@@ -371,7 +371,13 @@ fn heard(lines: Lines<BufReader<ChildStdout>>) -> Receiver<String> {
 impl Load {
     /// `wanted`: operations a second.
     pub(super) fn begin(pair: &Pair, wanted: u32) -> Self {
-        let portals = [pair.portal(0), pair.portal(1)].join(",");
+        Self::at(pair, &[0, 1], wanted)
+    }
+
+    /// With paths to these nodes.
+    pub(super) fn at(pair: &Pair, nodes: &[usize], wanted: u32) -> Self {
+        let portals: Vec<String> = nodes.iter().map(|it| pair.portal(*it)).collect();
+        let portals = portals.join(",");
         let url = format!("iscsi://{portals}/iqn.2026-11.io.causeway:t1/0");
         let rate = format!("-g{wanted}i");
         let mut bench = Command::new(CAUSEWAY);
@@ -390,7 +396,7 @@ impl Load {
     }
 
     /// Waits until the host does something again, after what has happened to its paths.
-    fn goes_on(&mut self) {
+    pub(super) fn goes_on(&mut self) {
         let does = |line: &String| {
             let said: Value = serde_json::from_str(line).unwrap();
             said["second"]["iops"].as_f64().is_some_and(|it| it > 0.0)

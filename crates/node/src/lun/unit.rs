@@ -530,6 +530,9 @@ async fn follow_access(
     if let Some(copies) = mirrors.state_copies(&naa) {
         unit.set_copies(copies);
     }
+    if let Some(forwarder) = mirrors.forwarder(&naa, unit.id()) {
+        unit.set_forwarder(forwarder);
+    }
     unit.set_access(core, Access::Elsewhere(None)).await;
     let below = Arc::downgrade(&volume);
     let events = volume.events(core);
