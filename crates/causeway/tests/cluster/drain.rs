@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const STALL_MS_MAX: f64 = 2_500.0;
 
 /// What `node drain` on the node `at` answers with this exit code.
-fn drain(pair: &Pair, at: usize, code: i32, options: &str) -> Value {
+pub(super) fn drain(pair: &Pair, at: usize, code: i32, options: &str) -> Value {
     let words = format!("node drain {options}-o json");
     let words: Vec<&str> = words.split(' ').collect();
     let place = &pair.places[at];

@@ -10,6 +10,7 @@
 mod copies;
 mod drain;
 mod etcd;
+mod forward;
 mod initiator;
 mod mirror;
 #[path = "../daemon/place.rs"]

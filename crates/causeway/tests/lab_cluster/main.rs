@@ -143,6 +143,11 @@ fn a_cable_is_pulled_or_a_black_hole() {
     drills(&["cable", "node-cable", "black-hole"]);
 }
 
+#[test]
+fn hosts_reach_the_owner_through_the_other_node_alone() {
+    drills(&["owner-ports", "forwarded-link", "forwarded-dies"]);
+}
+
 fn setting(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }

@@ -145,6 +145,16 @@ pub(super) const DRILLS: &[Drill] = &[
     drill(
         "owner-ports",
         "both ports of the node that serves are black holes for hosts",
-        "0 hole owner.p0 within 9\n0 hole owner.p1 within 9\n6 mend all",
+        "0 hole owner.p0 within 3\n0 hole owner.p1 within 3\n6 mend all",
+    ),
+    drill(
+        "forwarded-link",
+        "hosts reach the owner through the other node alone, then the link of both is lost for 3 s",
+        "0 hole owner.p0 within 3\n0 hole owner.p1 within 3\n5 hole link within 6\n8 mend link\n13 mend all",
+    ),
+    drill(
+        "forwarded-dies",
+        "hosts reach the owner through the other node alone, and it is killed",
+        "0 hole owner.p0 within 3\n0 hole owner.p1 within 3\n5 kill owner within 6\n11 start all\n12 mend all",
     ),
 ];
