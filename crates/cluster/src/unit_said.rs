@@ -20,12 +20,16 @@ use env::{CoreHandle, CoreId, call};
 use peer::{UnitPart, UnitSubject};
 use replica::{Moment, NodeSlot};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use write_back::VolumeId;
 
 /// How long a node that is not in sync may take to store a state, in milliseconds: then it is to
 /// begin anew.
 const STORED_WITHIN: u64 = 3000;
+
+/// How soon a node that serves, and may answer nothing now, is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 impl Lun {
     /// A node hears from the beginning what this one says.
@@ -213,13 +217,20 @@ impl Lun {
             if self.is_stopped() || self.is_over.get() || self.ends.get() {
                 return None;
             }
-            if self.copy.borrow().serves() {
+            let serves = self.copy.borrow().serves();
+            // A node that stood still has not heard yet that another one serves by now.
+            if serves && self.tenure.may_read(self.node.now()) {
                 break;
             }
             if !self.tenure.is_worth_waiting() {
                 return None;
             }
-            changed.await;
+            if serves {
+                let soon = self.core.now().after(ASK_AGAIN);
+                self.core.sleep_until(soon).await;
+            } else {
+                changed.await;
+            }
         }
         let in_sync = self.kept.borrow().known.1.in_sync;
         let mut lives = self.unit.lives.get().iter();
