@@ -12,6 +12,7 @@
     reason = "helpers of tests; clippy knows only test functions"
 )]
 
+mod forwarding;
 mod node;
 mod schedules;
 
@@ -43,6 +44,9 @@ struct Seen {
     written: [u64; 2],
     read: u64,
     failed: u64,
+    /// What came through the other node, and writes of which nobody knew for a while.
+    forwarded: [u64; 2],
+    lost: u64,
     /// How often hosts set something of the unit, and how often a node went on with that.
     sets: u64,
     taken_over: u64,
@@ -337,6 +341,8 @@ fn run(seed: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
         written: [0, 1].map(|at| run.work.written[at].get()),
         read: run.work.read.get(),
         failed: run.work.failed.get(),
+        forwarded: [0, 1].map(|at| run.work.forwarded[at].get()),
+        lost: run.work.lost.get(),
         sets: run.work.sets.get(),
         taken_over: run.work.taken_over.get(),
         ..run.seen
@@ -357,9 +363,11 @@ fn runs(count: u64, lives: u64, live: impl Fn(&mut Run)) -> Seen {
         all.changed += seen.changed;
         for at in 0..2 {
             all.written[at] += seen.written[at];
+            all.forwarded[at] += seen.forwarded[at];
         }
         all.read += seen.read;
         all.failed += seen.failed;
+        all.lost += seen.lost;
         all.sets += seen.sets;
         all.taken_over += seen.taken_over;
     }
@@ -377,8 +385,9 @@ fn two_nodes_begin_with_one_owner_and_both_have_what_hosts_write() {
     assert!(run.is_whole(), "{:?}", run.states());
     run.rest();
     let written: u64 = run.work.written.iter().map(|it| it.get()).sum();
-    println!("{written} written");
-    assert!(written > 100, "{written}");
+    let forwarded: u64 = run.work.forwarded.iter().map(|it| it.get()).sum();
+    println!("{written} written, {forwarded} forwarded");
+    assert!(written > 50 && forwarded > 50, "{written}, {forwarded}");
 }
 
 #[test]
@@ -388,6 +397,8 @@ fn what_is_acknowledged_is_there_whatever_fails_and_one_node_at_most_answers() {
     assert!(all.cuts > 10 && all.away > 5, "{all:?}");
     let [one, other] = all.written;
     assert!(one > 3000 && other > 3000, "both own it at times: {all:?}");
+    let [one, other] = all.forwarded;
+    assert!(one > 1000 && other > 1000 && all.lost > 5, "{all:?}");
     assert!(all.owners > 28, "{all:?}");
     assert!(all.sets > 500 && all.taken_over > 35, "{all:?}");
     assert!(all.renewed > 0, "{all:?}");

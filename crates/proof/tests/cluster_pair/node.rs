@@ -234,7 +234,7 @@ pub(crate) async fn open(
     }
 }
 
-fn payload(tag: Tag, range: LbaRange) -> Buf {
+pub(crate) fn payload(tag: Tag, range: LbaRange) -> Buf {
     let (start, len) = (range.start().0, range.len().0);
     let mut bytes = vec![0; usize::try_from(len).unwrap() * 4096];
     for (lba, block) in (start..).zip(bytes.chunks_mut(4096)) {
@@ -256,6 +256,10 @@ pub(crate) struct Work {
     pub(crate) written: [Rc<Cell<u64>>; 2],
     pub(crate) read: Rc<Cell<u64>>,
     pub(crate) failed: Rc<Cell<u64>>,
+    /// What came through each node and was done at the other one, and writes of which that was not
+    /// known.
+    pub(crate) forwarded: [Rc<Cell<u64>>; 2],
+    pub(crate) lost: Rc<Cell<u64>>,
     /// What hosts set of the unit: a number that grows. The last one, and the last that was
     /// answered.
     setting: Rc<Cell<u64>>,
@@ -277,6 +281,8 @@ impl Work {
             written: Default::default(),
             read: Rc::default(),
             failed: Rc::default(),
+            forwarded: Default::default(),
+            lost: Rc::default(),
             setting: Rc::default(),
             set: Rc::default(),
             sets: Rc::default(),
@@ -291,9 +297,9 @@ impl Work {
             let core = Rc::clone(&side.core);
             core.spawn(Box::pin(work.host(side, me, rng)));
         }
-        let (work, side, rng) = (self.clone(), side.clone(), rng.fork());
-        let core = Rc::clone(&side.core);
-        core.spawn(Box::pin(work.sets(side, rng, me)));
+        let (work, core) = (self.clone(), Rc::clone(&side.core));
+        core.spawn(Box::pin(work.sets(side.clone(), rng.fork(), me)));
+        self.begin_forwarding(side, me, rng);
     }
 
     /// A host that sets something of the unit again and again, wherever it is served: who serves it
