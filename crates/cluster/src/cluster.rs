@@ -52,6 +52,9 @@ pub struct Cluster {
     pairs: RefCell<BTreeMap<NodeSlot, Rc<Pair>>>,
     luns: RefCell<BTreeMap<VolumeId, Weak<Lun>>>,
     pub(crate) forwarding: Rc<Forwarding>,
+    /// A rule that its copies break.
+    #[cfg(feature = "model")]
+    pub(crate) broken: std::cell::Cell<Option<replica::model::Rule>>,
 }
 
 impl Cluster {
@@ -73,11 +76,19 @@ impl Cluster {
             pairs: RefCell::default(),
             luns: RefCell::default(),
             forwarding: Rc::default(),
+            #[cfg(feature = "model")]
+            broken: std::cell::Cell::default(),
         });
         core.locals().get::<Home>().set(&cluster.forwarding);
         core.spawn(Box::pin(Rc::clone(&cluster).accept()));
         core.spawn(Box::pin(Rc::clone(&cluster).tick()));
         cluster
+    }
+
+    /// Copies that are opened from now on break this rule, to see that it is needed.
+    #[cfg(feature = "model")]
+    pub fn breaks(&self, rule: Option<replica::model::Rule>) {
+        self.broken.set(rule);
     }
 
     /// All other nodes are these from now on. With those that it does not know yet it makes

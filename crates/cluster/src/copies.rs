@@ -59,17 +59,19 @@ impl Lun {
     }
 
     /// Nodes that had copies by the record before and have none now.
-    pub(crate) fn forgets_who_left(&self, before: &RoleRecord) {
+    pub(crate) async fn forgets_who_left(&self, before: &RoleRecord) {
         let now = self.kept.borrow().known.1.copies.clone();
         let gone = before.copies.iter().filter(|it| !now.contains(it));
-        for (node, _) in gone.filter(|it| it.0 != self.node.slot()) {
-            self.ends_feeds(*node);
-            if let Some(pair) = self.pair(*node) {
+        let gone = gone.filter(|it| it.0 != self.node.slot());
+        for node in gone.map(|it| it.0) {
+            self.ends_feeds(node);
+            if let Some(pair) = self.pair(node) {
                 pair.forgets(self.id);
             }
-            if self.unit.forgets(*node) {
+            if self.unit.forgets(node) {
                 self.tenure.paths_changed();
             }
+            self.forget_removed(node).await;
         }
     }
 }

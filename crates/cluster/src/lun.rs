@@ -14,7 +14,7 @@ use crate::unit_side::UnitSide;
 use arbiter::Key;
 use env::CoreHandle;
 use replica::{
-    Conversation, Durable, Epoch, LunCopy, Message, Moment, NodeSlot, RoleRecord, State,
+    Conversation, Durable, Epoch, LunCopy, Message, Moment, NodeSet, NodeSlot, RoleRecord, State,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,10 @@ pub struct LunStatus {
     pub reads: bool,
     /// Fewer nodes are in sync than there have to be for writes.
     pub lacks_copies: bool,
+    /// Of an owner: who came back with less than it had acknowledged, and is not in sync again.
+    pub lost: NodeSet,
+    /// The owner has less than is known here to be committed: this node does not follow it.
+    pub has_owner_lost: bool,
     /// Of an owner: the copies that are made anew from here.
     pub renewals: Vec<Renewal>,
     /// The last one that has come to its end since the process started.
@@ -113,6 +117,8 @@ impl Lun {
             writes: self.tenure.may_write(),
             reads: self.tenure.may_read(self.node.now()),
             lacks_copies: self.copy.borrow().lacks_copies(),
+            lost: self.copy.borrow().who_lost(),
+            has_owner_lost: self.copy.borrow().has_owner_lost(),
             renewals: self.renewals(),
             renewed: self.renewed.borrow().clone(),
             stopped: self.stopped.borrow().clone(),
@@ -309,6 +315,7 @@ impl Lun {
             }
             Message::Renew { .. }
             | Message::Leaves
+            | Message::Less { .. }
             | Message::Lead { .. }
             | Message::Answer { .. }
             | Message::Yield { .. }

@@ -113,7 +113,24 @@ impl Lun {
             all.push(removed);
             all.clone()
         };
-        if let Err(error) = self.store.keep_removed(&all).await {
+        self.store_removed(&all).await;
+    }
+
+    /// That copy is none any more: what was noted is not of another one in its place.
+    pub(crate) async fn forget_removed(&self, node: NodeSlot) {
+        let all = {
+            let mut all = self.removed.borrow_mut();
+            if !all.iter().any(|it| it.node == node) {
+                return;
+            }
+            all.retain(|it| it.node != node);
+            all.clone()
+        };
+        self.store_removed(&all).await;
+    }
+
+    async fn store_removed(&self, all: &[Removed]) {
+        if let Err(error) = self.store.keep_removed(all).await {
             self.stops(format!("what a copy lacks cannot be stored: {error}"));
         }
     }

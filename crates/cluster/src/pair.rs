@@ -388,7 +388,12 @@ impl Pair {
 /// The same with the newest epochs of each ring: what a frame holds of them. The other node has
 /// the older ones committed, or copies what it lacks.
 fn shortened(message: &Message) -> Option<Message> {
-    let Message::Lead { known, rings } = message else {
+    let Message::Lead {
+        known,
+        rings,
+        acknowledged,
+    } = message
+    else {
         return None;
     };
     let most = 3000 / rings.len().max(1);
@@ -399,6 +404,7 @@ fn shortened(message: &Message) -> Option<Message> {
     Some(Message::Lead {
         known: known.clone(),
         rings: rings.iter().map(newest).collect(),
+        acknowledged: acknowledged.clone(),
     })
 }
 
@@ -423,7 +429,13 @@ mod test {
         };
         let known = (Revision(1), record);
         let rings = vec![ring.clone(), ring];
-        let Some(Message::Lead { rings, .. }) = shortened(&Message::Lead { known, rings }) else {
+        let acknowledged = vec![5, 6];
+        let lead = Message::Lead {
+            known,
+            rings,
+            acknowledged,
+        };
+        let Some(Message::Lead { rings, .. }) = shortened(&lead) else {
             panic!("it is one");
         };
         for ring in rings {

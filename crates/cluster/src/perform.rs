@@ -48,7 +48,7 @@ impl Lun {
         }
         self.volume.keep_log(lacks_some(&durable));
         let before = self.kept.replace(durable.clone());
-        self.forgets_who_left(&before.known.1);
+        self.forgets_who_left(&before.known.1).await;
         let left = who_left(self.node.slot(), &before.known.1, &durable.known.1);
         self.note_removed(left).await;
     }
@@ -69,6 +69,10 @@ impl Lun {
             match self.follow(to, *epoch, next).await {
                 Some(followed) => *next = followed,
                 None => return self.begins_anew(to),
+            }
+            self.takes_what_was_said(to, *epoch).await;
+            if self.is_stopped() {
+                return;
             }
         }
         let Some(pair) = self.pair(to) else {
@@ -101,6 +105,7 @@ impl Lun {
             | Message::Renew { .. }
             | Message::Whole { .. }
             | Message::Leaves
+            | Message::Less { .. }
             | Message::Append { .. }
             | Message::Ask { .. }
             | Message::Grant { .. } => pair.say(self.id, &message),

@@ -94,6 +94,9 @@ impl Lun {
 
     /// What a node lacks that had this when its copy was whole last.
     fn lack_of(&self, to: NodeSlot, base: &[u64]) -> Lack {
+        if self.copy.borrow().who_lost().has(to) {
+            return Lack::Whole("it came back with less than it had acknowledged".to_owned());
+        }
         let all = self.removed.borrow();
         let Some(removed) = all.iter().find(|it| it.node == to) else {
             return Lack::Whole("this node has not noted since when it lacks something".to_owned());

@@ -92,6 +92,11 @@ impl Cluster {
         }
         let mut first = [0; 8];
         self.core.fill_random(&mut first);
+        #[cfg(feature = "model")]
+        copy.breaks(self.broken.get());
+        for it in spec.store.kept_removed() {
+            copy.has_had(it.node, it.below);
+        }
         let (kept_state, removed) = (spec.store.kept_state(), spec.store.kept_removed());
         Lun {
             id: spec.served.log().id(),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   owner:  keep --> stored here --State--> every node that was led --Stable--> answered
-//!   other:  State --> stored --Stable--> owner;  only then Lead --> Follow
+//!   other:  State, Lead --> it is to be followed --> stored --Stable--> owner --> Follow
 //! ```
 //!
 //! **Why what was answered outlives a takeover.** Who is in sync follows the owner, so it was led
@@ -18,7 +18,7 @@ use crate::registry::Registry;
 use crate::unit_side::{HeldState, Keeping, StateNotKept, part};
 use env::{CoreHandle, CoreId, call};
 use peer::{UnitPart, UnitSubject};
-use replica::{Moment, NodeSlot};
+use replica::{Epoch, Moment, NodeSlot};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -92,11 +92,30 @@ impl Lun {
         if whole.epoch < self.kept.borrow().promised || Some(whole.epoch) < stored {
             return;
         }
-        let answer = UnitPart {
-            epoch: whole.epoch,
-            version: whole.version,
-            ..part(UnitSubject::Stable, Vec::new())
-        };
+        let is_followed = Some(whole.epoch);
+        let follows = (self.rings.borrow().iter()).all(|it| it.follows == is_followed);
+        if follows {
+            return self.takes_state(node, whole).await;
+        }
+        // Before this node follows it may find that the owner has lost something.
+        let is_in_sync = self.kept.borrow().known.1.in_sync.has(self.node.slot());
+        if !is_in_sync {
+            // It comes to be in sync by following, and so by what it takes then.
+            self.say_of_unit(node, &stable_with(&whole));
+        }
+        self.unit.said.borrow_mut().insert(node, whole);
+    }
+
+    /// This node is about to say that it follows: it has what the owner said ahead of that.
+    pub(crate) async fn takes_what_was_said(&self, owner: NodeSlot, epoch: Epoch) {
+        let said = self.unit.said.borrow_mut().remove(&owner);
+        if let Some(said) = said.filter(|it| it.epoch == epoch) {
+            self.takes_state(owner, said).await;
+        }
+    }
+
+    async fn takes_state(&self, node: NodeSlot, whole: UnitPart) {
+        let answer = stable_with(&whole);
         let state = StoredState {
             epoch: whole.epoch,
             version: whole.version,
@@ -241,6 +260,15 @@ impl Lun {
             bytes: state.as_ref().map(|it| it.bytes.clone()),
             lived,
         })
+    }
+}
+
+/// A node has this state.
+fn stable_with(state: &UnitPart) -> UnitPart {
+    UnitPart {
+        epoch: state.epoch,
+        version: state.version,
+        ..part(UnitSubject::Stable, Vec::new())
     }
 }
 

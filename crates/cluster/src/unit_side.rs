@@ -40,6 +40,8 @@ pub(crate) struct UnitSide {
     pub(crate) ports: RefCell<BTreeMap<NodeSlot, Vec<u8>>>,
     /// What has come in part.
     pub(crate) parts: RefCell<BTreeMap<(NodeSlot, UnitSubject), UnitPart>>,
+    /// What an owner said that is not followed yet.
+    pub(crate) said: RefCell<BTreeMap<NodeSlot, UnitPart>>,
     /// What hosts set, as it is stored here.
     pub(crate) state: RefCell<Option<StoredState>>,
     /// It did not come from this node's disk alone: some node has had it all the time.
@@ -74,6 +76,7 @@ impl UnitSide {
             own_ports: RefCell::default(),
             ports: RefCell::default(),
             parts: RefCell::default(),
+            said: RefCell::default(),
             state: RefCell::new(state),
             lived: Cell::new(false),
             lives: Cell::default(),
@@ -98,6 +101,7 @@ impl UnitSide {
     /// What a node says comes anew on another connection.
     pub(crate) fn disconnected(&self, node: NodeSlot) {
         self.parts.borrow_mut().retain(|(of, _), _| *of != node);
+        self.said.borrow_mut().remove(&node);
         self.lives.set(self.lives.get().without(node));
         self.led.set(self.led.get().without(node));
         self.stable.borrow_mut().remove(&node);

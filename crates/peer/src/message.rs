@@ -18,6 +18,7 @@ const YIELD: u8 = 7;
 const RENEW: u8 = 8;
 const WHOLE: u8 = 9;
 const LEAVES: u8 = 10;
+const LESS: u8 = 11;
 
 /// Rings that a log may have.
 const RINGS_MAX: usize = journal::RINGS_MAX as usize;
@@ -45,11 +46,16 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
                 .u64(conversation.heard);
             write_known(known, to)
         }
-        Message::Lead { known, rings } => {
+        Message::Lead {
+            known,
+            rings,
+            acknowledged,
+        } => {
             kind(to, LEAD);
             write_known(known, to)?;
             write_count(rings.len(), to)?;
-            rings.iter().try_for_each(|it| write_ring(it, to))
+            rings.iter().try_for_each(|it| write_ring(it, to))?;
+            write_numbers(acknowledged, to)
         }
         Message::Refuse { promised } => number(to, REFUSE, promised.0),
         Message::Follow {
@@ -70,6 +76,7 @@ pub(crate) fn write(volume: VolumeId, message: &Message, to: &mut Writer) -> Res
             write_numbers(from, to)
         }
         Message::Whole { epoch } => number(to, WHOLE, epoch.0),
+        Message::Less { epoch } => number(to, LESS, epoch.0),
         Message::Ask { sent } => number(to, ASK, sent.0),
         Message::Grant { sent } => number(to, GRANT, sent.0),
         Message::Yield { epoch } => number(to, YIELD, epoch.0),
@@ -152,7 +159,11 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
             let known = read_known(fields)?;
             let rings = (0..read_rings(fields)?).map(|_| read_ring(fields));
             let rings = rings.collect::<Option<Vec<RingSummary>>>()?;
-            Message::Lead { known, rings }
+            Message::Lead {
+                known,
+                rings,
+                acknowledged: read_numbers(fields)?,
+            }
         }
         REFUSE => Message::Refuse {
             promised: Epoch(fields.u64()?),
@@ -189,6 +200,9 @@ fn read_kind(kind: u8, fields: &mut Reader<'_>) -> Option<Message> {
             epoch: Epoch(fields.u64()?),
         },
         LEAVES => Message::Leaves,
+        LESS => Message::Less {
+            epoch: Epoch(fields.u64()?),
+        },
         _ => return None,
     })
 }

@@ -33,6 +33,9 @@ pub enum Message {
         known: (Revision, RoleRecord),
         /// The epochs that each ring of the log knows.
         rings: Vec<RingSummary>,
+        /// What you have acknowledged, as I know it: all below these numbers of each ring. Empty:
+        /// I do not know.
+        acknowledged: Vec<u64>,
     },
     /// Take the LUN over: all that I have is committed, and I read and write no more.
     Yield {
@@ -66,6 +69,12 @@ pub enum Message {
     },
     /// You have all that was written again; and the answer: I know that I am whole.
     Whole {
+        /// The owner's epoch.
+        epoch: Epoch,
+    },
+    /// You own the LUN in this epoch, and have less than I know to be committed, which I have: your
+    /// copy has lost it.
+    Less {
         /// The owner's epoch.
         epoch: Epoch,
     },
@@ -139,12 +148,18 @@ impl RingSummary {
     }
 
     /// The first number from which on the two logs may differ: up to the end of the last epoch that
-    /// both have, a number names the same change in both.
+    /// both have, a number names the same change in both. `None`: there is no such epoch.
     #[must_use]
-    pub fn common_with(&self, other: &Self) -> u64 {
+    pub fn common_with(&self, other: &Self) -> Option<u64> {
         let mut ours = self.epochs.iter().rev();
         let ends = ours.find_map(|(epoch, _)| Some((self.end_of(*epoch)?, other.end_of(*epoch)?)));
-        ends.map_or(0, |(ours, theirs)| ours.min(theirs))
+        ends.map(|(ours, theirs)| ours.min(theirs))
+    }
+
+    /// Where the first epoch later than that one begins.
+    pub(crate) fn begins_after(&self, epoch: Epoch) -> Option<u64> {
+        let mut later = self.epochs.iter().filter(|(it, _)| *it > epoch);
+        later.next().map(|(_, first)| *first)
     }
 
     /// Forgets what has this number or a later one.
@@ -177,14 +192,14 @@ mod test {
     fn two_logs_are_alike_up_to_the_end_of_the_last_epoch_that_both_have() {
         let owner = ring(&[(1, 0), (4, 8)], 12);
         for (other, common) in [
-            (ring(&[], 0), 0),
-            (ring(&[(1, 0)], 5), 5),
-            (ring(&[(1, 0)], 8), 8),
-            (ring(&[(1, 0)], 10), 8),
-            (ring(&[(1, 0), (3, 6)], 9), 6),
-            (ring(&[(1, 0), (4, 8)], 10), 10),
-            (ring(&[(1, 0), (4, 8)], 14), 12),
-            (ring(&[(2, 0)], 3), 0),
+            (ring(&[], 0), None),
+            (ring(&[(1, 0)], 5), Some(5)),
+            (ring(&[(1, 0)], 8), Some(8)),
+            (ring(&[(1, 0)], 10), Some(8)),
+            (ring(&[(1, 0), (3, 6)], 9), Some(6)),
+            (ring(&[(1, 0), (4, 8)], 10), Some(10)),
+            (ring(&[(1, 0), (4, 8)], 14), Some(12)),
+            (ring(&[(2, 0)], 3), None),
         ] {
             assert_eq!(other.common_with(&owner), common, "{other:?}");
             assert_eq!(owner.common_with(&other), common, "{other:?}");

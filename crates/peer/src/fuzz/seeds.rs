@@ -64,6 +64,7 @@ fn control() -> Vec<u8> {
         Message::Lead {
             known,
             rings: vec![ring.clone(), ring],
+            acknowledged: vec![7, 8],
         },
         Message::Refuse { promised: Epoch(4) },
         Message::Follow {
@@ -78,6 +79,7 @@ fn control() -> Vec<u8> {
         },
         Message::Whole { epoch: Epoch(2) },
         Message::Leaves,
+        Message::Less { epoch: Epoch(2) },
         Message::Ask { sent: Moment(5) },
         Message::Grant { sent: Moment(5) },
         Message::Yield { epoch: Epoch(6) },

@@ -201,6 +201,10 @@ fn message(b: &[u8]) -> String {
                     out += &format!(" {}@{}", f.take(8), f.take(8));
                 }
             }
+            out += " has";
+            for _ in 0..f.count() {
+                out += &format!(" {}", f.take(8));
+            }
             out
         }
         3 => format!("refuse {}", f.take(8)),
@@ -226,6 +230,7 @@ fn message(b: &[u8]) -> String {
         7 => format!("yield {}", f.take(8)),
         9 => format!("whole {}", f.take(8)),
         10 => "leaves".to_owned(),
+        11 => format!("less {}", f.take(8)),
         kind => format!("message {kind}"),
     };
     assert!(f.0.is_empty());

@@ -299,7 +299,13 @@ fn any_message() -> impl Strategy<Value = Message> {
                 conversation: Conversation { own, heard },
             }
         }),
-        (known_record(), rings).prop_map(|(known, rings)| Message::Lead { known, rings }),
+        (known_record(), rings, numbers()).prop_map(|(known, rings, acknowledged)| {
+            Message::Lead {
+                known,
+                rings,
+                acknowledged,
+            }
+        }),
         any::<u64>().prop_map(|it| Message::Refuse {
             promised: Epoch(it)
         }),
@@ -317,6 +323,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         }),
         any::<u64>().prop_map(|it| Message::Whole { epoch: Epoch(it) }),
         Just(Message::Leaves),
+        any::<u64>().prop_map(|it| Message::Less { epoch: Epoch(it) }),
         any::<u64>().prop_map(|it| Message::Ask { sent: Moment(it) }),
         any::<u64>().prop_map(|it| Message::Grant { sent: Moment(it) }),
         any::<u64>().prop_map(|it| Message::Yield { epoch: Epoch(it) }),
@@ -341,7 +348,13 @@ fn in_words(message: &Message) -> String {
             known,
             conversation: Conversation { own, heard },
         } => format!("hello {} in {own}/{heard} {}", promised.0, record(known)),
-        Message::Lead { known, rings } => {
+        Message::Lead {
+            known,
+            rings,
+            acknowledged,
+        } => {
+            let had = acknowledged.iter().map(|it| format!(" {it}"));
+            let had = had.collect::<String>();
             let rings = rings.iter().map(|ring| {
                 let epochs = ring
                     .epochs
@@ -349,7 +362,8 @@ fn in_words(message: &Message) -> String {
                     .map(|(epoch, at)| format!(" {}@{at}", epoch.0));
                 format!(" ring to {}{}", ring.next, epochs.collect::<String>())
             });
-            format!("lead {}{}", record(known), rings.collect::<String>())
+            let rings = rings.collect::<String>();
+            format!("lead {}{rings} has{had}", record(known))
         }
         Message::Refuse { promised } => format!("refuse {}", promised.0),
         Message::Follow {
@@ -369,6 +383,7 @@ fn in_words(message: &Message) -> String {
             format!("renew {}{}", epoch.0, from.collect::<String>())
         }
         Message::Whole { epoch } => format!("whole {}", epoch.0),
+        Message::Less { epoch } => format!("less {}", epoch.0),
         Message::Leaves => "leaves".to_owned(),
         Message::Ask { sent } => format!("ask {}", sent.0),
         Message::Grant { sent } => format!("grant {}", sent.0),

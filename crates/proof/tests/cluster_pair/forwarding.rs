@@ -23,6 +23,8 @@ const GOOD: u8 = 0;
 const BUSY: u8 = 8;
 const HOSTS: u8 = 2;
 
+type Waiting = Vec<(Asked, Rc<Reply>)>;
+
 /// Does at the owner what other nodes ask, as a unit would: nothing of a connection is begun before
 /// all of the last one has ended.
 pub(crate) struct Guests {
@@ -30,7 +32,7 @@ pub(crate) struct Guests {
     served: Arc<Served>,
     running: Cell<u32>,
     ended: Notify,
-    waiting: RefCell<Option<Vec<(Asked, Rc<Reply>)>>>,
+    waiting: RefCell<Option<Waiting>>,
     me: Weak<Self>,
 }
 

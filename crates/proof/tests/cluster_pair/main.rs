@@ -17,11 +17,13 @@ mod node;
 mod schedules;
 
 use arbiter::model::{Manners, ModelStore};
+use cluster::LunStatus;
 use cluster::Renewal;
 use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
 use node::{LUN, RINGS, Scale, Side, VOLUME_BYTES, Work, forget_removed, found, make, open, path};
 use proof::seeds::seeds;
 use replica::State;
+use replica::model::Rule;
 use std::sync::Arc;
 use std::time::Duration;
 use volume::Volume;
@@ -39,6 +41,8 @@ struct Seen {
     owners: u64,
     /// Copies that were made anew, as the owner's log had not what they lacked.
     renewed: u64,
+    /// How often a node was found to have less than it had acknowledged.
+    found: u64,
     /// Of those, how many got what had changed alone.
     changed: u64,
     written: [u64; 2],
@@ -66,6 +70,11 @@ struct Run {
     rng: Rng,
     seen: Seen,
     owner: Option<usize>,
+    /// A rule that both nodes break.
+    broken: Option<Rule>,
+    /// A disk lies, or went back.
+    is_lied_to: bool,
+    is_lost: bool,
 }
 
 impl Run {
@@ -102,6 +111,9 @@ impl Run {
             rng: Rng::new(seed ^ 0xc1_05_7e_12),
             seen: Seen::default(),
             owner: None,
+            broken: None,
+            is_lied_to: false,
+            is_lost: false,
         }
     }
 
@@ -113,7 +125,7 @@ impl Run {
         let ips = [self.nodes[0].ip(), self.nodes[1].ip()];
         let me = u8::try_from(at).unwrap();
         let with = (self.store.clone(), self.manners, self.scale.spans);
-        let opening = open(self.nodes[at].core(0), me, ips, with);
+        let opening = open(self.nodes[at].core(0), me, ips, with, self.broken);
         let side = self.world.block_on(&self.nodes[at], DAY, opening).unwrap();
         self.work.begin(&side, at, &mut self.rng);
         self.sides[at] = Some(side);
@@ -150,6 +162,7 @@ impl Run {
                 self.owner = owner;
                 self.seen.owners += 1;
             }
+            self.watch_lost(&statuses);
             for (status, was) in statuses.iter().zip(&mut self.made_anew) {
                 let is = status.as_ref().map(|it| it.state) == Some(State::Copying);
                 self.seen.renewed += u64::from(is && !*was);
@@ -171,6 +184,16 @@ impl Run {
             self.seen.changed += u64::from(renewal.whole.is_none());
             self.renewals[by] = Some(renewal);
         }
+    }
+
+    /// Nodes are found to have lost something where that is so, and nowhere else.
+    fn watch_lost(&mut self, statuses: &[Option<LunStatus>; 2]) {
+        let has_lost = |it: &LunStatus| it.lost.count() > 0 || it.has_owner_lost;
+        let is_lost = statuses.iter().flatten().any(has_lost);
+        let is_wrong = is_lost && !self.is_lied_to;
+        assert!(!is_wrong, "a disk is said to lie: {statuses:#?}");
+        self.seen.found += u64::from(is_lost && !self.is_lost);
+        self.is_lost = is_lost;
     }
 
     fn pause(&mut self, most: u64) {

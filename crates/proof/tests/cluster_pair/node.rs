@@ -9,6 +9,7 @@ use env::CoreHandle;
 use env::sim::Rng;
 use peer::{ClusterId, Cost, Incarnation, KnownNode, Limits, NodeId, Own};
 use proof::plain_pool::{DIR, JOURNAL, NUMBER};
+use replica::model::Rule;
 use replica::{CopyId, Durable, Epoch, NodeSet, NodeSlot, Revision, RoleRecord, Spans};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -203,6 +204,7 @@ pub(crate) async fn open(
     me: u8,
     ips: [IpAddr; 2],
     (store, manners, spans): (ModelStore, Manners, Spans),
+    broken: Option<Rule>,
 ) -> Side {
     let (journal, volume) = open_volume(&core).await;
     let nodes = [0, 1].map(|at| {
@@ -214,6 +216,7 @@ pub(crate) async fn open(
     let arbiter = Rc::new(ModelArbiter::new(&core, &store, manners));
     let settings = settings(&core, me, spans);
     let cluster = Cluster::start(&core, settings, Rc::new(transport), arbiter);
+    cluster.breaks(broken);
     cluster.meets(&[node(1 - me)]);
     let store = CopyFile::new(&core, record_path());
     let kept = store.kept().await.unwrap();

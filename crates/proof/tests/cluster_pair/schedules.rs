@@ -3,10 +3,13 @@
 
 use super::node::Scale;
 use super::{DAY, Run, Seen};
+use env::sim::FaultPlan;
 use proof::seeds::seeds;
-use replica::Spans;
+use replica::model::Rule;
+use replica::{Spans, State};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Schedules in `make test`.
@@ -49,6 +52,11 @@ enum Harm {
     DiskHangs,
     /// The node gives away what it owns.
     HandOver,
+    /// A node's disk says of everything that it is stable, and holds it in memory; then its power
+    /// is cut.
+    LyingDisk,
+    /// A node's disk goes back to what it was some time before its power was cut.
+    RolledBack,
 }
 
 impl Harm {
@@ -67,6 +75,10 @@ impl Harm {
         Self::DiskHangs,
         Self::HandOver,
     ];
+
+    /// Those by which a node loses what it acknowledged: in schedules of their own, as nothing else
+    /// may happen to the other node before it is found.
+    const LOSSES: [Self; 2] = [Self::LyingDisk, Self::RolledBack];
 }
 
 /// How often each took place.
@@ -120,7 +132,76 @@ impl Run {
                 self.nodes[at].disk().release();
             }
             Harm::HandOver => self.hand_over(at),
+            Harm::LyingDisk | Harm::RolledBack => self.lose_some(at, harm == Harm::LyingDisk),
         }
+    }
+
+    /// Waits until both are in sync, and stay so for longer than it takes to miss one of them;
+    /// `false`: they were not in time.
+    fn comes_to_be_whole(&mut self) -> bool {
+        let ends = self.world.now().after(Duration::from_secs(20));
+        let mut well = 0;
+        while well < 30 && self.world.now() < ends {
+            self.watch(Duration::from_millis(20));
+            well = if self.is_whole() { well + 1 } else { 0 };
+        }
+        self.is_whole()
+    }
+
+    fn written_by_all(&self) -> u64 {
+        self.work.written.iter().map(|it| it.get()).sum()
+    }
+
+    /// Hosts ask nothing until both nodes know what they were answered.
+    fn hosts_pause(&mut self) {
+        self.work.ends.set(true);
+        let ends = self.world.now().after(Duration::from_secs(2));
+        while self.work.busy.iter().any(|it| it.get() > 0) && self.world.now() < ends {
+            self.watch(Duration::from_millis(3));
+        }
+        self.watch(Duration::from_millis(30));
+    }
+
+    /// A node loses what it acknowledged while the other one has all of it: else nobody could know,
+    /// or have it. It is found, nothing is lost, and both come to be equal.
+    fn lose_some(&mut self, at: usize, lies: bool) {
+        self.all_open();
+        // Nobody is removed for what is slow meanwhile.
+        self.world.set_faults(FaultPlan::none());
+        assert!(self.comes_to_be_whole());
+        let disk = self.nodes[at].disk();
+        let mut image = disk.image();
+        disk.lie_about_flush(lies);
+        let before = self.written_by_all();
+        self.pause(400);
+        while self.written_by_all() < before + 4 {
+            self.pause(20);
+        }
+        self.hosts_pause();
+        assert!(self.is_whole(), "{:?}", self.states());
+        let found = self.seen.found;
+        let was_owner = self.states()[at] == Some(State::Owner);
+        self.is_lied_to = true;
+        if lies {
+            // Where some of what it held is lost and some is not, the journal is refused.
+            image = disk.image();
+        }
+        self.end(at, true);
+        disk.lie_about_flush(false);
+        disk.goes_back_to(&image);
+        self.work.ends.set(false);
+        if was_owner && self.broken.is_none() {
+            // An owner that is back before the other one hears of it may go on alone: nobody knows.
+            self.watch(Duration::from_millis(2 * SCALE.spans.patience));
+        }
+        self.pause(600);
+        self.open(at);
+        let is_whole = self.comes_to_be_whole();
+        assert!(is_whole, "{:?}", self.states());
+        let is_found = self.seen.found > found || self.broken.is_some();
+        assert!(is_found, "what was lost is not found");
+        self.is_lied_to = false;
+        self.world.set_faults(FaultPlan::benign());
     }
 
     /// A machine whose clock stood does not know that promises are over: for as long as one lasts
@@ -162,12 +243,44 @@ impl Run {
             self.pause(500);
             for _ in 0..1 + self.rng.below(2) {
                 let harm = *self.rng.pick(&Harm::ALL);
+                println!("{:?}: {harm:?}", self.world.now());
                 self.harm(harm);
                 *met.entry(harm).or_default() += 1;
             }
         }
         self.rest();
     }
+}
+
+/// Both nodes break a rule, and one of them, the owner or not, loses what it acknowledged: answers
+/// what is wrong then.
+fn loses_with(rule: Option<Rule>, seed: u64) -> Option<String> {
+    let life = AssertUnwindSafe(|| {
+        let mut run = Run::with(seed, SCALE);
+        run.broken = rule;
+        let at = run.rng.index(2);
+        let harm = Harm::LOSSES[usize::try_from(seed % 2).unwrap()];
+        run.lose_some(at, harm == Harm::LyingDisk);
+        run.pause(300);
+        run.rest();
+    });
+    let wrong = catch_unwind(life).err()?;
+    let text = wrong.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| wrong.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+    Some(text.unwrap_or_default())
+}
+
+#[test]
+fn without_a_rule_a_disk_that_lost_something_makes_hosts_lose_it() {
+    for seed in seeds(80) {
+        assert_eq!(loses_with(None, seed), None, "seed {seed}");
+    }
+    let rule = Some(Rule::WhoKnowsMoreDoesNotFollow);
+    let wrong = seeds(12).filter_map(|seed| loses_with(rule, seed));
+    let wrong: Vec<String> = wrong.collect();
+    println!("{wrong:#?}");
+    let is_lost = |it: &String| it.contains("holds write");
+    assert!(wrong.iter().any(is_lost), "it makes no difference");
 }
 
 #[test]

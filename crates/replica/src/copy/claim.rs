@@ -118,6 +118,7 @@ impl LunCopy {
         }
         let before = std::mem::replace(&mut self.kept.known, known).1;
         self.keep();
+        self.remembers(&before);
         match &mut self.role {
             Role::Candidate => {
                 self.follow_copies(&before, now);
@@ -193,7 +194,7 @@ impl LunCopy {
         let record = self.record();
         if record.copy_of(self.me).is_none() {
             self.role = Role::NoMember;
-        } else if record.owner == self.me {
+        } else if record.owner == self.me && self.may_own() {
             if !matches!(self.role, Role::Leading(_)) {
                 let in_sync = record.in_sync;
                 self.claim(in_sync, now);
@@ -257,15 +258,19 @@ impl LunCopy {
     /// written that nobody knew of.
     pub(super) fn take_over_if_due(&mut self, now: Moment) {
         let record = self.record();
-        if record.owner == self.me {
+        if record.owner == self.me && self.may_own() {
             let in_sync = record.in_sync;
             return self.claim(in_sync, now);
+        }
+        if self.is_to_leave_the_owner() {
+            return self.claim(NodeSet::of([self.me]), now);
         }
         let patience = self.spans.patience;
         let owner = self.pairs.get(&record.owner);
         let is_due = record.in_sync.has(self.me)
             && self.kept.is_whole
             && (now >= self.started.after(patience) || !holds!(self, PatienceAfterStart))
+            && record.owner != self.me
             && (owner.is_none_or(|it| it.is_silent_for(patience, now)) || !holds!(self, Patience));
         if is_due {
             self.claim(NodeSet::of([self.me]), now);
@@ -278,6 +283,7 @@ impl LunCopy {
         let lead = Message::Lead {
             known: self.kept.known.clone(),
             rings,
+            acknowledged: self.acknowledged_by(node),
         };
         self.acts.push(Act::Send(node, lead));
     }
@@ -388,6 +394,7 @@ mod test {
         let lead = Message::Lead {
             known: other.kept.known.clone(),
             rings: vec![ring(4, 8, 12)],
+            acknowledged: Vec::new(),
         };
         other.heard(OWNER, lead, NOW);
         let acts = other.acts();

@@ -104,6 +104,7 @@ impl LunCopy {
         let (were, are) = (others(before), others(record));
         for (node, _) in were.iter().filter(|it| !are.contains(it)) {
             self.pairs.remove(node);
+            self.lost.forgets(*node);
             if let Role::Leading(leading) = &mut self.role {
                 leading.lost(*node);
             }

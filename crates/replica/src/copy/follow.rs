@@ -11,7 +11,7 @@ impl LunCopy {
         &mut self,
         node: NodeSlot,
         known: (Revision, RoleRecord),
-        rings: &[RingSummary],
+        (rings, acknowledged): (&[RingSummary], &[u64]),
         now: Moment,
     ) {
         let epoch = known.1.epoch;
@@ -30,12 +30,20 @@ impl LunCopy {
         if !is_owner || !may_follow || rings.len() != self.rings.len() {
             return;
         }
+        if self.is_led_by_less(rings) {
+            self.role = Role::Member { follows: None };
+            if self.is_to_leave_the_owner() {
+                self.acts.push(Act::Send(node, Message::Less { epoch }));
+            }
+            return;
+        }
         if epoch > self.kept.promised {
             self.kept.promised = epoch;
             self.keep();
         }
+        self.has_lost_some(rings, acknowledged);
         for (at, theirs) in rings.iter().enumerate() {
-            self.cut(at, theirs);
+            self.cut(at, theirs, acknowledged.get(at).copied());
         }
         self.role = Role::Member {
             follows: Some(epoch),
@@ -68,10 +76,13 @@ impl LunCopy {
     }
 
     /// Gives up what a ring has and the owner's has not: nobody was answered for it.
-    fn cut(&mut self, at: usize, theirs: &RingSummary) {
+    fn cut(&mut self, at: usize, theirs: &RingSummary, acknowledged: Option<u64>) {
         let ring = &mut self.rings[at];
-        // What is committed is everywhere, also where an epoch of it is known no more.
-        let common = ring.has.common_with(theirs).max(ring.commit);
+        let common = ring.has.common_with(theirs);
+        // What is committed, or acknowledged to this owner, is alike also where an epoch of it is
+        // known no more.
+        let common = common.or(acknowledged).unwrap_or(0);
+        let common = common.min(ring.has.next).max(ring.commit);
         if common < ring.has.next {
             let ring = u8::try_from(at).expect("rings are few");
             self.acts.push(Act::GiveUp { ring, from: common });

@@ -73,6 +73,11 @@ impl Leading {
         self.unwell = self.unwell.with(node);
     }
 
+    /// It may be waited for again.
+    pub(super) const fn comes_back(&mut self, node: NodeSlot) {
+        self.unwell = self.unwell.without(node);
+    }
+
     /// The connection with a node has ended.
     pub(super) fn lost(&mut self, node: NodeSlot) {
         self.followers.remove(&node);
@@ -246,6 +251,10 @@ impl LunCopy {
     ) {
         let is_current = self.record().epoch == epoch;
         let is_in_sync = self.record().in_sync.has(node);
+        // What it acknowledged since it began to follow may come ahead of what it says of that.
+        let is_first = !matches!(&self.role, Role::Leading(leading) if leading.follows(node));
+        let has_lost = is_current && is_first && self.is_short(node, &next);
+        let anew = if has_lost { Some(Vec::new()) } else { anew };
         let asks = holds!(self, WhoIsNotWholeIsCopied);
         let Role::Leading(leading) = &mut self.role else {
             return;

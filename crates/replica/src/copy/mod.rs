@@ -15,6 +15,7 @@ mod claim;
 mod copies;
 mod follow;
 mod lead;
+mod lost;
 mod pair;
 mod promote;
 mod read;
@@ -26,6 +27,7 @@ use crate::moment::{Moment, Spans};
 use crate::record::{Epoch, NodeSet, NodeSlot, Revision, RoleRecord};
 use claim::Question;
 use lead::Leading;
+use lost::Lost;
 use pair::Pair;
 pub use promote::NotPromoted;
 use std::collections::BTreeMap;
@@ -168,6 +170,7 @@ pub struct LunCopy {
     min_copies: u32,
     /// What it has, ring by ring, should it be made anew.
     adopted: Vec<u64>,
+    lost: Lost,
     acts: Vec<Act>,
 }
 
@@ -209,6 +212,7 @@ impl LunCopy {
             may_read_from: None,
             min_copies: 1,
             adopted: Vec::new(),
+            lost: Lost::default(),
             acts: Vec::new(),
         };
         copy.ask(now);
@@ -287,7 +291,11 @@ impl LunCopy {
                 let pair = self.pairs.get_mut(&node).expect("it was there");
                 pair.answered = pair.answered.max(Some(sent));
             }
-            Message::Lead { known, rings } => self.follow(node, known, &rings, now),
+            Message::Lead {
+                known,
+                rings,
+                acknowledged,
+            } => self.follow(node, known, (&rings, &acknowledged), now),
             Message::Yield { epoch } => self.is_given(node, epoch, now),
             Message::Refuse { promised } => self.refused(promised),
             Message::Follow {
@@ -299,6 +307,7 @@ impl LunCopy {
             Message::Renew { epoch, from } => self.renew(node, epoch, &from),
             Message::Whole { epoch } => self.is_whole(node, epoch),
             Message::Leaves => self.is_left_by(node),
+            Message::Less { epoch } => self.has_less_than(node, epoch),
             // It is in the log already, where [`LunCopy::accepts`] said so.
             Message::Append { .. } => {}
             Message::Commit {

@@ -134,6 +134,8 @@ impl LunCopy {
             && is_current
         {
             leading.copying.remove(&node);
+            // What it was removed for was that it was not.
+            leading.comes_back(node);
         }
     }
 }

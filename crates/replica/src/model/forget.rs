@@ -92,6 +92,23 @@ impl World {
         }
     }
 
+    /// The disk of a node goes back to when its log had so many changes.
+    #[cfg(test)]
+    pub(super) fn goes_back(&mut self, slot: NodeSlot, to: usize) {
+        self.ends_node(slot, false);
+        let node = self.node(slot);
+        node.log.truncate(to);
+        node.stable = node.log.len();
+        node.renewal.committed = node.renewal.committed.min(to);
+        node.has_lost = true;
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_owner_lost(&self, slot: NodeSlot) -> bool {
+        let copy = self.at(slot).copy.as_ref();
+        copy.is_some_and(LunCopy::has_owner_lost)
+    }
+
     /// The log gives up all that is committed.
     pub(super) fn forget(&mut self, slot: NodeSlot) {
         self.left.forgets -= 1;

@@ -13,6 +13,8 @@ mod copies_test;
 mod explore;
 mod forget;
 mod linear;
+#[cfg(test)]
+mod lost_test;
 mod renewal;
 #[cfg(test)]
 mod test;
@@ -73,12 +75,16 @@ pub enum Rule {
     WhoFallsShortBeginsAnew,
     /// What a copy had when it was whole last is known until it is whole again.
     WhatItHadStaysUntilItIsWhole,
+    /// Who comes back with less than it had acknowledged is made anew.
+    WhoLostSomeIsMadeAnew,
+    /// Who knows that more was committed than an owner has does not follow it.
+    WhoKnowsMoreDoesNotFollow,
 }
 
 impl Rule {
     /// Each is needed but [`Rule::PromiseBeforeSwap`] and [`Rule::WhoYieldsStopsReading`], and why
     /// not say their tests.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::AllInSyncHaveIt,
         Self::ReadersSeeCommitted,
         Self::OwnerReadsByPromise,
@@ -102,5 +108,7 @@ impl Rule {
         Self::WhoIsAddedIsNotWhole,
         Self::WhoFallsShortBeginsAnew,
         Self::WhatItHadStaysUntilItIsWhole,
+        Self::WhoLostSomeIsMadeAnew,
+        Self::WhoKnowsMoreDoesNotFollow,
     ];
 }

@@ -37,6 +37,8 @@ pub(super) struct Node {
     pub(super) copy: Option<LunCopy>,
     pub(super) disk: Durable,
     pub(super) lost: Option<Lost>,
+    /// Its disk went back to what it was, and it was not made anew since.
+    pub(super) has_lost: bool,
     pub(super) log: Vec<Entry>,
     pub(super) stable: usize,
     pub(super) renewal: Renewal,
@@ -160,6 +162,7 @@ impl World {
             log: Vec::new(),
             stable: 0,
             lost: None,
+            has_lost: false,
             renewal: Renewal::default(),
             streams: BTreeSet::new(),
             waiting: Vec::new(),
@@ -283,6 +286,14 @@ impl World {
         for slot in self.slots() {
             self.happens(&Event::Tick(slot));
         }
+    }
+
+    /// The answer of a node that follows is on its way.
+    #[cfg(test)]
+    pub(super) fn next_is_follow(&self, from: NodeSlot, to: NodeSlot) -> bool {
+        let (key, direction) = Self::direction(from, to);
+        let mut queue = self.links[&key].queues[direction].iter();
+        queue.any(|it| matches!(it.0, Message::Follow { .. }))
     }
 
     /// What is wrong, if anything.
@@ -640,6 +651,7 @@ impl World {
                 | Message::Renew { .. }
                 | Message::Whole { .. }
                 | Message::Leaves
+                | Message::Less { .. }
                 | Message::Append { .. }
                 | Message::Commit { .. }
                 | Message::Ack { .. } => {}
@@ -755,7 +767,11 @@ impl World {
 
     fn does(&mut self, slot: NodeSlot, act: Act) {
         match act {
-            Act::Keep(durable) => self.node(slot).disk = durable,
+            Act::Keep(durable) => {
+                let node = self.node(slot);
+                node.has_lost &= node.disk.is_whole || !durable.is_whole;
+                node.disk = durable;
+            }
             Act::Send(to, message) => {
                 if matches!(message, Message::Renew { .. }) {
                     self.node(slot).ends_stream(to);
@@ -853,7 +869,7 @@ impl World {
     fn check(&mut self) {
         for slot in self.record().in_sync.iter() {
             let node = self.at(slot);
-            if node.lost.is_some() {
+            if node.lost.is_some() || node.has_lost {
                 continue;
             }
             let has = |(number, entry): (&usize, &Entry)| {
