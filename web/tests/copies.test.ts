@@ -52,6 +52,15 @@ describe('the copies of a LUN', { skip }, () => {
     await text(new RegExp(`^nobody serves before ${node} is back`)).waitFor();
   });
 
+  it('show how far one is that is brought up', async () => {
+    mirror = { ...mirror, resyncs: [{ node: 'san-b', done_bytes: 3 << 20, left_bytes: 1 << 20, sent_bytes: 8192, bytes_per_second: 1 << 20, seconds_left: 1 }] };
+    await browser.go('/luns/vm01?show=copies');
+    await card('Copy on san-b').getByRole('progressbar').waitFor();
+    await card('Copy on san-b').getByText('3 MiB of 4 MiB').waitFor();
+    await card('Copy on san-b').getByText('1 MiB/s').waitFor();
+    mirror = { ...mirror, resyncs: [] };
+  });
+
   it('guide whoever is there first after a blackout', async () => {
     const [node = ''] = mirror.copies;
     mirror = { ...mirror, state: 'joining', owner: 'san-b', in_sync: ['san-b'], serves: false, text: `this node waits to hear of san-b, or of etcd` };

@@ -16,7 +16,7 @@ const types = declared(FILES.map((name) => readFileSync(join(API, 'types', name)
 const SCHEMAS: Record<string, string> = {
   Portal: 'PortalFacts', NodeNic: 'NodeNic', Counts: 'Counts', NotSafe: 'NotSafe', Status: 'StatusView', Journal: 'JournalFacts', Member: 'MemberFacts', Pool: 'PoolFacts',
   Latency: 'Latency', Stages: 'Stages', OpActivity: 'OpActivity', LunActivity: 'LunActivity', SessionActivity: 'SessionActivity', Core: 'CoreFacts', Activity: 'ActivityView',
-  Waited: 'WaitFacts', Lun: 'LunView', Mirror: 'MirrorFacts', Target: 'TargetView', Host: 'HostView', Grant: 'GrantView', SessionNic: 'SessionNic', Session: 'SessionFacts', Refusal: 'RefusalFacts',
+  Waited: 'WaitFacts', Lun: 'LunView', Mirror: 'MirrorFacts', Resync: 'ResyncFacts', Target: 'TargetView', Host: 'HostView', Grant: 'GrantView', SessionNic: 'SessionNic', Session: 'SessionFacts', Refusal: 'RefusalFacts',
   JournalScrub: 'JournalScrub', Scrub: 'ScrubFacts', NodeEvent: 'Event', Action: 'Action', Outcome: 'Outcome', Ending: 'Ending', HostHit: 'HostHit', RestartPlan: 'RestartView', Redundancy: 'Redundancy', Me: 'Me', User: 'UserView', Token: 'TokenView',
   LoginSession: 'LoginSession', Certificate: 'CertificateView', AlertCounts: 'AlertCounts', AlertStep: 'Step', Alert: 'AlertView', Silence: 'SilenceView', Bound: 'BoundView',
   AlertRule: 'RuleView', Receiver: 'ReceiverView', Audited: 'Audited', DiskFinding: 'DiskFinding', DiskFacts: 'DiskFacts', Disk: 'DiskView', Bay: 'BayView', DiskReport: 'DiskReport',

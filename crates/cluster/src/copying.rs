@@ -1,6 +1,7 @@
 //! What is known of a copy that is made anew from here.
 
 use crate::removed::Removed;
+use jobs::Rate;
 use replica::{Moment, NodeSlot};
 use std::cell::{Cell, RefCell};
 
@@ -17,6 +18,10 @@ pub struct Renewal {
     pub bytes: u64,
     /// Bytes of digests that went there and came from there.
     pub digests: u64,
+    /// Blocks that are gone through in a second.
+    pub per_second: u64,
+    /// Seconds until all are, as fast as it goes; `None`: nobody knows.
+    pub seconds_left: Option<u64>,
     /// Since when, by this node's clock.
     pub since: Moment,
     /// Why all blocks are written again; `None`: those that changed are.
@@ -54,6 +59,7 @@ pub(crate) struct Copying {
     pub(crate) done: Cell<u64>,
     pub(crate) bytes: Cell<u64>,
     pub(crate) digests: Cell<u64>,
+    pub(crate) rate: Cell<Rate>,
     pub(crate) workers: Cell<u64>,
     pub(crate) lack: RefCell<Lack>,
     pub(crate) trouble: RefCell<Option<String>>,

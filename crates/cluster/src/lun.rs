@@ -248,6 +248,7 @@ impl Lun {
             Input::Stable { ring, below } => self.is_stable(ring, below, at),
             Input::Tick => {
                 self.renew_others(at);
+                self.measure_copying();
                 self.copy.borrow_mut().tick(at);
             }
             Input::HandOver(to) => {

@@ -119,6 +119,7 @@ impl Lun {
             done: Cell::new(0),
             bytes: Cell::new(0),
             digests: Cell::new(0),
+            rate: Cell::default(),
             workers: Cell::new(AT_ONCE),
             lack: RefCell::new(self.lack_of(to, base)),
             trouble: RefCell::new(None),
@@ -306,6 +307,15 @@ impl Lun {
         }
     }
 
+    /// Time has passed.
+    pub(crate) fn measure_copying(&self) {
+        for it in self.copying.borrow().values() {
+            let mut rate = it.rate.get();
+            rate.take(self.core.now(), it.done.get());
+            it.rate.set(rate);
+        }
+    }
+
     /// How far copies are that are made anew from here.
     pub(crate) fn renewals(&self) -> Vec<Renewal> {
         let copyings = self.copying.borrow();
@@ -320,6 +330,11 @@ fn renewal((node, it): (NodeSlot, &Copying)) -> Renewal {
         blocks: it.blocks,
         bytes: it.bytes.get(),
         digests: it.digests.get(),
+        per_second: it.rate.get().per_second(),
+        seconds_left: it
+            .rate
+            .get()
+            .seconds_left(it.blocks.saturating_sub(it.done.get())),
         since: it.since,
         whole: it.lack.borrow().whole().map(ToOwned::to_owned),
         trouble: it.trouble.borrow().clone(),

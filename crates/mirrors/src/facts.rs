@@ -3,8 +3,9 @@
 use crate::entry::{Begun, Entry};
 use crate::found::Found;
 use cluster::{Cluster, LunStatus, Renewal};
-use manifest::objects::MirrorFacts;
+use manifest::objects::{MirrorFacts, ResyncFacts};
 use replica::{NodeSlot, State};
+use volume::Volume;
 
 /// The word of a state.
 const fn word(state: State) -> &'static str {
@@ -41,12 +42,35 @@ fn renewals(found: &Found, status: &LunStatus) -> String {
         let trouble = it.trouble.as_ref();
         let trouble = trouble.map_or_else(String::new, |why| format!(", and waits: {why}"));
         let what = match &it.whole {
-            Some(why) => format!("is made anew, all of it, as {why}"),
+            Some(why) => format!("is made anew, all of it compared, as {why}"),
             None => "gets what changed while it was away".to_owned(),
         };
-        format!("; the copy on {node} {what}: {percent} % are there{trouble}")
+        let left = it.seconds_left.map_or_else(String::new, time_left);
+        format!("; the copy on {node} {what}: {percent} % are there{left}{trouble}")
     };
     status.renewals.iter().map(one).collect()
+}
+
+/// How long it will take.
+fn time_left(seconds: u64) -> String {
+    match seconds {
+        0..=90 => format!(", {seconds} s left"),
+        91..=5400 => format!(", {} min left", seconds.div_ceil(60)),
+        _ => format!(", {} h left", seconds.div_ceil(3600)),
+    }
+}
+
+fn resync(found: &Found, block_bytes: u64, it: &Renewal) -> ResyncFacts {
+    let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);
+    ResyncFacts {
+        node: found.name_of(it.node),
+        done_bytes: bytes(it.done),
+        left_bytes: bytes(it.blocks.saturating_sub(it.done)),
+        sent_bytes: it.bytes,
+        bytes_per_second: bytes(it.per_second),
+        seconds_left: it.seconds_left,
+        whole: it.whole.clone(),
+    }
 }
 
 /// The owner has all of it alone.
@@ -136,5 +160,30 @@ pub(crate) fn facts(
         in_sync: record.in_sync.iter().map(name).collect(),
         serves: status.reads && (status.writes || status.lacks_copies),
         text: text(found, &status),
+        resyncs: {
+            let block_bytes = entry.served.shape().block_size.bytes();
+            let all = status.renewals.iter();
+            all.map(|it| resync(found, block_bytes.into(), it))
+                .collect()
+        },
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::time_left;
+
+    #[test]
+    fn the_time_that_is_left_is_said_in_a_unit_that_fits_it_and_not_too_short() {
+        for (seconds, said) in [
+            (0, ", 0 s left"),
+            (90, ", 90 s left"),
+            (91, ", 2 min left"),
+            (5400, ", 90 min left"),
+            (5401, ", 2 h left"),
+            (86_400, ", 24 h left"),
+        ] {
+            assert_eq!(time_left(seconds), said);
+        }
     }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Mirror } from '../api/types.ts';
-import { COURSE, MEANS, copiesOf, toDo, whatIf } from './copies.ts';
+import { COURSE, MEANS, copiesOf, progressOf, toDo, whatIf } from './copies.ts';
 
 const both = ['san-a', 'san-b'];
 const mirror = (of: Partial<Mirror>): Mirror => ({ state: 'owner', owner: 'san-a', epoch: 7, copies: both, in_sync: both, serves: true, text: '', ...of });
@@ -35,6 +35,17 @@ describe('the copies of a LUN', () => {
     // After everything lost power, this one is there first, and lacks something.
     expect(toDo(mirror({ state: 'joining', in_sync: ['san-a'], serves: false }), 'san-b')[0]).toBe('Start san-a: it has all of it, and this node has not, so it does not serve.');
     expect(toDo(mirror({ state: 'holding', serves: false }), 'san-a')[0]).toMatch(/^Check etcd first/);
+  });
+
+  it('show how far one is that is brought up, how fast, and for how long', () => {
+    const resync = { node: 'san-b', done_bytes: 3 << 20, left_bytes: 1 << 20, sent_bytes: 4096, bytes_per_second: 1 << 20, seconds_left: 1 };
+    const { share, facts } = progressOf(resync);
+    expect(share).toBe(0.75);
+    expect(facts.map(([what]) => what)).toEqual(['Compared', 'Sent, as it differed', 'Rate', 'Time left']);
+    expect(facts[0]?.[1]).toBe('3 MiB of 4 MiB');
+    const begins = progressOf({ node: 'san-b', done_bytes: 0, left_bytes: 0, sent_bytes: 0, bytes_per_second: 0, whole: 'it is new' });
+    expect(begins.share).toBe(0);
+    expect(begins.facts.slice(2)).toEqual([['Rate', 'not known yet'], ['Time left', 'not known yet'], ['Why all of it', 'it is new']]);
   });
 
   it('go through states of which each stands once, with what it means', () => {

@@ -1,6 +1,7 @@
 // The copies of a LUN on several nodes: how each is, what comes next, and what happens when a node fails. Pure.
 
-import type { Mirror } from '../api/types.ts';
+import type { Mirror, Resync } from '../api/types.ts';
+import { bytes, rate, seconds } from './format.ts';
 import type { State } from './verdict.ts';
 
 /** One copy, as this node knows it. */
@@ -56,6 +57,19 @@ export function copiesOf(mirror: Mirror, here: string): CopyShown[] {
 }
 
 const and = (names: string[]) => (names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}`);
+
+/** How far a copy is that is brought up by comparing it, by what is shown of it. */
+export function progressOf(resync: Resync): { share: number; facts: [string, string][] } {
+  const all = resync.done_bytes + resync.left_bytes;
+  const facts: [string, string][] = [
+    ['Compared', `${bytes(resync.done_bytes)} of ${bytes(all)}`],
+    ['Sent, as it differed', bytes(resync.sent_bytes)],
+    ['Rate', resync.bytes_per_second ? rate(resync.bytes_per_second) : 'not known yet'],
+    ['Time left', resync.seconds_left === undefined ? 'not known yet' : seconds(resync.seconds_left)],
+  ];
+  if (resync.whole) facts.push(['Why all of it', resync.whole]);
+  return { share: all ? resync.done_bytes / all : 0, facts };
+}
 
 /** What hosts see when a node fails now, and when all do. */
 export function whatIf(mirror: Mirror): { what: string; then: string; state: State }[] {

@@ -19,6 +19,18 @@ export interface Mirror {
   in_sync: string[];
   serves: boolean;
   text: string;
+  resyncs?: Resync[];
+}
+
+/** How far a copy is that is brought up by comparing it with the owner's. */
+export interface Resync {
+  node: string;
+  done_bytes: number;
+  left_bytes: number;
+  sent_bytes: number;
+  bytes_per_second: number;
+  seconds_left?: number;
+  whole?: string;
 }
 
 export interface Lun {

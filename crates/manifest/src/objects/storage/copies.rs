@@ -8,42 +8,14 @@ use super::node_names::{COPIES, NodeNames};
 use super::place::{PoolBrief, needs_journal};
 use crate::field::{Field, node};
 use crate::toml_table::Table;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// What a node knows of a LUN with copies.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, Debug)]
-pub struct MirrorFacts {
-    /// What this node's copy does: `owner`, `solo`, `replica`, `catching-up`, `holding`, and so on.
-    pub state: String,
-    /// The node that orders the LUN's changes and serves its hosts, as far as this one knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    /// The number of owners and of their starts so far.
-    pub epoch: u64,
-    /// The nodes that have a copy.
-    pub copies: Vec<String>,
-    /// The nodes whose copies have all that was acknowledged, as far as this one knows.
-    pub in_sync: Vec<String>,
-    /// Hosts are served by this node now.
-    pub serves: bool,
-    /// All of it in one sentence.
-    pub text: String,
-}
-
-impl MirrorFacts {
-    /// What is not as it should be, in a sentence: the LUN is not served, or not all of its copies
-    /// have all of it. `None`: nothing.
-    #[must_use]
-    pub fn problem(&self) -> Option<&str> {
-        let has_owner = ["owner", "replica"].contains(&self.state.as_str());
-        let is_well = has_owner && self.in_sync.len() == self.copies.len();
-        (!is_well).then_some(&*self.text)
-    }
-}
+use copy_documents::{MirrorFacts, ResyncFacts};
 
 fn count(nodes: &[String]) -> Option<Figure> {
     u64::try_from(nodes.len()).ok().map(Figure::Number)
+}
+
+fn resyncs(of: &MirrorFacts, bytes: impl Fn(&ResyncFacts) -> u64) -> Option<Figure> {
+    Some(Figure::Number(of.resyncs.iter().map(bytes).sum()))
 }
 
 fn flag(is: bool) -> Option<Figure> {
@@ -89,6 +61,16 @@ impl OneField for Copies {
             "causeway_lun_served_here",
             "Whether this node serves the hosts of a LUN with copies: 1 for the node that does",
             |_, it| flag(it.mirror.as_ref()?.serves),
+        ),
+        Metric::gauge(
+            "causeway_lun_resync_left_bytes",
+            "Bytes of a LUN with copies that its owner has still to compare with a copy that was away; 0 where none was",
+            |_, it| resyncs(it.mirror.as_ref()?, |one| one.left_bytes),
+        ),
+        Metric::gauge(
+            "causeway_lun_resync_sent_bytes",
+            "Bytes of data that the owner of a LUN has sent to a copy that is compared, so far",
+            |_, it| resyncs(it.mirror.as_ref()?, |one| one.sent_bytes),
         ),
     ];
 
@@ -154,33 +136,5 @@ impl OneField for Copies {
             (Some(names), Some(facts)) => format!("{names}; {}", facts.text),
         };
         ("copies", text)
-    }
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn a_lun_is_well_when_somebody_serves_it_and_all_copies_have_all_of_it() {
-        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
-        let facts = |state: &str, in_sync: &[&str]| MirrorFacts {
-            state: state.to_owned(),
-            copies: names(&["a", "b"]),
-            in_sync: names(in_sync),
-            text: "as it is".to_owned(),
-            ..MirrorFacts::default()
-        };
-        for (state, in_sync, problem) in [
-            ("owner", &["a", "b"][..], None),
-            ("replica", &["a", "b"], None),
-            ("solo", &["a"], Some("as it is")),
-            ("owner", &["a"], Some("as it is")),
-            ("catching-up", &["a"], Some("as it is")),
-            ("holding", &["a", "b"], Some("as it is")),
-            ("joining", &[], Some("as it is")),
-        ] {
-            assert_eq!(facts(state, in_sync).problem(), problem, "{state}");
-        }
     }
 }

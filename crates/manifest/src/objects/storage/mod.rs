@@ -20,7 +20,7 @@ mod task_aborted;
 pub use cache::CacheMode;
 #[cfg(test)]
 pub(crate) use cache::VOLATILE_RISK;
-pub use copies::MirrorFacts;
+pub use copy_documents::{MirrorFacts, ResyncFacts};
 pub use facts::{Figure, Metric, Shown, WaitFacts};
 pub use field::{Changed, Part, Risk, StorageField, Switched};
 pub use integrity::ChecksumFacts;
