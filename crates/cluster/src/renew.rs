@@ -300,7 +300,8 @@ impl Lun {
                 lun,
                 node = to.0,
                 bytes = renewed.bytes,
-                "all of it was sent"
+                digests = renewed.digests,
+                "all that differed was sent"
             );
             self.renewed.replace(Some(renewed));
             self.copy.borrow_mut().copied(to, at);

@@ -16,6 +16,7 @@ mod mirror;
 #[path = "../daemon/place.rs"]
 mod place;
 mod reservations;
+mod resync;
 
 use etcd::Etcd;
 use place::{Daemon, Place, text_of};

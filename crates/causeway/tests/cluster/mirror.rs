@@ -69,6 +69,11 @@ impl Pair {
         self.daemons[at].take().unwrap().kill();
     }
 
+    /// Stops it in order; answers with its log.
+    pub(super) fn stop(&mut self, at: usize) -> String {
+        self.daemons[at].take().unwrap().stop()
+    }
+
     pub(crate) fn begin(&mut self, at: usize) {
         self.daemons[at] = Some(self.places[at].start());
     }
