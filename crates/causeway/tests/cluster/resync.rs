@@ -1,6 +1,8 @@
 //! How much a node is sent that was away while hosts wrote here and there.
 
-use crate::mirror::Pair;
+use crate::mirror::{Pair, until};
+use crate::place::text_of;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Blocks of 4 KiB of the LUN.
@@ -69,4 +71,58 @@ fn a_node_that_was_away_is_sent_little_more_than_what_changed() {
         assert!(!said.contains("failed"), "{said}");
         assert_eq!(said.matches("read 4096/4096").count(), some.len());
     }
+}
+
+/// What 99 of 100 operations of a load take at most, in microseconds.
+fn p99(pair: &Pair, seconds: u32) -> f64 {
+    let portal = pair.places[0].json("portal ls")[0]["address"].clone();
+    let url = format!(
+        "iscsi://{}/iqn.2026-11.io.causeway:t1/0",
+        portal.as_str().unwrap()
+    );
+    let load = format!("bench -Rjson -b4K -r -o4 -w50 -d{seconds} -W0 --destroy {url}");
+    let words: Vec<&str> = load.split(' ').collect();
+    let said = text_of(&pair.places[0].run_with("", &words, ""), 0, "bench");
+    let result: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(result["errors"], 0, "{result}");
+    let of = |side: &str| result[side]["latency_us"]["p99"].as_f64().unwrap();
+    of("read").max(of("write"))
+}
+
+/// Whoever runs other work here has hosts wait as well: a ratio above this is none of that.
+const LONGER_MAX: f64 = 4.0;
+
+#[test]
+fn hosts_go_on_while_a_node_is_brought_up_and_it_is_shown_how_far_it_is() {
+    let Some(mut pair) = Pair::start("resync-load") else {
+        return;
+    };
+    pair.with_lun();
+    pair.places[0].run(0, "lun resize vm01 --size 256M");
+    pair.comes_to(1, "replica");
+    pair.kill(1);
+    pair.comes_to(0, "solo");
+    let commands: Vec<String> = (0..256)
+        .map(|at| format!("write -P {} {at}M 1M", 1 + at % 250))
+        .collect();
+    let said = pair.host(0, &commands);
+    assert_eq!(said.matches("wrote 1048576/1048576").count(), 256);
+    let before = p99(&pair, 3);
+    pair.begin(1);
+    let mut seen = Value::Null;
+    until("it is shown how far it is", || {
+        seen = pair.mirror(0)["resyncs"][0].clone();
+        seen["node"] == "san-b"
+    });
+    let all = seen["done_bytes"].as_u64().unwrap() + seen["left_bytes"].as_u64().unwrap();
+    assert_eq!(all, 256 << 20, "{seen}");
+    let during = p99(&pair, 3);
+    let still = pair.mirror(0)["resyncs"][0].clone();
+    println!("99 of 100 took {before} us, and {during} us meanwhile: {seen}, {still}");
+    assert!(
+        during <= before * LONGER_MAX,
+        "{before} us, then {during} us"
+    );
+    pair.comes_to(1, "replica");
+    pair.comes_to(0, "owner");
 }
