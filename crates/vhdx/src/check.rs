@@ -208,14 +208,14 @@ impl Image {
     /// A part of the table as it is with all changes.
     pub(crate) async fn table(&self, port: &Port, from: u64) -> Result<Vec<u64>, Error> {
         let (start, bytes) = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             let entries = state.geometry().entries(state.has_parent());
             let bytes = (entries * 8).saturating_sub(from).min(TABLE_AT_ONCE);
             (state.tables.bat.at + from, bytes)
         };
         let length = usize::try_from(bytes).map_err(|_| Error::Io)?;
         let mut read = port.read(start, length).await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         for (at, page) in (start..).step_by(4096).zip(read.chunks_mut(4096)) {
             if let Some(current) = state.pages.get(at) {
                 page.copy_from_slice(&current[..page.len()]);
@@ -238,7 +238,7 @@ impl Image {
     pub(crate) async fn examine(&self, port: &Port) -> Result<Report, Error> {
         let mut report = Report::default();
         let mut used = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             for (number, damage) in state.header_damage.iter().enumerate() {
                 if let Some(damage) = damage {
                     report.add(Finding::Header(number, *damage));
@@ -266,7 +266,7 @@ impl Image {
             }
             from += TABLE_AT_ONCE;
             for bits in words {
-                let state = self.state.borrow();
+                let state = self.state.get();
                 let of = state.geometry().entry_of(number);
                 number += 1;
                 inspect(
@@ -284,7 +284,7 @@ impl Image {
         }
         report.used_bytes = used.count() * MIB;
         report.end = used.end();
-        let unused = self.state.borrow().file_bytes.saturating_sub(report.end);
+        let unused = self.state.get().file_bytes.saturating_sub(report.end);
         if unused > 0 {
             report.add(Finding::Tail(unused));
         }
@@ -348,12 +348,12 @@ impl Image {
 
     /// Makes the file end there. The log is empty: an entry of it names the file's length.
     pub(crate) async fn cut(&self, port: &Port, end: u64) -> Result<(), Error> {
-        if self.state.borrow().file_bytes <= end {
+        if self.state.get().file_bytes <= end {
             return Ok(());
         }
         port.set_length(end).await?;
         port.sync().await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         (state.file_bytes, state.real_bytes) = (end, end);
         state.space.set_end(end);
         Ok(())

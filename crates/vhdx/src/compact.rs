@@ -68,7 +68,7 @@ impl Image {
         self.commit_pages(port).await?;
         {
             // What is free is found anew.
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             state.space = Space::behind(state.file_bytes);
         }
         let end = loop {
@@ -85,7 +85,7 @@ impl Image {
     /// What is in use, and the blocks nearest to the file's end.
     async fn survey(&self, port: &Port) -> Result<(Used, Vec<Movable>), Error> {
         let mut used = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             let mut used = Used::new(state.file_bytes);
             for area in state.fixed_areas() {
                 used.add(area);
@@ -99,7 +99,7 @@ impl Image {
                 break;
             }
             from += TABLE_AT_ONCE;
-            let state = self.state.borrow();
+            let state = self.state.get();
             for bits in words {
                 let (of, entry) = (state.geometry().entry_of(number), Entry::decode(bits));
                 if entry.state.has_place() {
@@ -131,7 +131,7 @@ impl Image {
         let mut moved = Vec::new();
         for Movable { place, number } in movable {
             let (of, area) = {
-                let state = self.state.borrow();
+                let state = self.state.get();
                 let of = state.geometry().entry_of(number);
                 (of, state.area_of(of, place))
             };
@@ -142,7 +142,7 @@ impl Image {
             let Some(to) = holes.take(used, area.bytes, place) else {
                 continue;
             };
-            let there = self.state.borrow().file_bytes.saturating_sub(place);
+            let there = self.state.get().file_bytes.saturating_sub(place);
             port.copy(self.file, place, to, area.bytes.min(there))
                 .await?;
             moved.push((number, area, to));
@@ -158,7 +158,7 @@ impl Image {
             self.relieve(port).await?;
         }
         self.commit_pages(port).await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         for (_, area, to) in &moved {
             state.pages.forget(area.at, area.end());
             state.pages.forget(*to, to + area.bytes);

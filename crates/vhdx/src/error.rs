@@ -50,6 +50,9 @@ impl fmt::Display for Part {
 pub enum Error {
     /// The file could not be read, written or synced: whoever did it knows why.
     Io,
+    /// Nothing was done, and whoever was asked knows why: there is no space, or he may write no more.
+    /// The image is as it was.
+    NotDone,
     /// An earlier write or sync failed, so that nobody knows what is in the file: open it again.
     Broken,
     /// The file is too short to have what it should have there.
@@ -125,6 +128,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io => write!(f, "the file cannot be read, written or synced"),
+            Self::NotDone => write!(f, "it was not done: the image is as it was"),
             Self::Broken => write!(f, "an earlier write or sync failed: open the image again"),
             Self::Truncated { part } => {
                 write!(f, "the file is too short: it ends before its {part}")

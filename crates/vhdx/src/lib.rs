@@ -61,6 +61,6 @@ pub use metadata::Metadata;
 pub use open::Access;
 pub use read::{Chain, Piece, Source};
 pub use regions::Area;
-pub use state::Image;
+pub use state::{Image, Resting};
 pub use step::{Action, Answer, Extent, Operation, Request, Step};
 pub use vhd::{Vhd, VhdChain, VhdKind};

@@ -29,15 +29,15 @@ impl Image {
     }
 
     async fn put_locator(&self, port: &Port, locator: Locator) -> Result<(), Error> {
-        let region = self.state.borrow().tables.metadata;
-        let writes = self.state.borrow().table.with_locator(&locator, region)?;
+        let region = self.state.get().tables.metadata;
+        let writes = self.state.get().table.with_locator(&locator, region)?;
         self.claim(port, Claim::File).await?;
         self.commit_pages(port).await?;
         for (at, bytes) in writes {
             self.patch(port, at, &bytes).await?;
         }
         self.commit_pages(port).await?;
-        self.state.borrow_mut().metadata.locator = Some(locator);
+        self.state.get().metadata.locator = Some(locator);
         // Where the item is may be another place now.
         self.read_table(port).await
     }
@@ -61,7 +61,7 @@ impl Chain {
 async fn merge(port: &Port, child: &Image, parent: &Image) -> Result<(), Error> {
     let of_parent = port.of_file(parent.file);
     let next = {
-        let mut state = parent.state.borrow_mut();
+        let mut state = parent.state.get();
         let guids = state.guids.as_mut().ok_or(Error::ReadOnly)?;
         guids.give()
     };

@@ -10,10 +10,9 @@ use crate::pages::Pages;
 use crate::regions::{Area, TABLE_PLACES, Tables};
 use crate::session::put_headers;
 use crate::space::Space;
-use crate::state::{Claim, Image, Need, State};
+use crate::state::{Claim, Image, Need, Shared, State};
 use crate::step::{Operation, Port};
 use crate::{Locator, regions};
-use std::cell::RefCell;
 
 /// What whoever opens an image may do.
 #[derive(Clone, Debug)]
@@ -138,7 +137,7 @@ impl Image {
         mut of: impl FnMut(&mut State) -> Result<T, Need>,
     ) -> Result<T, Error> {
         loop {
-            let done = of(&mut self.state.borrow_mut());
+            let done = of(&mut self.state.get());
             match done {
                 Ok(value) => return Ok(value),
                 Err(Need::Fail(error)) => return Err(error),
@@ -149,15 +148,20 @@ impl Image {
 
     /// Reads a page of the file.
     pub(crate) async fn load(&self, port: &Port, at: u64) -> Result<(), Error> {
-        let (logged, real) = {
-            let state = self.state.borrow();
-            (state.overlay.get(at), state.real_bytes)
+        let (logged, real, applied) = {
+            let state = self.state.get();
+            let applied = state.pages.applications();
+            (state.overlay.get(at), state.real_bytes, applied)
         };
         let page = match logged {
             Some(page) => page,
             None => read_within(port, at, HEADER_BYTES, real).await?,
         };
-        self.state.borrow_mut().pages.put(at, page);
+        let mut state = self.state.get();
+        // Else it may have been read before it was changed: whoever needs it reads it again.
+        if state.pages.applications() == applied {
+            state.pages.put_new(at, page);
+        }
         Ok(())
     }
 }
@@ -165,10 +169,10 @@ impl Image {
 impl Image {
     /// Reads the metadata's table again.
     pub(crate) async fn read_table(&self, port: &Port) -> Result<(), Error> {
-        let region = self.state.borrow().tables.metadata;
+        let region = self.state.get().tables.metadata;
         let bytes = port.read(region.at, TABLE_BYTES).await?;
         let table = Table::decode(&bytes, region.bytes)?;
-        self.state.borrow_mut().table = table;
+        self.state.get().table = table;
         Ok(())
     }
 }
@@ -235,7 +239,7 @@ async fn open(port: Port, file: usize, mut access: Access) -> Result<Image, Erro
         is_broken: false,
     };
     Ok(Image {
-        state: RefCell::new(state),
+        state: Shared::new(state),
         file,
     })
 }

@@ -19,6 +19,7 @@ pub(crate) struct Pages {
     changed: BTreeMap<u64, Changed>,
     recent: BTreeMap<u64, Vec<u8>>,
     older: BTreeMap<u64, Vec<u8>>,
+    applications: u64,
 }
 
 impl Pages {
@@ -43,6 +44,18 @@ impl Pages {
             self.older = std::mem::take(&mut self.recent);
         }
         self.recent.insert(at, page);
+    }
+
+    /// The same, where nobody has brought it or changed it meanwhile.
+    pub(crate) fn put_new(&mut self, at: u64, page: Vec<u8>) {
+        if self.get(at).is_none() {
+            self.put(at, page);
+        }
+    }
+
+    /// How often pages were written to their places.
+    pub(crate) const fn applications(&self) -> u64 {
+        self.applications
     }
 
     /// Changes bytes within a page that is here; what is as it was changes nothing.
@@ -83,6 +96,7 @@ impl Pages {
 
     /// These are in their places.
     pub(crate) fn applied(&mut self, pages: &[(u64, Vec<u8>)]) {
+        self.applications += 1;
         for (at, _) in pages {
             if self.changed.get(at).is_some_and(|page| !page.dirty) {
                 let page = self.changed.remove(at).expect("it was just there");

@@ -222,7 +222,7 @@ impl Chain {
         for (file, image) in self.images.iter().enumerate() {
             let parts: Result<Vec<_>, Need> = todo
                 .iter()
-                .map(|(start, length)| image.state.borrow_mut().parts(*start, *length))
+                .map(|(start, length)| image.state.get().parts(*start, *length))
                 .collect();
             let parts = parts.map_err(|need| (file, need))?.concat();
             let of_parent = parts.iter().filter(|part| part.2 == Here::Parent);

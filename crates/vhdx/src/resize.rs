@@ -26,7 +26,7 @@ impl Image {
     async fn resize_to(&self, port: &Port, disk_bytes: u64) -> Result<(), Error> {
         let old = self.geometry();
         let new = Geometry::new(disk_bytes, old.block_bytes, old.sector_bytes)?;
-        if self.state.borrow().has_parent() {
+        if self.state.get().has_parent() {
             return Err(Error::Refused(
                 "a differencing image has the size of its parent",
             ));
@@ -43,12 +43,12 @@ impl Image {
             self.make_larger(port, &old, &new).await?;
         }
         let at = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             state.table.places(state.tables.metadata)?.size.at
         };
         self.patch(port, at, &disk_bytes.to_le_bytes()).await?;
         self.commit_pages(port).await?;
-        self.state.borrow_mut().metadata.geometry = new;
+        self.state.get().metadata.geometry = new;
         Ok(())
     }
 
@@ -78,13 +78,13 @@ impl Image {
 
     async fn make_larger(&self, port: &Port, old: &Geometry, new: &Geometry) -> Result<(), Error> {
         self.clear_rest(port, old).await?;
-        let bat = self.state.borrow().tables.bat;
+        let bat = self.state.get().tables.bat;
         if new.entries(false) * 8 > bat.bytes {
             self.move_table(port, old, new, bat).await?;
         } else {
             self.clear_entries(port, old, new).await?;
         }
-        if self.state.borrow().metadata.is_fixed {
+        if self.state.get().metadata.is_fixed {
             self.fill_more(port, old, new).await?;
         }
         Ok(())
@@ -105,11 +105,11 @@ impl Image {
 
     /// The file is at least so long.
     async fn extend(&self, port: &Port, length: u64) -> Result<(), Error> {
-        if self.state.borrow().file_bytes >= length {
+        if self.state.get().file_bytes >= length {
             return Ok(());
         }
         port.set_length(length).await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         (state.file_bytes, state.real_bytes) = (length, length);
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Image {
         new: &Geometry,
     ) -> Result<(), Error> {
         let (from, to) = (old.entries(false) * 8, new.entries(false) * 8);
-        let at = self.state.borrow().tables.bat.at;
+        let at = self.state.get().tables.bat.at;
         let mut next = from;
         while next < to {
             let bytes = (MIB - next % MIB).min(to - next);
@@ -149,7 +149,7 @@ impl Image {
         bat: Area,
     ) -> Result<(), Error> {
         let area = {
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             let at = state.space.end();
             let bytes = new.table_bytes();
             state.space.set_end(at + bytes);
@@ -160,7 +160,7 @@ impl Image {
             .await?;
         port.sync().await?;
         let table = {
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             let regions = &mut state.tables.regions.0;
             for region in regions
                 .iter_mut()
@@ -184,7 +184,7 @@ impl Image {
     async fn fill_more(&self, port: &Port, old: &Geometry, new: &Geometry) -> Result<(), Error> {
         let blocks = new.blocks() - old.blocks();
         let (start, end) = {
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             let start = state.space.end();
             state.space.set_end(start + blocks * new.block_bytes);
             (start, state.space.end())
@@ -199,7 +199,7 @@ impl Image {
         for number in 0..blocks {
             let entry = Entry::at(BlockState::Present, start + number * new.block_bytes);
             let at = {
-                let state = self.state.borrow();
+                let state = self.state.get();
                 state.tables.bat.at + new.payload_entry(old.blocks() + number)
             };
             self.patch(port, at, &entry.encode().to_le_bytes()).await?;

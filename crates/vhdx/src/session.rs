@@ -67,7 +67,7 @@ impl State {
 impl Image {
     /// What cannot be done while nobody knows what is in the file.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        let state = self.state.borrow();
+        let state = self.state.get();
         if state.is_broken {
             return Err(Error::Broken);
         }
@@ -83,7 +83,7 @@ impl Image {
         self.check_writable()?;
         let done = of.await;
         if matches!(done, Err(Error::Io)) {
-            self.state.borrow_mut().is_broken = true;
+            self.state.get().is_broken = true;
         }
         done
     }
@@ -95,15 +95,15 @@ impl Image {
         claim: Claim,
         content: Option<Guid>,
     ) -> Result<(), Error> {
-        let before = self.state.borrow().claim;
+        let before = self.state.get().claim;
         if before >= claim {
             return Ok(());
         }
-        if self.state.borrow().header.log_bytes == 0 {
+        if self.state.get().header.log_bytes == 0 {
             return Err(Error::Refused("the image has no log"));
         }
         let next = || {
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             state
                 .guids
                 .as_mut()
@@ -111,20 +111,20 @@ impl Image {
                 .ok_or(Error::ReadOnly)
         };
         let (mut header, mut place) = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             (state.header, state.header_place)
         };
         if before == Claim::None {
             header.file_write = next()?;
             header.log = next()?;
-            let first = self.state.borrow().tables.bat.at;
+            let first = self.state.get().tables.bat.at;
             let page = self.with(port, |state| {
                 let page = state.pages.get(first).map(<[u8]>::to_vec);
                 page.ok_or(crate::state::Need::Page(first))
             });
             let page = (first, page.await?);
             self.keep_last_block(port).await?;
-            let writes = self.state.borrow_mut().entry_of_log(header.log, &[page]);
+            let writes = self.state.get().entry_of_log(header.log, &[page]);
             port.sync().await?;
             port.write_all(writes).await?;
             port.sync().await?;
@@ -136,7 +136,7 @@ impl Image {
             };
         }
         put_headers(port, &mut header, &mut place).await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         (state.header, state.header_place, state.claim) = (header, place, claim);
         state.header_damage = [None, None];
         Ok(())
@@ -166,11 +166,11 @@ impl Image {
 
     /// Both region tables are good from now on, and the same.
     async fn mend_tables(&self, port: &Port) -> Result<(), Error> {
-        let damage = self.state.borrow().tables.damage;
+        let damage = self.state.get().tables.damage;
         if damage == [None, None] {
             return Ok(());
         }
-        let table = self.state.borrow().tables.regions.encode();
+        let table = self.state.get().tables.regions.encode();
         let wrong = damage.iter().zip(crate::regions::TABLE_PLACES);
         let wrong: Vec<u64> = wrong
             .filter(|(damage, _)| damage.is_some())
@@ -180,7 +180,7 @@ impl Image {
             self.patch(port, at, &table).await?;
         }
         self.commit_pages(port).await?;
-        self.state.borrow_mut().tables.damage = [None, None];
+        self.state.get().tables.damage = [None, None];
         Ok(())
     }
 
@@ -209,33 +209,33 @@ impl Image {
 
     /// What was written before is on the disk, and all changes of tables are.
     pub(crate) async fn commit_pages(&self, port: &Port) -> Result<(), Error> {
-        let most = pages_of_an_entry(self.state.borrow().header.log_bytes.into());
-        if self.state.borrow().pages.dirty() == 0 {
+        let most = pages_of_an_entry(self.state.get().header.log_bytes.into());
+        if self.state.get().pages.dirty() == 0 {
             return port.sync().await;
         }
         loop {
-            let pages = self.state.borrow_mut().pages.take_dirty(most);
+            let pages = self.state.get().pages.take_dirty(most);
             if pages.is_empty() {
                 break;
             }
             port.sync().await?;
             let writes = {
-                let mut state = self.state.borrow_mut();
+                let mut state = self.state.get();
                 let log = state.header.log;
                 state.entry_of_log(log, &pages)
             };
             port.write_all(writes).await?;
             port.sync().await?;
             port.write_all(pages.clone()).await?;
-            self.state.borrow_mut().pages.applied(&pages);
+            self.state.get().pages.applied(&pages);
         }
-        self.state.borrow_mut().space.committed();
+        self.state.get().space.committed();
         Ok(())
     }
 
     /// Writes changes to the log where there are many.
     pub(crate) async fn relieve(&self, port: &Port) -> Result<(), Error> {
-        if self.state.borrow().pages.dirty() >= DIRTY_MAX {
+        if self.state.get().pages.dirty() >= DIRTY_MAX {
             self.commit_pages(port).await?;
         }
         Ok(())
@@ -261,17 +261,17 @@ impl Image {
 
     pub(crate) async fn let_go(&self, port: &Port) -> Result<(), Error> {
         self.commit_pages(port).await?;
-        if self.state.borrow().claim == Claim::None {
+        if self.state.get().claim == Claim::None {
             return Ok(());
         }
         port.sync().await?;
         let (mut header, mut place) = {
-            let state = self.state.borrow();
+            let state = self.state.get();
             (state.header, state.header_place)
         };
         header.log = Guid::NONE;
         put_headers(port, &mut header, &mut place).await?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         (state.header, state.header_place, state.claim) = (header, place, Claim::None);
         (state.log_sequence, state.log_next) = (1, 0);
         Ok(())
@@ -286,7 +286,7 @@ impl Image {
             let first = port.read(HEADER_PLACES[0], HEADER_BYTES).await?;
             let second = port.read(HEADER_PLACES[1], HEADER_BYTES).await?;
             let found = choose([&first, &second])?.current;
-            let ours = self.state.borrow().header;
+            let ours = self.state.get().header;
             let is_ours = (found.file_write, found.log) == (ours.file_write, ours.log);
             is_ours.then_some(()).ok_or(Error::ForeignWriter)
         })

@@ -13,6 +13,10 @@ pub(crate) struct Space {
     free: BTreeMap<u64, u64>,
     /// Free as soon as the log says so.
     freed: Vec<(u64, u64)>,
+    /// The log says that they are free, and somebody may still read or write there.
+    resting: Vec<(u64, u64)>,
+    /// What became free rests first.
+    rests: bool,
     /// The first byte behind everything.
     end: u64,
 }
@@ -75,9 +79,34 @@ impl Space {
 
     /// The log says what was freed.
     pub(crate) fn committed(&mut self) {
-        for (from, to) in std::mem::take(&mut self.freed) {
-            self.add(from, to);
+        let freed = std::mem::take(&mut self.freed);
+        if self.rests {
+            self.resting.extend(freed);
+        } else {
+            self.reuse(freed);
         }
+    }
+
+    pub(crate) const fn let_rest(&mut self) {
+        self.rests = true;
+    }
+
+    pub(crate) fn take_resting(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.resting)
+    }
+
+    pub(crate) fn reuse(&mut self, places: Vec<(u64, u64)>) {
+        for (from, to) in places {
+            // What was cut off meanwhile is no space any more.
+            if to <= self.end {
+                self.add(from, to);
+            }
+        }
+    }
+
+    /// It was taken for nothing.
+    pub(crate) fn give(&mut self, taken: Taken) {
+        self.add(taken.place, taken.place + taken.bytes);
     }
 
     fn add(&mut self, mut from: u64, mut to: u64) {

@@ -11,7 +11,7 @@ use crate::pages::Pages;
 use crate::regions::{Area, Tables};
 use crate::space::Space;
 use formats::Damage;
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What something cannot go on without.
 pub(crate) enum Need {
@@ -163,13 +163,38 @@ impl State {
     }
 }
 
+/// The state, which nobody holds while he waits for something.
+pub(crate) struct Shared(Mutex<State>);
+
+impl Shared {
+    pub(crate) const fn new(state: State) -> Self {
+        Self(Mutex::new(state))
+    }
+
+    pub(crate) fn get(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Places in a file that are free, and not used again yet.
+#[derive(Debug)]
+pub struct Resting(Vec<(u64, u64)>);
+
+impl Resting {
+    /// There are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// An open image: one file. For the sectors of a differencing image that are not in it, its
 /// parents are needed: [`Chain`](crate::Chain).
 ///
 /// Of the operations that change it, one is under way at a time; what changes nothing may go on
-/// meanwhile.
+/// meanwhile, on any thread.
 pub struct Image {
-    pub(crate) state: RefCell<State>,
+    pub(crate) state: Shared,
     /// Which file of its operations it is.
     pub(crate) file: usize,
 }
@@ -178,30 +203,53 @@ impl Image {
     /// What kind of disk it has.
     #[must_use]
     pub fn metadata(&self) -> Metadata {
-        self.state.borrow().metadata.clone()
+        self.state.get().metadata.clone()
     }
 
     /// Sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
-        self.state.borrow().geometry()
+        self.state.get().geometry()
     }
 
     /// The header that counts.
     #[must_use]
     pub fn header(&self) -> Header {
-        self.state.borrow().header
+        self.state.get().header
     }
 
     /// The file's length, as far as this image knows.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
-        self.state.borrow().file_bytes
+        self.state.get().file_bytes
+    }
+
+    /// The file carries our identifier of writers.
+    #[must_use]
+    pub fn is_claimed(&self) -> bool {
+        self.state.get().claim != Claim::None
+    }
+
+    /// Places that blocks gave back are not used again before [`Self::reuse`], for whoever reads and
+    /// writes at places meanwhile.
+    pub fn let_rest(&self) {
+        self.state.get().space.let_rest();
+    }
+
+    /// The places that rest since the last call and that the log has as free.
+    #[must_use]
+    pub fn resting(&self) -> Resting {
+        Resting(self.state.get().space.take_resting())
+    }
+
+    /// Nobody reads or writes there any more who found them before they were given back.
+    pub fn reuse(&self, places: Resting) {
+        self.state.get().space.reuse(places.0);
     }
 
     /// The log holds what is not in its place, and nobody may write it there.
     #[must_use]
     pub fn is_replayed_in_memory(&self) -> bool {
-        !self.state.borrow().overlay.is_empty()
+        !self.state.get().overlay.is_empty()
     }
 }

@@ -94,6 +94,9 @@ pub enum Answer {
     Length(u64),
     /// What was read.
     Bytes(Vec<u8>),
+    /// It was not done, and nothing is unknown because of that: there was no space for it, or whoever
+    /// asked may write no more. A write that overwrites what is allocated may be done in part.
+    NotDone,
     /// It failed.
     Failed,
 }
@@ -145,6 +148,7 @@ impl Port {
     async fn act(&self, action: Action) -> Result<(), Error> {
         match self.ask(action).await {
             Answer::Done => Ok(()),
+            Answer::NotDone => Err(Error::NotDone),
             Answer::Length(_) | Answer::Bytes(_) | Answer::Failed => Err(Error::Io),
         }
     }
@@ -152,23 +156,27 @@ impl Port {
     pub(crate) async fn length(&self) -> Result<u64, Error> {
         match self.ask(Action::Length).await {
             Answer::Length(length) => Ok(length),
-            Answer::Done | Answer::Bytes(_) | Answer::Failed => Err(Error::Io),
+            Answer::Done | Answer::Bytes(_) | Answer::NotDone | Answer::Failed => Err(Error::Io),
         }
     }
 
     pub(crate) async fn read(&self, at: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         match self.ask(Action::Read { at, bytes }).await {
             Answer::Bytes(read) if read.len() == bytes => Ok(read),
-            Answer::Bytes(_) | Answer::Done | Answer::Length(_) | Answer::Failed => Err(Error::Io),
+            Answer::Bytes(_)
+            | Answer::Done
+            | Answer::Length(_)
+            | Answer::NotDone
+            | Answer::Failed => Err(Error::Io),
         }
     }
 
     pub(crate) async fn write(&self, at: u64, bytes: Vec<u8>) -> Result<(), Error> {
-        self.act(Action::Write(vec![(at, bytes)])).await
+        self.write_all(vec![(at, bytes)]).await
     }
 
     pub(crate) async fn write_all(&self, writes: Vec<(u64, Vec<u8>)>) -> Result<(), Error> {
-        self.act(Action::Write(writes)).await
+        sure(self.act(Action::Write(writes)).await)
     }
 
     pub(crate) async fn zero(&self, at: u64, bytes: u64) -> Result<(), Error> {
@@ -204,8 +212,13 @@ impl Port {
     }
 
     pub(crate) async fn sync(&self) -> Result<(), Error> {
-        self.act(Action::Sync).await
+        sure(self.act(Action::Sync).await)
     }
+}
+
+/// What of the tables was not written is unknown all the same: others of it may have been.
+fn sure(done: Result<(), Error>) -> Result<(), Error> {
+    done.map_err(|_| Error::Io)
 }
 
 /// Something that is under way.

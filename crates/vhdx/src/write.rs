@@ -185,7 +185,7 @@ impl Image {
     /// If it is no range of the disk, or the tables are damaged there.
     pub fn lookup_write(&self, at: u64, bytes: u64) -> Result<Option<Vec<Extent>>, Error> {
         self.geometry().check(at, bytes)?;
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.get();
         if state.claim != Claim::Content || state.is_broken {
             return Ok(None);
         }
@@ -274,7 +274,33 @@ impl Image {
             return Ok(());
         }
         self.claim(port, Claim::Content).await?;
-        self.make_room(port, &mut parts).await?;
+        let filled = match self.make_room(port, &mut parts).await {
+            Ok(()) => self.fill(port, &parts, content).await,
+            failed => failed,
+        };
+        if filled == Err(Error::NotDone) {
+            self.give_up(&parts);
+        }
+        filled?;
+        for part in &parts {
+            self.with(port, |state| state.publish(part)).await?;
+        }
+        Ok(())
+    }
+
+    /// Nothing points to the places that were taken for these.
+    fn give_up(&self, parts: &[Part]) {
+        let mut state = self.state.get();
+        let all = parts.iter().flat_map(|part| [part.taken, part.bitmap]);
+        let mut taken: Vec<Taken> = all.flatten().collect();
+        taken.dedup();
+        for taken in taken {
+            state.space.give(taken);
+        }
+    }
+
+    /// Writes the parts to where they go.
+    async fn fill(&self, port: &Port, parts: &[Part], content: Content) -> Result<(), Error> {
         let extents = parts.iter().filter_map(|part| {
             let place = match part.outcome {
                 Outcome::InPlace(place) | Outcome::Sectors(place) => Some(place),
@@ -302,16 +328,13 @@ impl Image {
                 }
             }
         }
-        for part in &parts {
-            self.with(port, |state| state.publish(part)).await?;
-        }
         Ok(())
     }
 
     /// Gives places to the parts that need one.
     async fn make_room(&self, port: &Port, parts: &mut [Part]) -> Result<(), Error> {
         let (length, used) = {
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             let geometry = state.geometry();
             let mut new_bitmap: Option<(u64, Taken)> = None;
             for part in parts.iter_mut() {
@@ -334,10 +357,10 @@ impl Image {
             used.dedup();
             (state.space.end(), used)
         };
-        let before = self.state.borrow().file_bytes;
+        let before = self.state.get().file_bytes;
         if length > before {
             port.set_length(length).await?;
-            let mut state = self.state.borrow_mut();
+            let mut state = self.state.get();
             (state.file_bytes, state.real_bytes) = (length, length);
         }
         for taken in used {
@@ -348,7 +371,7 @@ impl Image {
 
     async fn give_back(&self, port: &Port, at: u64, bytes: u64) -> Result<u64, Error> {
         self.geometry().check(at, bytes)?;
-        if self.state.borrow().metadata.is_fixed {
+        if self.state.get().metadata.is_fixed {
             return Ok(0);
         }
         let mut zeroes = 0;
@@ -359,7 +382,7 @@ impl Image {
             self.relieve(port).await?;
             let entry = self.with(port, |state| state.entry(block)).await?;
             let from_parent = {
-                let state = self.state.borrow();
+                let state = self.state.get();
                 entry.state == BlockState::NotPresent && state.has_parent()
             };
             if entry.state.has_place() || from_parent {
