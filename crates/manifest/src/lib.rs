@@ -23,7 +23,6 @@ pub mod golden;
 mod interface;
 pub mod job;
 pub mod journal;
-pub mod latency;
 pub mod list;
 pub mod name;
 pub mod not_safe;
@@ -43,4 +42,5 @@ pub mod toml_table;
 pub mod view;
 
 pub use disk_documents as disks;
+pub use latencies as latency;
 pub use units::rfc3339 as time;
