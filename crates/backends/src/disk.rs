@@ -376,7 +376,7 @@ fn is_full(error: &io::Error) -> bool {
     clippy::wildcard_enum_match_arm,
     reason = "std's list of kinds grows; what is not named is treated alike"
 )]
-fn io_error(error: &io::Error, range: LbaRange) -> IoError {
+pub(crate) fn io_error(error: &io::Error, range: LbaRange) -> IoError {
     match error.kind() {
         _ if is_full(error) => IoError::SpaceExhausted,
         io::ErrorKind::ReadOnlyFilesystem => IoError::WriteProtected,

@@ -1,4 +1,5 @@
-//! Leaves of the volume tree: memory, files in a pool directory, block devices.
+//! Leaves of the volume tree: memory, files in a pool directory, block devices, VHDX
+//! images.
 //!
 //! **Contract.** A leaf tests the writer's fence in the same poll that changes memory or hands the
 //! write to the disk (C5). What it announces (cache, discards, limits) is what it does. A leaf
@@ -7,6 +8,7 @@
 
 mod control;
 mod disk;
+pub mod image;
 mod memory;
 mod progress;
 mod syncs;

@@ -1,0 +1,277 @@
+//! Opening an image and its parents.
+
+use super::drive::{Drive, Failure};
+use crate::disk::open_error;
+use env::{Access, CoreHandle, Create, File, FileKind, OpenHow};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use vhdx::{Chain, Guid, Guids, Image};
+use volume::{OpenError, OpenErrorKind};
+
+/// The longest chain.
+const FILES_MAX: usize = 256;
+
+/// A file of a chain, and how it is opened on each core.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) how: OpenHow,
+}
+
+/// An image with its parents, open on this core.
+pub struct Opened {
+    /// The images.
+    pub chain: Chain,
+    /// Their files.
+    pub files: Vec<Rc<dyn File>>,
+    pub(super) places: Vec<Place>,
+}
+
+impl Opened {
+    /// Where its files are, the image itself first.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.places.iter().map(|place| place.path.as_path())
+    }
+}
+
+/// What may be done with an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// Read it, whoever else has it open.
+    Read,
+    /// Change it: nobody else on this machine, or on a share with locks, may.
+    Change,
+    /// Change it and its parent.
+    Merge,
+}
+
+impl Purpose {
+    /// The file with this number in a chain is changed.
+    const fn changes(self, number: usize) -> bool {
+        match self {
+            Self::Read => false,
+            Self::Change => number == 0,
+            Self::Merge => number < 2,
+        }
+    }
+}
+
+const fn own(direct: bool, is_change: bool) -> OpenHow {
+    OpenHow {
+        access: if is_change {
+            Access::ReadWrite
+        } else {
+            Access::Read
+        },
+        create: Create::No,
+        direct,
+        lock: is_change,
+    }
+}
+
+/// Opens a file past the page cache where its alignment allows that for sectors of `sector` bytes.
+pub(super) async fn open_file(
+    core: &CoreHandle,
+    path: &Path,
+    sector: u64,
+    is_change: bool,
+) -> Result<(Rc<dyn File>, Place), OpenError> {
+    let fail = |error| open_error(path, &error);
+    let mut how = own(true, is_change);
+    let mut file = core.files().open(path, how).await.map_err(fail)?;
+    if u64::from(file.facts().alignment) > sector {
+        how.direct = false;
+        drop(file);
+        file = core.files().open(path, how).await.map_err(fail)?;
+    }
+    if file.facts().kind != FileKind::Regular {
+        return Err(OpenError {
+            kind: OpenErrorKind::Unsupported,
+            cause: format!("{} is not a file", path.display()),
+            next_step: "name the file of an image".to_owned(),
+        });
+    }
+    let path = path.to_owned();
+    Ok((file, Place { path, how }))
+}
+
+/// An operator's words for an image that cannot be used.
+pub(super) fn refused(path: &Path, failure: &Failure) -> OpenError {
+    use vhdx::Error;
+    if let Some(error) = &failure.io {
+        return open_error(path, error);
+    }
+    let path = path.display();
+    let (kind, next_step) = match &failure.error {
+        Error::Truncated { .. }
+        | Error::Damaged { .. }
+        | Error::LogLost
+        | Error::BadBlock { .. } => (
+            OpenErrorKind::Damaged,
+            format!("run \"causeway image check {path}\"; else restore it from a backup"),
+        ),
+        Error::ForeignWriter => (
+            OpenErrorKind::Fenced,
+            format!(
+                "make sure that one program alone uses it, check it (causeway image check {path}), then restart the daemon"
+            ),
+        ),
+        Error::Parent(_) => (
+            OpenErrorKind::Damaged,
+            "bring back the parent as it was when the child was made".to_owned(),
+        ),
+        Error::Unknown { .. } | Error::Refused(_) => (
+            OpenErrorKind::Unsupported,
+            "convert it with the program that made it".to_owned(),
+        ),
+        Error::Io
+        | Error::NotDone
+        | Error::Broken
+        | Error::ReadOnly
+        | Error::OutOfRange
+        | Error::InUse { .. } => (
+            OpenErrorKind::Other,
+            "check the disk and the kernel's log".to_owned(),
+        ),
+    };
+    OpenError {
+        kind,
+        cause: format!("{path}: {}", failure.error),
+        next_step,
+    }
+}
+
+/// Where a child says that its parent is, as this system can find it: each path is tried from the
+/// child's directory, the last one by its name alone.
+fn parents(child: &Path, locator: &vhdx::Locator) -> Vec<PathBuf> {
+    let directory = child.parent().unwrap_or(Path::new("."));
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in locator.paths() {
+        let ours = path.replace('\\', "/");
+        let is_windows = ours.contains(':') || ours.starts_with("//");
+        if !is_windows {
+            all.push(directory.join(ours.trim_start_matches("./")));
+        }
+        if let Some(name) = ours.rsplit('/').next() {
+            all.push(directory.join(name));
+        }
+    }
+    all.dedup();
+    all
+}
+
+/// By which an image is opened.
+fn access(core: &CoreHandle, is_change: bool) -> vhdx::Access {
+    if !is_change {
+        return vhdx::Access::Read;
+    }
+    let mut random = [0; 16];
+    core.fill_random(&mut random);
+    vhdx::Access::Write(Guids::new(random))
+}
+
+/// Opens one image of a chain, without its parents.
+///
+/// # Errors
+/// What the operator must mend.
+pub async fn open_alone(
+    core: &CoreHandle,
+    path: &Path,
+    purpose: Purpose,
+) -> Result<(Image, Vec<Rc<dyn File>>), OpenError> {
+    let is_change = purpose.changes(0);
+    let (file, _) = open_file(core, path, 512, is_change).await?;
+    let files = vec![file];
+    let image = Drive::of(&files)
+        .run(Image::open(access(core, is_change)))
+        .await;
+    let image = image.map_err(|failure| refused(path, &failure))?;
+    Ok((image, files))
+}
+
+/// Opens an image and its parents. `last`: the identifier of writers that it had when this process
+/// used it last and could not close it; where it has another one now, somebody else has it.
+///
+/// # Errors
+/// What the operator must mend.
+pub async fn open_chain(
+    core: &CoreHandle,
+    path: &Path,
+    (purpose, sector): (Purpose, Option<u64>),
+    last: Option<Guid>,
+) -> Result<Opened, OpenError> {
+    let aligned = sector.unwrap_or(512);
+    let (file, place) = open_file(core, path, aligned, purpose.changes(0)).await?;
+    let (mut files, mut places) = (vec![file], vec![place]);
+    if let Some(last) = last {
+        // Nothing is written, and no log replayed, before that is known.
+        let seen = Drive::of(&files).run(Image::open(vhdx::Access::Read)).await;
+        let seen = seen.map_err(|failure| refused(path, &failure))?;
+        if seen.header().file_write != last {
+            let failure = Failure {
+                error: vhdx::Error::ForeignWriter,
+                io: None,
+            };
+            return Err(refused(path, &failure));
+        }
+    }
+    let opening = Image::open(access(core, purpose.changes(0)));
+    let image = Drive::of(&files).run(opening).await;
+    let mut images = vec![image.map_err(|failure| refused(path, &failure))?];
+    while let Some(locator) = images.last().and_then(|image| image.metadata().locator) {
+        let child = places.last().expect("there is one").path.clone();
+        let number = images.len();
+        if number >= FILES_MAX {
+            return Err(OpenError {
+                kind: OpenErrorKind::Unsupported,
+                cause: format!(
+                    "{}: the chain is longer than {FILES_MAX} files",
+                    path.display()
+                ),
+                next_step: "merge some of them".to_owned(),
+            });
+        }
+        let (file, place) =
+            open_parent(core, &child, &locator, (aligned, purpose.changes(number))).await?;
+        let parent = place.path.clone();
+        files.push(file);
+        places.push(place);
+        let opening = Image::open_as(number, access(core, purpose.changes(number)));
+        let image = Drive::of(&files).run(opening).await;
+        images.push(image.map_err(|failure| refused(&parent, &failure))?);
+    }
+    let chain = Chain::new(images).map_err(|error| refused(path, &Failure { error, io: None }))?;
+    Ok(Opened {
+        chain,
+        files,
+        places,
+    })
+}
+
+async fn open_parent(
+    core: &CoreHandle,
+    child: &Path,
+    locator: &vhdx::Locator,
+    (sector, is_change): (u64, bool),
+) -> Result<(Rc<dyn File>, Place), OpenError> {
+    let tried = parents(child, locator);
+    for path in &tried {
+        match open_file(core, path, sector, is_change).await {
+            Err(error) if error.kind == OpenErrorKind::Missing => {}
+            other => return other,
+        }
+    }
+    let names: Vec<String> = tried
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    Err(OpenError {
+        kind: OpenErrorKind::Missing,
+        cause: format!(
+            "the parent of {} is not there (tried: {})",
+            child.display(),
+            names.join(", ")
+        ),
+        next_step: "bring the parent back to its place".to_owned(),
+    })
+}
