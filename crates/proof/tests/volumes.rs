@@ -6,12 +6,11 @@
     reason = "helpers of tests; clippy knows only test functions"
 )]
 
-use backends::{
-    DiskVolume, FileSpec, MemoryVolume, Provisioning, create_file, open_block, open_file,
-};
+use backends::image::{Drive, ImageSpec, open_image};
+use backends::{FileSpec, MemoryVolume, Provisioning, create_file, open_block, open_file};
 use env::real::{Cores, Driver, FilesMode, Runtime, RuntimeConfig};
 use env::sim::{BlockDevice, FaultPlan, Node, World, WorldConfig};
-use env::{CoreHandle, CoreId, LocalFuture};
+use env::{Access, CoreHandle, CoreId, Create, LocalFuture, OpenHow};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,10 +41,14 @@ struct Place {
 enum Kind {
     File(Provisioning),
     Block,
+    Image { is_fixed: bool },
 }
 
 impl Place {
     async fn make(&self, core: &CoreHandle) {
+        if let Kind::Image { is_fixed } = self.kind {
+            make_image(core, &self.path, self.block_size, is_fixed).await;
+        }
         if let Kind::File(provisioning) = self.kind {
             let directory = self.path.parent().unwrap();
             core.files().create_dir(directory).await.unwrap();
@@ -58,7 +61,20 @@ impl Place {
         }
     }
 
-    async fn open(&self, core: &CoreHandle) -> Arc<DiskVolume> {
+    async fn open(&self, core: &CoreHandle) -> Arc<dyn Volume> {
+        if let Kind::Image { .. } = self.kind {
+            let spec = ImageSpec {
+                path: self.path.clone(),
+                block_size: self.block_size,
+                physical_block_exponent: 0,
+                last_writer: None,
+            };
+            return open_image(core, spec, fences()).await.unwrap();
+        }
+        self.open_disk(core).await
+    }
+
+    async fn open_disk(&self, core: &CoreHandle) -> Arc<DiskVolume> {
         let (path, block_size) = (self.path.clone(), self.block_size);
         let opened = match self.kind {
             Kind::File(provisioning) => {
@@ -71,9 +87,39 @@ impl Place {
                 open_file(core, spec, fences()).await
             }
             Kind::Block => open_block(core, &path, block_size, fences()).await,
+            Kind::Image { .. } => unreachable!("opened as an image"),
         };
         opened.unwrap()
     }
+}
+
+/// An image of 4 MiB with blocks of 1 MiB.
+async fn make_image(core: &CoreHandle, path: &Path, block_size: BlockSize, is_fixed: bool) {
+    let directory = path.parent().unwrap();
+    core.files().create_dir(directory).await.unwrap();
+    let above = directory.parent().unwrap();
+    core.files().sync_dir(above).await.unwrap();
+    let how = OpenHow {
+        access: Access::ReadWrite,
+        create: Create::New,
+        direct: false,
+        lock: true,
+    };
+    let file = core.files().open(path, how).await.unwrap();
+    let new = vhdx::New {
+        geometry: vhdx::Geometry::new(4 << 20, 1 << 20, block_size.bytes().into()).unwrap(),
+        physical_bytes: 4096,
+        kind: if is_fixed {
+            vhdx::Kind::Fixed
+        } else {
+            vhdx::Kind::Dynamic
+        },
+        disk_id: None,
+        creator: "proof".to_owned(),
+    };
+    let made = new.create(vhdx::Guids::new([7; 16]));
+    Drive::of(&[file]).run(made).await.unwrap();
+    core.files().sync_dir(directory).await.unwrap();
 }
 
 /// Conforms, and everything that the shape allows was asked for.
@@ -105,6 +151,13 @@ fn simulated_places(node: &Node) -> Vec<Place> {
                 path: format!("/pool/{block_size:?}-{provisioning:?}").into(),
                 block_size,
                 kind: Kind::File(provisioning),
+            });
+        }
+        for is_fixed in [false, true] {
+            places.push(Place {
+                path: format!("/pool/{block_size:?}-{is_fixed}.vhdx").into(),
+                block_size,
+                kind: Kind::Image { is_fixed },
             });
         }
         for (physical, discard_granularity) in [(block_size.bytes(), 0), (4096, 4096)] {
@@ -237,6 +290,16 @@ fn real_files_conform_on_both_engines_and_in_a_store_that_forgets() {
                     };
                     on_core(&runtime, move |core| Box::pin(make_and_cover(core, place)));
                 }
+                for is_fixed in [false, true] {
+                    let place = Place {
+                        path: scratch.0.join(format!(
+                            "{driver:?}-{mode:?}-{block_size:?}-{is_fixed}.vhdx"
+                        )),
+                        block_size,
+                        kind: Kind::Image { is_fixed },
+                    };
+                    on_core(&runtime, move |core| Box::pin(make_and_cover(core, place)));
+                }
             }
         }
     }
@@ -302,7 +365,7 @@ fn conforms_on(device: &Path, block_size: BlockSize) {
         on_core(&runtime, move |core| {
             Box::pin(async move {
                 wipe(&core, &place.path).await;
-                let volume = place.open(&core).await;
+                let volume = place.open_disk(&core).await;
                 assert!(volume.is_direct());
                 let plan = Plan {
                     whole_bytes: WHOLE_BYTES,

@@ -40,6 +40,9 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// How a file is synced.
+pub type Sync<'a> = &'a dyn Fn(&Rc<dyn File>) -> LocalFuture<io::Result<()>>;
+
 /// The files of an image and its parents, on one core, and what is written.
 #[derive(Clone, Copy)]
 pub struct Drive<'a> {
@@ -50,7 +53,7 @@ pub struct Drive<'a> {
     /// Payload may still be written: asked in the poll that writes it.
     pub may_write: &'a dyn Fn() -> bool,
     /// How the image's own file is synced.
-    pub sync: &'a dyn Fn(&Rc<dyn File>) -> LocalFuture<io::Result<()>>,
+    pub sync: Sync<'a>,
 }
 
 /// A sync without further ado.
@@ -82,26 +85,31 @@ impl<'a> Drive<'a> {
             match operation.next(answer.take()) {
                 Step::Done(Ok(value)) => return Ok(value),
                 Step::Done(Err(error)) => return Err(Failure { error, io }),
-                Step::Ask(request) => {
-                    let is_payload = matches!(request.action, Action::Payload(_));
-                    let may_fail = is_payload
-                        || matches!(
-                            request.action,
-                            Action::SetLength(_) | Action::Zero { .. } | Action::Reserve { .. }
-                        );
-                    answer = Some(if is_payload && !(self.may_write)() {
-                        vhdx::Answer::NotDone
-                    } else {
-                        self.answer(request).await.unwrap_or_else(|error| {
-                            let is_no_harm = may_fail && is_no_space(&error);
-                            io = Some(error);
-                            if is_no_harm {
-                                vhdx::Answer::NotDone
-                            } else {
-                                vhdx::Answer::Failed
-                            }
-                        })
-                    });
+                Step::Ask(request) => answer = Some(self.answered(request, &mut io).await),
+            }
+        }
+    }
+
+    /// An answer, and what the system said where it failed.
+    async fn answered(&self, request: Request, said: &mut Option<io::Error>) -> vhdx::Answer {
+        let is_payload = matches!(request.action, Action::Payload(_));
+        let may_lack_space = is_payload
+            || matches!(
+                request.action,
+                Action::SetLength(_) | Action::Zero { .. } | Action::Reserve { .. }
+            );
+        if is_payload && !(self.may_write)() {
+            return vhdx::Answer::NotDone;
+        }
+        match self.answer(request).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let is_no_harm = may_lack_space && is_no_space(&error);
+                *said = Some(error);
+                if is_no_harm {
+                    vhdx::Answer::NotDone
+                } else {
+                    vhdx::Answer::Failed
                 }
             }
         }
@@ -248,12 +256,29 @@ async fn copy(
     for done in (0..bytes).step_by(small(COPY_CHUNK_BYTES)) {
         let len = small(COPY_CHUNK_BYTES.min(bytes - done));
         let read = read_aligned(source, from + done, len).await?;
-        let op = FileOp::Write {
-            offset: to + done,
-            data: Buf::copy_of(&read),
-            durable: Durable::No,
-        };
-        target.submit(op).await?;
+        write_aligned(target, to + done, &read).await?;
     }
     Ok(())
+}
+
+/// Writes as the file's alignment wants it: what is around a part of a unit is read and written
+/// again.
+async fn write_aligned(file: &Rc<dyn File>, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let alignment = u64::from(file.facts().alignment.max(1));
+    let offset = at - at % alignment;
+    let end = (at + bytes.len() as u64).next_multiple_of(alignment);
+    let data = if small(end - offset) == bytes.len() {
+        Buf::copy_of(bytes)
+    } else {
+        let mut all = read_aligned(file, offset, small(end - offset)).await?;
+        let from = small(at - offset);
+        all[from..from + bytes.len()].copy_from_slice(bytes);
+        Buf::copy_of(&all)
+    };
+    let op = FileOp::Write {
+        offset,
+        data,
+        durable: Durable::No,
+    };
+    file.submit(op).await.map(|_| ())
 }

@@ -234,12 +234,7 @@ impl ImageLane {
             self.volume.may_write(fence)?;
             let rider = self.volume.grace.ride();
             if let Ok(Some(extents)) = self.volume.image().lookup_write(from, len) {
-                for extent in extents {
-                    let zeroed = zero(&self.files[0], extent.place, extent.bytes).await;
-                    if let Err(error) = zeroed {
-                        return Err(self.failed(&error, range).await);
-                    }
-                }
+                self.zero_places(range, &extents).await?;
                 continue;
             }
             drop(rider);
@@ -250,6 +245,15 @@ impl ImageLane {
             write.await?;
         }
         self.after(durability, range).await
+    }
+
+    async fn zero_places(&self, range: LbaRange, extents: &[Extent]) -> Result<(), IoError> {
+        for extent in extents {
+            if let Err(error) = zero(&self.files[0], extent.place, extent.bytes).await {
+                return Err(self.failed(&error, range).await);
+            }
+        }
+        Ok(())
     }
 
     async fn discard(self, range: LbaRange, durability: Durability, fence: Fence) -> IoResult {

@@ -23,9 +23,10 @@ mod drive;
 mod grace;
 mod lane;
 mod opening;
+#[cfg(test)]
+mod test;
 
-
-pub use drive::{Drive, Failure, plain_sync};
+pub use drive::{Drive, Failure, Sync, plain_sync};
 pub use opening::{Opened, Purpose, open_alone, open_chain};
 pub use vhdx::Guid as Writer;
 
