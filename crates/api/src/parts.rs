@@ -32,7 +32,7 @@ impl IntoResponse for Refused {
 }
 
 /// What any change of objects may answer.
-const CHANGE_CODES: [Code; 24] = [
+const CHANGE_CODES: [Code; 25] = [
     Code::JobCancelled,
     Code::ChangedMeanwhile,
     Code::BadRequest,
@@ -49,6 +49,7 @@ const CHANGE_CODES: [Code; 24] = [
     Code::StateNotSaved,
     Code::LunOffline,
     Code::BackingFailed,
+    Code::ImageUnusable,
     Code::PoolFull,
     Code::PoolIncomplete,
     Code::JournalUnusable,

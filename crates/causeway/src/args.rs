@@ -178,7 +178,7 @@ pub(crate) struct LunFields {
     /// The pool that holds it [default: the one called default, or the only one]
     #[arg(long, conflicts_with = "backend")]
     pub(crate) pool: Option<String>,
-    /// What holds it instead of a pool: memory, or block:/dev/...
+    /// What holds it instead of a pool: memory, block:/dev/... or vhdx:FILE
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<String>,
     /// The most bytes that commands may hold at a time, over all sessions [default: no limit]

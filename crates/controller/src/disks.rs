@@ -113,7 +113,9 @@ impl Controller {
         }
         let objects = self.objects();
         let block = |(name, lun): (&String, &Lun)| match &lun.backing {
-            Backing::Own(BackendSpec::Block(path)) => Some((format!("LUN {name}"), path.clone())),
+            Backing::Own(BackendSpec::Block(path) | BackendSpec::Vhdx(path)) => {
+                Some((format!("LUN {name}"), path.clone()))
+            }
             Backing::Own(BackendSpec::Memory) | Backing::Pool(_) => None,
         };
         all.extend(objects.luns.iter().filter_map(block));

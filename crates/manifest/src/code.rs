@@ -204,6 +204,10 @@ catalogue! {
         "history.db or events.db in the state directory cannot be read or written: the disk is full or failing, or a newer Causeway made the file. LUNs are served all the same, and what happens meanwhile is not recorded.",
         "Do what the message says of the file; `causeway status` names the disk's problem.";
 
+    ImageUnusable = 4014, 422, Failed, "The image cannot be used",
+        "It is not there, damaged, of another kind, in use by another program, too small, or its parents do not fit. Nothing was changed.",
+        "Follow the message. An image has one writer at a time; a parent must be as it was when its child was made.";
+
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
         "Start it with `causeway serve --config node.toml`, or name the right address with --api or CAUSEWAY_API.";

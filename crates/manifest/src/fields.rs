@@ -299,7 +299,7 @@ const OBJECTS: [Field; 23] = [
     ),
     node(
         "lun.backend",
-        "`\"memory\"`, `{ block = PATH }`",
+        "`\"memory\"`, `{ block = PATH }`, `{ vhdx = PATH }`",
         "none",
         "what holds it instead of a pool",
     ),

@@ -4,7 +4,6 @@ use super::adopt::Adopted;
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use super::lun_mirror::MirrorVerb;
 use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
-use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::completion::{BLOCK_SIZES, CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -14,6 +13,7 @@ use manifest::objects::{BackendSpec, FIELDS, LunSpec, Part, Shown, StorageField}
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
+use output::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use output::{Columns, Table, in_flight, most, properties, rounded};
 use serde_json::json;
 
@@ -243,7 +243,7 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
     })
 }
 
-/// `memory`, or `block:PATH`.
+/// `memory`, `block:PATH` or `vhdx:PATH`.
 fn backend_of(key: &str, text: &str) -> Result<BackendSpec, Problem> {
     BackendSpec::parse(text).map_err(|rule| usage(format!("{key}{text}: {rule}")))
 }

@@ -60,7 +60,7 @@ pub(crate) fn must_hold(portal: &str, pieces: impl Iterator<Item = u64>) {
 }
 
 /// Pieces whose write was acknowledged, from `first` on.
-fn acknowledged(output: &str, first: u64) -> Vec<u64> {
+pub(crate) fn acknowledged(output: &str, first: u64) -> Vec<u64> {
     let written = output.matches("wrote 65536/65536").count() as u64;
     (first..first + written).collect()
 }

@@ -167,7 +167,7 @@ const NOT_SET: &[(i32, &str, &str)] = &[
     (
         2,
         "lun set a backend=floppy",
-        "write memory, or block:/dev/...",
+        "write memory, block:/dev/... or vhdx:FILE",
     ),
     (2, "lun set a naa=6", "made once and stays"),
     (

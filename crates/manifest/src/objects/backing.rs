@@ -27,6 +27,8 @@ pub enum BackendSpec {
     Memory,
     /// A block device.
     Block(PathBuf),
+    /// A VHDX image.
+    Vhdx(PathBuf),
 }
 
 impl Backing {
@@ -47,7 +49,7 @@ impl Backing {
         }
     }
 
-    /// The device that is named, which no other LUN may have.
+    /// The device or image that is named, which no other LUN may have.
     #[must_use]
     pub fn device(&self) -> Option<&Path> {
         self.own().and_then(BackendSpec::device)
@@ -81,6 +83,7 @@ impl fmt::Display for Backing {
             Self::Pool(pool) => write!(f, "pool {pool}"),
             Self::Own(BackendSpec::Memory) => f.write_str("memory"),
             Self::Own(BackendSpec::Block(path)) => write!(f, "block {}", path.display()),
+            Self::Own(BackendSpec::Vhdx(path)) => write!(f, "image {}", path.display()),
         }
     }
 }
@@ -97,14 +100,14 @@ impl BackendSpec {
     pub fn is_memory(&self) -> bool {
         match self {
             Self::Memory => true,
-            Self::Block(_) => false,
+            Self::Block(_) | Self::Vhdx(_) => false,
         }
     }
 
     /// As [`Backing::device`].
     fn device(&self) -> Option<&Path> {
         match self {
-            Self::Block(path) => Some(path),
+            Self::Block(path) | Self::Vhdx(path) => Some(path),
             Self::Memory => None,
         }
     }
@@ -117,16 +120,22 @@ impl BackendSpec {
         }
         if value.is_table() {
             let inside = table.table("backend")?;
-            let path = inside.required_text("block", "backend = { block = \"/dev/sdb\" }");
+            let spec = if let Some(image) = inside.text("vhdx") {
+                Self::Vhdx(base.join(image.value))
+            } else {
+                let path = inside.required_text("block", "backend = { block = \"/dev/sdb\" }");
+                Self::Block(base.join(path?.value))
+            };
             inside.finish(&[]);
-            return Some(Self::Block(base.join(path?.value)));
+            return Some(spec);
         }
-        table.wrong("backend", "write \"memory\" or { block = \"/dev/...\" }");
+        let rule = "write \"memory\", { block = \"/dev/...\" } or { vhdx = \"FILE\" }";
+        table.wrong("backend", rule);
         None
     }
 
-    /// Reads what a command line has after `backend=`: `memory`, or `block:PATH` with a path as it
-    /// is there.
+    /// Reads what a command line has after `backend=`: `memory`, or `block:PATH` or `vhdx:PATH` with
+    /// a path as it is there.
     ///
     /// # Errors
     /// How it is written.
@@ -134,11 +143,14 @@ impl BackendSpec {
         if text == "memory" {
             return Ok(Self::Memory);
         }
-        let path = text
-            .strip_prefix("block:")
-            .ok_or("write memory, or block:/dev/...")?;
+        let (kind, path) = text.split_once(':').unwrap_or_default();
+        let of = match kind {
+            "block" => Self::Block,
+            "vhdx" => Self::Vhdx,
+            _ => return Err("write memory, block:/dev/... or vhdx:FILE".to_owned()),
+        };
         let path = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self::Block(path))
+        Ok(of(path))
     }
 
     /// As an objects file has it behind `backend = `; `quoted` writes a path.
@@ -146,17 +158,18 @@ impl BackendSpec {
         match self {
             Self::Memory => "\"memory\"".to_owned(),
             Self::Block(path) => format!("{{ block = {} }}", quoted(path)),
+            Self::Vhdx(path) => format!("{{ vhdx = {} }}", quoted(path)),
         }
     }
 
     /// What is wrong with it, where something is.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
-            Self::Block(path) if !path.is_absolute() => Err(format!(
-                "\"{}\" is no absolute path of a block device",
+            Self::Block(path) | Self::Vhdx(path) if !path.is_absolute() => Err(format!(
+                "\"{}\" is no absolute path of a block device or an image",
                 path.display()
             )),
-            Self::Memory | Self::Block(_) => Ok(()),
+            Self::Memory | Self::Block(_) | Self::Vhdx(_) => Ok(()),
         }
     }
 }
@@ -174,6 +187,10 @@ mod test {
             (
                 BackendSpec::Block("/dev/sdb".into()).into(),
                 json!({ "block": "/dev/sdb" }),
+            ),
+            (
+                BackendSpec::Vhdx("/mnt/a.vhdx".into()).into(),
+                json!({ "vhdx": "/mnt/a.vhdx" }),
             ),
         ];
         for (backing, form) in all {

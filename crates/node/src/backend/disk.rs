@@ -50,7 +50,7 @@ impl DiskLeaf {
 }
 
 /// What hangs is no reason for others to wait.
-fn silent(path: &Path) -> OpenError {
+pub(crate) fn silent(path: &Path) -> OpenError {
     let (path, time) = (path.display(), OPEN_TIME_MAX.as_secs());
     OpenError {
         kind: OpenErrorKind::Hung,

@@ -67,6 +67,12 @@ pub(crate) trait Leaf {
         false
     }
 
+    /// Why it cannot be used any more until it is opened anew, which is tried as long as the kind
+    /// is not [`Fenced`](volume::OpenErrorKind::Fenced).
+    fn lost(&self) -> Option<OpenError> {
+        None
+    }
+
     /// Its files and devices, where syncs failed because there was no space in them, and no sync
     /// for another reason.
     fn lacked_space(&self) -> Option<Vec<PathBuf>> {

@@ -2,6 +2,7 @@
 
 use super::disk::Device;
 use super::door::{Backend, Pool, Work};
+use super::image::InImage;
 use super::memory::Memory;
 use super::pools::Pools;
 use crate::inner::Inner;
@@ -33,6 +34,7 @@ fn alone(backing: &Backing) -> Result<Rc<dyn Backend>, &str> {
     match backing {
         Backing::Own(BackendSpec::Memory) => Ok(Rc::new(Memory)),
         Backing::Own(BackendSpec::Block(path)) => Ok(Rc::new(Device(path.clone()))),
+        Backing::Own(BackendSpec::Vhdx(path)) => Ok(Rc::new(InImage(path.clone()))),
         Backing::Pool(name) => Err(name),
     }
 }

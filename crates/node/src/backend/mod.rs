@@ -3,7 +3,7 @@
 //! ```text
 //!   lun, journal, scrub, state  -->  kinds (which one)  -->  door (Backend, Leaf, Pool)
 //!                                                             ^
-//!              memory, disk (devices)   pool/directory   pool/members
+//!       memory, disk (devices), image     pool/directory   pool/members
 //! ```
 //!
 //! Nobody above the door knows a kind by its name. A new kind is a file that opens the door, a line
@@ -11,6 +11,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod door;
+pub(crate) mod image;
 pub(crate) mod kinds;
 pub(crate) mod memory;
 pub(crate) mod pools;

@@ -105,6 +105,7 @@ fn of_copies(node: &Inner, naa: &str) -> Option<String> {
 pub(crate) fn state(unit: &Unit) -> LunState {
     match unit.offline() {
         Some(why) => LunState::Offline(why.to_string()),
+        None if let Some(why) = unit.lost() => LunState::Offline(why.to_string()),
         None if unit.lacked_space().is_some() => LunState::Offline(
             "a sync found no space, so what was not synced before may be lost; make room where it lies: on files it is opened \
              anew by itself then, on a device restart the daemon"

@@ -11,7 +11,8 @@
 //! online (`directory.rs`, `members`, `monitor.rs`). One whose stored reservations or mode pages
 //! could not be read has them read again. One of which a sync found no space is opened anew when
 //! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
-//! get the unit attention of a start. After a sync that failed for any other reason nobody can see
+//! get the unit attention of a start; so is one whose image could not be reached for a while, but
+//! for an image that another program has taken meanwhile. After a sync that failed for any other reason nobody can see
 //! from here when the disk is well, and an administrator has to act.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and
@@ -241,23 +242,19 @@ impl Inner {
         unit.lacked_space().filter(|_| unit.offline().is_none())
     }
 
-    /// Opens a LUN anew of which a sync found no space, now that there is some. It is taken from
+    /// Opens a LUN anew of which a sync found no space, now that there is some, or whose image was
+    /// lost. It is taken from
     /// hosts first: what its old opening answers may be in a cache only, and what was under way
     /// there has ended when the new one begins.
-    async fn open_with_room(self: &Rc<Self>, lun: &Lun) {
+    async fn open_anew(self: &Rc<Self>, lun: &Lun, why: &OpenError) {
         let Some(unit) = self.unit(&lun.naa) else {
             return;
         };
         if self.changing.puts_off(&lun.naa) {
             return;
         }
-        let why = OpenError {
-            kind: OpenErrorKind::Other,
-            cause: "a sync found no space, and it is opened anew".to_owned(),
-            next_step: "wait a moment".to_owned(),
-        };
         self.rest_scrub(&lun.naa).await;
-        let suspended = unit.suspend_without_base(&self.core, lun, &why).await;
+        let suspended = unit.suspend_without_base(&self.core, lun, why).await;
         let suspended = Rc::new(suspended);
         let now: Rc<Unit> = Rc::clone(&suspended);
         self.units.borrow_mut().insert(lun.naa.clone(), now);
@@ -270,7 +267,11 @@ impl Inner {
         let objects = Rc::clone(&self.objects.borrow());
         let waits = |lun: &&Lun| {
             let unit = self.unit(&lun.naa);
-            let waits = |unit: Rc<Unit>| unit.offline().is_some() || unit.lacked_space().is_some();
+            let waits = |unit: Rc<Unit>| {
+                let why = unit.offline().or_else(|| unit.lost());
+                let is_fenced = |why: &OpenError| why.kind == OpenErrorKind::Fenced;
+                unit.lacked_space().is_some() || why.is_some_and(|why| !is_fenced(&why))
+            };
             unit.is_some_and(waits) && self.has_ground(lun)
         };
         objects.luns.values().filter(waits).cloned().collect()
@@ -297,8 +298,18 @@ impl Inner {
         let Some(lun) = self.waiting().into_iter().find(|lun| lun.naa == naa) else {
             return Duration::ZERO;
         };
-        if self.lacked_space(&lun).is_some() {
-            self.open_with_room(&lun).await;
+        let serving = self.unit(&lun.naa).filter(|unit| unit.offline().is_none());
+        let lost = serving.and_then(|unit| unit.lost());
+        if let Some(why) = lost {
+            tracing::error!(lun = &*self.name_of(&lun), code = %Code::LunOffline, "LUN is offline: {why}");
+            self.open_anew(&lun, &why).await;
+        } else if self.lacked_space(&lun).is_some() {
+            let why = OpenError {
+                kind: OpenErrorKind::Other,
+                cause: "a sync found no space, and it is opened anew".to_owned(),
+                next_step: "wait a moment".to_owned(),
+            };
+            self.open_anew(&lun, &why).await;
         } else if !self.is_reported(&lun).await {
             self.renew(&lun, &self.journal_of(&lun)).await;
         }

@@ -461,6 +461,11 @@ impl Unit {
         leaf.is_some_and(|leaf| leaf.is_broken())
     }
 
+    /// Why its blocks cannot be used any more until they are opened anew.
+    pub(crate) fn lost(&self) -> Option<OpenError> {
+        self.stack.leaf.as_ref()?.lost()
+    }
+
     /// Its files and devices, where syncs failed because there was no space in them, and no sync
     /// for another reason.
     pub(crate) fn lacked_space(&self) -> Option<Vec<PathBuf>> {

@@ -1,0 +1,181 @@
+//! VHDX images: a file, on a disk or a share, that is one LUN's.
+//!
+//! **Failure model.** An image that cannot be reached any more takes its LUN offline, and is opened
+//! anew as soon as that can be done: its log is replayed. Where another program has opened it for
+//! writing meanwhile, which its identifier of writers says, it stays offline until the daemon is
+//! started again.
+
+use super::disk::{OPEN_TIME_MAX, silent};
+use super::door::{Backend, Leaf, Work, done};
+use crate::lun::failed::of_pool;
+use crate::lun::geometry::{block_size, exponent};
+use backends::Progress;
+use backends::image::{ImageSpec, ImageVolume, Writer, open_image};
+use env::{CoreHandle, in_time};
+use logical_unit::LogicalUnit;
+use manifest::code::Code;
+use manifest::objects::Lun;
+use manifest::problem::Problem;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use volume::{Fences, OpenError, OpenErrorKind, Volume};
+
+/// How long an image may take to be closed.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Images that this process could not close, with the identifier that it gave them.
+#[derive(Default)]
+struct Unclosed(RefCell<BTreeMap<PathBuf, Writer>>);
+
+/// The kind `vhdx`: an image that is one LUN's.
+pub(crate) struct InImage(pub(crate) PathBuf);
+
+impl InImage {
+    async fn opened(
+        &self,
+        core: &CoreHandle,
+        lun: &Lun,
+        fences: Fences,
+    ) -> Result<Arc<ImageVolume>, OpenError> {
+        let unclosed = core.locals().get::<Unclosed>();
+        let spec = ImageSpec {
+            path: self.0.clone(),
+            block_size: block_size(lun),
+            physical_block_exponent: exponent(lun),
+            last_writer: unclosed.0.borrow().get(&self.0).copied(),
+        };
+        let opened = in_time(core, OPEN_TIME_MAX, open_image(core, spec, fences)).await;
+        let volume = opened.unwrap_or_else(|| Err(silent(&self.0)))?;
+        let has = volume.shape().byte_count().0;
+        if has < lun.size.bytes() {
+            return Err(too_small(&self.0, has, lun.size.bytes()));
+        }
+        Ok(volume)
+    }
+}
+
+fn too_small(path: &Path, has: u64, wanted: u64) -> OpenError {
+    OpenError {
+        kind: OpenErrorKind::Damaged,
+        cause: format!(
+            "the disk in {} has {has} bytes, fewer than the {wanted} of the LUN",
+            path.display()
+        ),
+        next_step: "name the image that the LUN was made on, or give the LUN the image's size"
+            .to_owned(),
+    }
+}
+
+/// An image, open for a LUN.
+struct ImageLeaf(Arc<ImageVolume>);
+
+impl Leaf for ImageLeaf {
+    fn volume(&self) -> Arc<dyn Volume> {
+        Arc::<ImageVolume>::clone(&self.0)
+    }
+
+    fn grow<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        _: u64,
+        bytes: u64,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
+        Box::pin(async move {
+            if bytes <= self.0.shape().byte_count().0 {
+                return Ok(());
+            }
+            let grown = self.0.resize(core, bytes).await;
+            grown.map_err(|error| of_pool(&error))
+        })
+    }
+
+    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
+        Box::pin(self.0.cut(core, bytes))
+    }
+
+    fn own_bytes(&self) -> Option<u64> {
+        Some(self.0.shape().byte_count().0)
+    }
+
+    fn allocated(&self) -> Option<u64> {
+        Some(self.0.file_bytes())
+    }
+
+    fn sector_bytes(&self) -> Option<u32> {
+        Some(self.0.sector_bytes())
+    }
+
+    fn is_broken(&self) -> bool {
+        self.0.lost().is_some()
+    }
+
+    fn lost(&self) -> Option<OpenError> {
+        self.0.lost()
+    }
+
+    fn close<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
+        Box::pin(async move {
+            let path = self.0.path().to_owned();
+            let writer = self.0.writer();
+            let closed = in_time(core, CLOSE_TIME_MAX, self.0.close(core)).await;
+            let unclosed = core.locals().get::<Unclosed>();
+            let mut unclosed = unclosed.0.borrow_mut();
+            if matches!(closed, Some(Ok(()))) {
+                unclosed.remove(&path);
+            } else if let Some(writer) = writer {
+                unclosed.insert(path, writer);
+            }
+        })
+    }
+}
+
+impl Backend for InImage {
+    fn create<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        _: &'a Progress,
+    ) -> Work<'a, Result<(), Problem>> {
+        Box::pin(async move {
+            // Opened now, so that a mistake in the path is reported before anything is stored.
+            let opened = self.opened(core, lun, LogicalUnit::fences_for()).await;
+            opened.map(|_| ()).map_err(|error| {
+                let problem = Problem::new(Code::ImageUnusable, error.cause);
+                if error.kind != OpenErrorKind::Missing {
+                    return problem.hint(error.next_step);
+                }
+                problem.hint(format!(
+                    "name an image that is there, or make it first: causeway image create {} --size {}",
+                    self.0.display(),
+                    lun.size
+                ))
+            })
+        })
+    }
+
+    fn open<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        lun: &'a Lun,
+        fences: Fences,
+    ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
+        Box::pin(async move {
+            let volume = self.opened(core, lun, fences).await?;
+            Ok(Rc::new(ImageLeaf(volume)) as Rc<dyn Leaf>)
+        })
+    }
+
+    /// The image stays as it is.
+    fn destroy<'a>(&'a self, _: &'a CoreHandle, _: &'a Lun) -> Work<'a, Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    fn file(&self, _: &Lun) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+}
