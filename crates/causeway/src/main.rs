@@ -13,7 +13,6 @@
 
 mod args;
 mod asked;
-mod assign;
 mod attach;
 mod cli;
 mod commands;

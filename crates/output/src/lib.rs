@@ -1,13 +1,16 @@
-//! What the command line prints: tables for people, documents for programs.
+//! What the command line prints: tables for people, documents for programs; and `KEY=VALUE`
+//! arguments.
 //!
 //! ```text
 //!   lib          the forms, and where answers go
+//!     assign     KEY=VALUE arguments
 //!     table      columns, and what of them is shown
 //!     names      only the names of what a document has
 //!     yaml       a document as YAML
 //!     watch      an answer again and again
 //! ```
 
+pub mod assign;
 mod names;
 mod signals;
 mod table;

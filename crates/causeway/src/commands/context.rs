@@ -2,13 +2,13 @@
 
 use super::confirm;
 use crate::args::{Assigned, Common, Deleted, Renamed};
-use crate::assign::{Keys, assignments};
 use client::{Client, segment};
 use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::{Outcome, StatusView};
 use output::Output;
+use output::assign::{Keys, assignments};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -3,7 +3,6 @@
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use super::share::host_of;
 use crate::args::{Assigned, Named};
-use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -12,6 +11,7 @@ use manifest::code::Code;
 use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView};
+use output::assign::{Keys, assignments, boolean, number, usage};
 use output::{Columns, Table, properties};
 use serde_json::json;
 use std::borrow::Cow;

@@ -2,7 +2,6 @@
 
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
-use crate::assign::{Keys, limit, usage};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{Args, Subcommand};
@@ -11,6 +10,7 @@ use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
 use manifest::view::HostView;
+use output::assign::{Keys, limit, usage};
 use output::{Columns, Table, most, properties};
 use serde_json::{Value, json};
 use std::borrow::Cow;

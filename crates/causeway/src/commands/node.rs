@@ -2,7 +2,6 @@
 
 use super::config::{self, Started, pair};
 use super::context::Context;
-use crate::assign::usage;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{Args, Subcommand};
@@ -12,6 +11,7 @@ use manifest::code::Code;
 use manifest::config::SettingValue;
 use manifest::problem::Problem;
 use manifest::view::{Health, StatusView};
+use output::assign::usage;
 use output::{Columns, Table, properties, rounded};
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,6 @@
 use super::config::{self, Started};
 use super::confirm;
 use super::context::Context;
-use crate::assign::usage;
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::{ArgGroup, Args, Subcommand};
@@ -12,6 +11,7 @@ use manifest::config::{portal, portals};
 use manifest::facts::{PortalFacts, SessionFacts};
 use manifest::problem::Problem;
 use manifest::view::StatusView;
+use output::assign::usage;
 use output::{Columns, Table, properties};
 use serde_json::json;
 

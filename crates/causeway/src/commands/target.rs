@@ -2,7 +2,6 @@
 
 use super::context::{Context, Patch, Step, Tolerate, object_path};
 use crate::args::{Assigned, Deleted, Named, Renamed};
-use crate::assign::{Keys, boolean, number, usage};
 use crate::completion::{CompletedArgument, Kind};
 use crate::listed::{Listed, When};
 use clap::Subcommand;
@@ -11,6 +10,7 @@ use manifest::code::Code;
 use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
+use output::assign::{Keys, boolean, number, usage};
 use output::{Columns, Table, properties};
 use serde_json::json;
 use std::borrow::Cow;

@@ -7,17 +7,20 @@ use manifest::size::Size;
 use std::borrow::Cow;
 
 /// The keys of one kind of object.
-pub(crate) struct Keys {
+pub struct Keys {
     /// Those that can be assigned.
-    pub(crate) known: Cow<'static, [&'static str]>,
+    pub known: Cow<'static, [&'static str]>,
     /// Those that an object has and nobody assigns, each with the reason and what to do instead.
-    pub(crate) fixed: &'static [(&'static str, &'static str)],
+    pub fixed: &'static [(&'static str, &'static str)],
     /// Those that a later version has.
-    pub(crate) later: &'static [&'static str],
+    pub later: &'static [&'static str],
 }
 
 /// Splits the arguments and refuses keys that cannot be assigned.
-pub(crate) fn assignments<'a>(
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn assignments<'a>(
     values: &'a [String],
     keys: &Keys,
 ) -> Result<Vec<(&'a str, &'a str)>, Problem> {
@@ -48,25 +51,35 @@ pub(crate) fn assignments<'a>(
 }
 
 /// A mistake in the arguments.
-pub(crate) fn usage(detail: impl Into<String>) -> Problem {
+#[must_use]
+pub fn usage(detail: impl Into<String>) -> Problem {
     Problem::new(Code::BadRequest, detail).hint("see --help")
 }
 
 /// `true` or `false`.
-pub(crate) fn boolean(key: &str, value: &str) -> Result<bool, Problem> {
+///
+/// # Errors
+/// It is neither.
+pub fn boolean(key: &str, value: &str) -> Result<bool, Problem> {
     value
         .parse()
         .map_err(|_| usage(format!("{key}={value}: write true or false")))
 }
 
 /// A limit in bytes, or `none`.
-pub(crate) fn limit(value: &str) -> Result<Size, Problem> {
+///
+/// # Errors
+/// It is neither.
+pub fn limit(value: &str) -> Result<Size, Problem> {
     let none = if value == "none" { "0" } else { value };
     none.parse().map_err(usage)
 }
 
 /// A whole number from 0 to `most`.
-pub(crate) fn number(key: &str, value: &str, most: u16) -> Result<u16, Problem> {
+///
+/// # Errors
+/// It is none.
+pub fn number(key: &str, value: &str, most: u16) -> Result<u16, Problem> {
     let number = value.parse().ok().filter(|number| *number <= most);
     number.ok_or_else(|| usage(format!("{key}={value}: write a number from 0 to {most}")))
 }
