@@ -38,6 +38,7 @@ use crate::listed::Listed;
 use crate::serve;
 use crate::version::VERSION;
 use clap::{CommandFactory, Parser, Subcommand};
+use images::ImageVerb;
 use manifest::code::{Code, Exit};
 use manifest::name::did_you_mean;
 use manifest::problem::Problem;
@@ -246,6 +247,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: JobVerb,
     },
+    /// Disk images in files (VHDX): made, checked, mended, converted; no daemon is asked
+    #[command(
+        after_help = "There is no `ls`, `set` or `delete`: images are files. `info` is `show`."
+    )]
+    Image {
+        #[command(subcommand)]
+        verb: ImageVerb,
+    },
     /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// What is sent to whoever helps: one file that says how the node is, without secrets
@@ -406,6 +415,7 @@ impl Command {
             Self::Token { verb } => token::run(&context()?, verb),
             Self::Alert { verb } => alert::run(&context()?, verb),
             Self::Job { verb } => job::run(&context()?, verb),
+            Self::Image { verb } => verb.run(output),
             Self::Doctor(flags) => doctor::run(common, flags, output),
             Self::Support { verb } => support::run(&context()?, verb),
             Self::Lab { verb } => lab::run(verb, output),
