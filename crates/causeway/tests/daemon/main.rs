@@ -12,6 +12,7 @@ mod config;
 mod confirm;
 mod disks;
 mod gone;
+mod image_files;
 mod images;
 mod integrity;
 mod interface;
