@@ -11,7 +11,8 @@
 //!
 //! **Contract.** No daemon is asked. Whoever changes an image has its lock, and closes it, so that
 //! other programs need not replay a log. What is made has its name when it is whole and stable:
-//! a run that was stopped, killed or cut leaves a file that ends in `.part`, or the image as it was.
+//! a run that was stopped, killed or cut leaves a file that ends in `.part`, or the image as it
+//! was.
 
 mod change;
 mod convert;

@@ -61,7 +61,8 @@ pub enum ImageVerb {
         #[arg(long)]
         repair: bool,
     },
-    /// Copy a disk into another format: raw, VHD, VHDX; qcow2, VMDK and VDI where qemu-img is installed
+    /// Copy a disk into another format: raw, VHD, VHDX; qcow2, VMDK and VDI where qemu-img is
+    /// installed
     Convert {
         /// What is read: raw, VHD or VHDX, with its parents; others by qemu-img
         from: PathBuf,

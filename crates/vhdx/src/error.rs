@@ -50,7 +50,8 @@ impl fmt::Display for Part {
 pub enum Error {
     /// The file could not be read, written or synced: whoever did it knows why.
     Io,
-    /// Nothing was done, and whoever was asked knows why: there is no space, or he may write no more.
+    /// Nothing was done, and whoever was asked knows why: there is no space, or he may write no
+    /// more.
     /// The image is as it was.
     NotDone,
     /// An earlier write or sync failed, so that nobody knows what is in the file: open it again.

@@ -230,7 +230,8 @@ impl Image {
         self.state.get().claim != Claim::None
     }
 
-    /// Places that blocks gave back are not used again before [`Self::reuse`], for whoever reads and
+    /// Places that blocks gave back are not used again before [`Self::reuse`], for whoever reads
+    /// and
     /// writes at places meanwhile.
     pub fn let_rest(&self) {
         self.state.get().space.let_rest();

@@ -94,8 +94,9 @@ pub enum Answer {
     Length(u64),
     /// What was read.
     Bytes(Vec<u8>),
-    /// It was not done, and nothing is unknown because of that: there was no space for it, or whoever
-    /// asked may write no more. A write that overwrites what is allocated may be done in part.
+    /// It was not done, and nothing is unknown because of that: there was no space for it, or
+    /// whoever asked may write no more. A write that overwrites what is allocated may be done in
+    /// part.
     NotDone,
     /// It failed.
     Failed,

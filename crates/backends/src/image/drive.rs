@@ -41,7 +41,7 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// How a file is synced.
-pub type Sync<'a> = &'a dyn Fn(&Rc<dyn File>) -> LocalFuture<io::Result<()>>;
+pub type SyncFile<'a> = &'a dyn Fn(&Rc<dyn File>) -> LocalFuture<io::Result<()>>;
 
 /// The files of an image and its parents, on one core, and what is written.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ pub struct Drive<'a> {
     /// Payload may still be written: asked in the poll that writes it.
     pub may_write: &'a dyn Fn() -> bool,
     /// How the image's own file is synced.
-    pub sync: Sync<'a>,
+    pub sync: SyncFile<'a>,
 }
 
 /// A sync without further ado.

@@ -26,7 +26,7 @@ mod opening;
 #[cfg(test)]
 mod test;
 
-pub use drive::{Drive, Failure, Sync, plain_sync};
+pub use drive::{Drive, Failure, SyncFile, plain_sync};
 pub use opening::{Opened, Purpose, open_alone, open_chain};
 pub use vhdx::Guid as Writer;
 

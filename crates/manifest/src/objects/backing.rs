@@ -134,7 +134,8 @@ impl BackendSpec {
         None
     }
 
-    /// Reads what a command line has after `backend=`: `memory`, or `block:PATH` or `vhdx:PATH` with
+    /// Reads what a command line has after `backend=`: `memory`, or `block:PATH` or `vhdx:PATH`
+    /// with
     /// a path as it is there.
     ///
     /// # Errors

@@ -12,7 +12,8 @@
 //! could not be read has them read again. One of which a sync found no space is opened anew when
 //! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
 //! get the unit attention of a start; so is one whose image could not be reached for a while, but
-//! for an image that another program has taken meanwhile. After a sync that failed for any other reason nobody can see
+//! for an image that another program has taken meanwhile. After a sync that failed for any other
+//! reason nobody can see
 //! from here when the disk is well, and an administrator has to act.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and
