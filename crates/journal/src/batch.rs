@@ -153,7 +153,9 @@ impl Change {
     #[must_use]
     pub fn sectors(&self) -> Range<u64> {
         let by = u64::from(self.block_size.bytes()) / DATA_ALIGNMENT as u64;
-        self.range.start().0 * by..self.range.end().0 * by
+        // What has a number in the place of a range has no sectors, whatever they are.
+        let sector = |block: u64| block.saturating_mul(by);
+        sector(self.range.start().0)..sector(self.range.end().0)
     }
 
     /// It takes no number: the log goes on with the one that it has, see [`Kind::Epoch`].

@@ -292,3 +292,16 @@ fn the_blocks_of_a_history_are_as_described() {
     assert_eq!(page_write.at, (4 * 2 + 2 + 1) * 4096);
     same(&page_write.bytes, &page);
 }
+
+#[test]
+fn what_has_a_number_in_the_place_of_a_range_has_sectors_whatever_it_is() {
+    let change = Change {
+        volume: VolumeId(1),
+        sequence: Sequence(1),
+        range: LbaRange::between(Lba(u64::MAX), Lba(u64::MAX)).unwrap(),
+        block_size: BlockSize::B4096,
+        kind: Kind::Cut,
+        commit: Commit::Later,
+    };
+    assert!(change.sectors().is_empty());
+}

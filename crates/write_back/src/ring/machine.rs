@@ -581,10 +581,16 @@ impl Machine {
     /// A batch is damaged, with the list of what it held: what the index has there is lost.
     fn lose_batch(&mut self, lying: &Range<u32>) {
         let (volumes, log) = (&self.volumes, &self.log);
-        // The latest number of the volume: it is newer than whatever was there.
+        // The latest number of the volume: it is newer than whatever was there. Where other copies
+        // have to have a change first, that of the latest one that is committed: what says that it
+        // is lost is committed at once, and all before it with that.
         self.index.lose_at(lying, |slot: Slot| {
-            let next = log.next_sequence(volumes.of(slot).id);
-            Sequence(next.map_or(0, |it| it.0.saturating_sub(1)))
+            let id = volumes.of(slot).id;
+            let next = match log.known(id).1 {
+                Sequence(0) => log.next_sequence(id).unwrap_or_default(),
+                committed => committed,
+            };
+            Sequence(next.0.saturating_sub(1))
         });
     }
 

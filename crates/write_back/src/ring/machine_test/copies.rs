@@ -173,6 +173,22 @@ pub(super) fn stable(effects: &[Effect]) -> Option<(Slot, Sequence)> {
 }
 
 #[test]
+fn what_a_damaged_batch_held_is_lost_by_a_number_that_is_committed() {
+    let mut ring = Ring::new();
+    ring.write(MIRRORED, 0..8, 1);
+    ring.batch();
+    ring.commit(1);
+    for stamp in 2..6 {
+        ring.write(MIRRORED, 8..16, stamp);
+    }
+    ring.batch();
+    ring.apply(Event::BatchLost(&(0..u32::MAX)));
+    let lost = ring.machine.all_bare();
+    let numbers: Vec<Sequence> = lost.iter().map(|it| it.by).collect();
+    assert_eq!(numbers, [Sequence(1)], "{lost:?}");
+}
+
+#[test]
 fn what_is_stable_is_read_destaged_and_acknowledged_when_it_is_committed() {
     let mut ring = Ring::new();
     let first = ring.write(MIRRORED, 0..1, 11);
