@@ -33,7 +33,7 @@ impl NodeClock {
             return self.shows;
         }
         let passed = world.saturating_sub(self.world);
-        // Each look at the time of nearly every simulation: no division of 128 bits.
+        // Whoever reads the time in nearly every simulation: no division of 128 bits.
         if self.faster == 0 {
             return self.shows.saturating_add(passed);
         }
