@@ -7,7 +7,9 @@
 )]
 
 use backends::image::{Drive, ImageSpec, open_image};
-use backends::{FileSpec, MemoryVolume, Provisioning, create_file, open_block, open_file};
+use backends::{
+    DiskVolume, FileSpec, MemoryVolume, Provisioning, create_file, open_block, open_file,
+};
 use env::real::{Cores, Driver, FilesMode, Runtime, RuntimeConfig};
 use env::sim::{BlockDevice, FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, CoreId, Create, LocalFuture, OpenHow};
