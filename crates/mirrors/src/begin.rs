@@ -133,3 +133,79 @@ impl Beginning<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use arbiter::model::{Manners, ModelArbiter, ModelStore};
+    use env::sim::{World, WorldConfig};
+    use peer::{ClusterId, Incarnation, KnownNode, NodeId, Own};
+    use std::time::Duration;
+
+    fn found(slot: u8) -> Found {
+        let known = |slot: u8| KnownNode {
+            slot: NodeSlot(slot),
+            node: NodeId([slot + 1; 16]),
+        };
+        let name = |slot: u8| ["a", "b"][usize::from(slot)].to_owned();
+        let KnownNode { slot: own, node } = known(slot);
+        Found {
+            own: Own {
+                cluster: ClusterId([7; 16]),
+                slot: own,
+                node,
+                incarnation: Incarnation(1),
+                level: 1,
+                level_max: 1,
+            },
+            name: name(slot),
+            others: vec![(known(1 - slot), name(1 - slot))],
+        }
+    }
+
+    fn names(names: &[&str]) -> NodeNames {
+        NodeNames::of(names.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn the_first_record_has_who_writes_it_in_sync_alone_and_who_comes_later_reads_it() {
+        let world = World::new(1, WorldConfig::default());
+        let (here, witness) = (world.node("a"), world.node("witness"));
+        let store = ModelStore::new(&witness.core(0));
+        let core = here.core(0);
+        let work = async move {
+            let arbiter = ModelArbiter::new(&core, &store, Manners::GOOD);
+            let key = role::key("6001405000000064").unwrap();
+            let both = names(&["b", "a"]);
+            let mut records = Vec::new();
+            for slot in [1, 0] {
+                let found = found(slot);
+                let beginning = Beginning {
+                    core: &core,
+                    found: &found,
+                    arbiter: &arbiter,
+                };
+                records.push(beginning.record(&key, &both).await.unwrap());
+            }
+            records
+        };
+        let records = world.block_on(&here, Duration::from_secs(9), work).unwrap();
+        assert_eq!(records[0], records[1], "there is one first record");
+        let record = &records[0].1;
+        assert_eq!((record.epoch, record.owner), (Epoch(0), NodeSlot(1)));
+        assert_eq!(record.in_sync, NodeSet::of([NodeSlot(1)]));
+        let nodes: Vec<NodeSlot> = record.copies.iter().map(|it| it.0).collect();
+        assert_eq!(nodes, [NodeSlot(0), NodeSlot(1)], "in the order of slots");
+        assert_ne!(record.copies[0].1, record.copies[1].1);
+        // The LUN is empty: who has nothing has all of it.
+        assert!(record.copies.iter().all(|it| !it.1.is_added()));
+    }
+
+    #[test]
+    fn a_node_that_the_cluster_has_not_is_named() {
+        let refused = slots(&found(0), &names(&["a", "c"])).unwrap_err();
+        assert!(refused.contains("no node \"c\""), "{refused}");
+        let slots = slots(&found(1), &names(&["b", "a"])).unwrap();
+        assert_eq!(slots, [NodeSlot(0), NodeSlot(1)]);
+    }
+}

@@ -101,6 +101,12 @@ fn text(found: &Found, status: &LunStatus) -> String {
     if let Some(why) = &status.stopped {
         return format!("stopped here: {why}");
     }
+    if status.has_owner_lost {
+        return format!(
+            "{owner} serves it with less than was acknowledged: its disk lost writes, or went back to an older state; this \
+             node does not follow it, as what is here may be newer"
+        );
+    }
     let anew = renewals(found, status);
     match status.state {
         State::Owner => format!("served here; {} have all of it{anew}", listed(&in_sync)),
@@ -171,7 +177,145 @@ pub(crate) fn facts(
 
 #[cfg(test)]
 mod test {
-    use super::time_left;
+    use super::*;
+    use peer::{ClusterId, Incarnation, KnownNode, NodeId, Own};
+    use replica::{CopyId, Epoch, Moment, NodeSet, RoleRecord};
+
+    const A: NodeSlot = NodeSlot(0);
+    const B: NodeSlot = NodeSlot(1);
+
+    /// The node is "a"; "b" is the other one.
+    fn found() -> Found {
+        let own = Own {
+            cluster: ClusterId([7; 16]),
+            slot: A,
+            node: NodeId([1; 16]),
+            incarnation: Incarnation(1),
+            level: 1,
+            level_max: 1,
+        };
+        let other = KnownNode {
+            slot: B,
+            node: NodeId([2; 16]),
+        };
+        Found {
+            own,
+            name: "a".to_owned(),
+            others: vec![(other, "b".to_owned())],
+        }
+    }
+
+    fn status(state: State, owner: NodeSlot, in_sync: &[NodeSlot]) -> LunStatus {
+        LunStatus {
+            state,
+            record: RoleRecord {
+                epoch: Epoch(3),
+                step: 0,
+                owner,
+                in_sync: NodeSet::of(in_sync.iter().copied()),
+                copies: vec![(A, CopyId(2)), (B, CopyId(4))],
+            },
+            writes: true,
+            reads: true,
+            lacks_copies: false,
+            lost: NodeSet::default(),
+            has_owner_lost: false,
+            renewals: Vec::new(),
+            renewed: None,
+            stopped: None,
+        }
+    }
+
+    #[test]
+    fn each_state_has_a_word_and_a_sentence_of_its_own() {
+        let all = [
+            (State::Joining, "waits to hear of b, or of etcd"),
+            (State::Replica, "b serves it; this node has all of it"),
+            (
+                State::CatchingUp,
+                "b serves it; this node is being brought up",
+            ),
+            (State::Copying, "b serves it; the copy here is made anew"),
+            (State::Candidate, "takes it over, and waits for etcd"),
+            (State::Opening, "takes it over, and serves it in a moment"),
+            (State::Owner, "served here; a and b have all of it"),
+            (
+                State::Solo,
+                "served here; b has all of it alone, a is behind",
+            ),
+            (
+                State::Removing,
+                "another copy is silent, and is being removed",
+            ),
+            (State::Holding, "hosts wait"),
+            (State::Yielding, "gives it to another one"),
+            (State::Stopped, "etcd has not the records"),
+            (State::NoMember, "has no copy of it"),
+        ];
+        let mut words: Vec<&str> = all.iter().map(|(state, _)| word(*state)).collect();
+        for (state, wanted) in all {
+            let in_sync = match state {
+                State::Solo => &[B][..],
+                _ => &[A, B],
+            };
+            let said = text(&found(), &status(state, B, in_sync));
+            assert!(said.contains(wanted), "{state:?}: {said}");
+        }
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all.len());
+    }
+
+    #[test]
+    fn what_is_made_anew_what_waits_and_what_was_lost_is_named_with_the_node() {
+        let mut solo = status(State::Solo, A, &[A]);
+        solo.lacks_copies = true;
+        solo.renewals = vec![Renewal {
+            node: B,
+            done: 30,
+            blocks: 120,
+            bytes: 0,
+            digests: 0,
+            per_second: 0,
+            seconds_left: None,
+            since: Moment(0),
+            whole: Some("its disk is new".to_owned()),
+            trouble: Some("a block is bad".to_owned()),
+        }];
+        assert_eq!(
+            text(&found(), &solo),
+            "served here; a has all of it alone, b is behind: writes wait for it; the copy on b is made anew, all of it compared, as its \
+             disk is new: 25 % are there, and waits: a block is bad"
+        );
+        let mut less = status(State::CatchingUp, B, &[B]);
+        less.has_owner_lost = true;
+        let said = text(&found(), &less);
+        assert!(
+            said.starts_with("b serves it with less than was acknowledged"),
+            "{said}"
+        );
+        less.stopped = Some("its log is gone".to_owned());
+        assert_eq!(text(&found(), &less), "stopped here: its log is gone");
+        let mut alone = status(State::Solo, A, &[A]);
+        alone.record.copies.pop();
+        assert_eq!(
+            text(&found(), &alone),
+            "served here; the copy of a is the only one"
+        );
+    }
+
+    #[test]
+    fn names_are_listed_as_people_do() {
+        let names = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (of, is) in [
+            (&[][..], "no node"),
+            (&["a"], "a"),
+            (&["a", "b"], "a and b"),
+            (&["a", "b", "c"], "a, b and c"),
+        ] {
+            assert_eq!(listed(&names(of)), is);
+        }
+    }
 
     #[test]
     fn the_time_that_is_left_is_said_in_a_unit_that_fits_it_and_not_too_short() {
