@@ -31,8 +31,11 @@ pub(super) fn arrival(
         return Err((Refusal::Status(Status::Busy), data_out));
     }
     if nexus.forwards(state, row, command) {
-        // All else is the owner's to say.
-        let checked = attention(nexus, row);
+        // Reservations, and what is on the medium, are the owner's to say. What is longer than a unit
+        // takes, or not allowed to this host, does not go there: data of others uses the same way.
+        let checked = attention(nexus, row)
+            .and_then(|()| admissible((nexus, state), (command, row), WriteProtection::None))
+            .and_then(|()| length_of_data(command, data_out, request.data_out));
         return checked
             .map(|()| data_out)
             .map_err(|refusal| (refusal, data_out));
@@ -41,7 +44,7 @@ pub(super) fn arrival(
         .and_then(|()| ready(nexus, state, (command, row)))
         .and_then(|()| access_state(state, row))
         .and_then(|()| reservation(nexus, command, row))
-        .and_then(|()| admissible(nexus, state, command, row))
+        .and_then(|()| admissible((nexus, state), (command, row), protection(state)))
         .and_then(|()| length_of_data(command, data_out, request.data_out));
     checked
         .map(|()| data_out)
@@ -106,12 +109,11 @@ fn reservation(nexus: &Nexus, command: &Command, row: &Opcode) -> Result<(), Ref
 }
 
 fn admissible(
-    nexus: &Nexus,
-    state: &UnitState,
-    command: &Command,
-    row: &Opcode,
+    (nexus, state): (&Nexus, &UnitState),
+    (command, row): (&Command, &Opcode),
+    protection: WriteProtection,
 ) -> Result<(), Refusal> {
-    admission::check(command, row, &state.description, protection(state))?;
+    admission::check(command, row, &state.description, protection)?;
     if nexus.is_read_only() && row.writes_medium {
         return Err(Refusal::write_protected());
     }

@@ -214,6 +214,19 @@ fn what_says_what_a_path_is_stays_here_and_the_rest_goes_with_its_data_and_its_n
 }
 
 #[test]
+fn what_is_too_long_or_not_allowed_is_refused_here_and_never_goes() {
+    let (bench, owner, nexus) = forwards(51);
+    let mut long = WRITE;
+    long[7..9].copy_from_slice(&[0xff, 0xff]);
+    let refused = run(&bench, &nexus, &long, &[1; 512]);
+    assert_eq!(refused.sense.map(|it| it[0]), Some(5), "{refused:?}");
+    bench.run(nexus.set_read_only(true).unwrap());
+    let refused = run(&bench, &nexus, &WRITE, &[1; 512]);
+    assert_eq!(refused.sense, Some([7, 0x27, 0]));
+    assert!(owner.came.lock().unwrap().is_empty());
+}
+
+#[test]
 fn where_the_way_is_lost_a_write_ends_the_session_and_a_read_is_busy() {
     let here = forwards(42);
     for (cdb, data, wanted) in [(&READ, &[][..], Some(BUSY)), (&WRITE, &[1; 512][..], None)] {
