@@ -492,13 +492,37 @@ impl ImageVolume {
         Ok(())
     }
 
-    /// Gives back what is behind so many bytes, and makes the disk as small where that can be.
+    /// Has so many bytes at least: the disk becomes larger where it has fewer.
+    ///
+    /// # Errors
+    /// Why not; the size is as it was.
+    pub async fn grow(self: &Arc<Self>, core: &CoreHandle, bytes: u64) -> Result<(), OpenError> {
+        let has = self.image().geometry().disk_bytes;
+        if bytes > has {
+            return self.resize(core, bytes).await;
+        }
+        if bytes > self.shape().byte_count().0 {
+            // It could not be cut off once, and is there still.
+            let block = u64::from(self.shape().block_size.bytes());
+            self.set_block_count(BlockCount(has / block));
+        }
+        Ok(())
+    }
+
+    /// Gives back what is behind so many bytes of a LUN that had `was`, and makes the disk as small
+    /// where that can be. What is behind the LUN's end was never its own: a disk that is larger
+    /// than the LUN was stays as it is.
     ///
     /// # Errors
     /// It cannot be used any more.
-    pub async fn cut(self: &Arc<Self>, core: &CoreHandle, bytes: u64) -> Result<(), OpenError> {
+    pub async fn cut(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        was: u64,
+        bytes: u64,
+    ) -> Result<(), OpenError> {
         let end = self.image().geometry().disk_bytes;
-        if bytes >= end {
+        if bytes >= was || was != end {
             return Ok(());
         }
         let block = u64::from(self.shape().block_size.bytes());

@@ -359,8 +359,35 @@ fn a_lun_with_other_blocks_than_the_image_has_sectors_is_refused() {
         volume.resize(&core, 16 * MIB).await.unwrap();
         assert_eq!(volume.shape().block_count, BlockCount(16 * MIB / 512));
         assert_eq!(byte(&lane, 0).await, Ok(0));
-        volume.cut(&core, 8 * MIB).await.unwrap();
+        volume.cut(&core, 16 * MIB, 8 * MIB).await.unwrap();
         assert_eq!(volume.shape().block_count, BlockCount(8 * MIB / 512));
+    };
+    world.block_on(&node, HOUR, test).unwrap();
+}
+
+#[test]
+fn what_is_behind_the_end_of_a_lun_stays_when_the_lun_changes_its_size() {
+    let (world, node) = world();
+    let core = node.core(0);
+    let test = async move {
+        made(&core, PATH, Kind::Dynamic).await;
+        let (volume, lane) = opened(&core).await;
+        let last = 7 * MIB / 512;
+        ask(&lane, write(last, 7, Durability::Stable))
+            .await
+            .unwrap();
+        // A LUN of 4 MiB on a disk of 8 becomes larger, and smaller.
+        for (was, is) in [(4, 6), (6, 6), (6, 5)] {
+            volume.grow(&core, is * MIB).await.unwrap();
+            volume.cut(&core, was * MIB, is * MIB).await.unwrap();
+            assert_eq!(volume.shape().block_count, BlockCount(8 * MIB / 512));
+            assert_eq!(byte(&lane, last).await, Ok(7), "{was} to {is}");
+        }
+        // One that ends where the disk does gives back what was its own.
+        volume.cut(&core, 8 * MIB, 5 * MIB).await.unwrap();
+        assert_eq!(volume.shape().block_count, BlockCount(5 * MIB / 512));
+        volume.grow(&core, 8 * MIB).await.unwrap();
+        assert_eq!(byte(&lane, last).await, Ok(0));
     };
     world.block_on(&node, HOUR, test).unwrap();
 }

@@ -187,3 +187,23 @@ fn an_image_that_cannot_be_used_is_refused_with_the_reason() {
     let info: serde_json::Value = serde_json::from_slice(&info).unwrap();
     assert_eq!(info["virtual-size"], 96 << 20, "{info}");
 }
+
+#[test]
+fn a_lun_that_is_smaller_than_its_image_changes_its_size_and_leaves_the_rest_alone() {
+    let place = with_image("image-larger");
+    let image = place.path("share/vm.vhdx");
+    let behind = "write -P 7 56M 64k";
+    must("qemu-io", &["-f", "vhdx", "-c", behind, text(&image)]);
+    let daemon = place.start();
+    let create = format!("lun create a --size 32MiB --backend vhdx:{}", text(&image));
+    place.run(0, &create);
+    place.run(0, "lun resize a --size 40MiB");
+    daemon.stop();
+    let info = must("qemu-img", &["info", "--output=json", text(&image)]);
+    let info: serde_json::Value = serde_json::from_slice(&info).unwrap();
+    assert_eq!(info["virtual-size"], 64 << 20, "{info}");
+    let read = "read -P 7 56M 64k";
+    let found = must("qemu-io", &["-f", "vhdx", "-c", read, text(&image)]);
+    let found = String::from_utf8(found).unwrap();
+    assert!(!found.contains("verification failed"), "{found}");
+}

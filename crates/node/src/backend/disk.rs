@@ -98,7 +98,12 @@ impl Leaf for DiskLeaf {
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
+    fn shrink<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        _: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>> {
         let (volume, kept) = (&self.0, ByteCount(bytes));
         Box::pin(async move {
             if kept >= volume.shape().byte_count() {

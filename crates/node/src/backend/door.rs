@@ -44,8 +44,13 @@ pub(crate) trait Leaf {
     fn extend(&self, _: BlockCount) {}
 
     /// Gives back what is beyond so many bytes, which nobody uses any more; fine where there is no
-    /// such thing.
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>>;
+    /// such thing. The LUN had `was` bytes before, and may have fewer than it has now.
+    fn shrink<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        was: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>>;
 
     /// Bytes of a file or device that is the LUN's alone, which may be more than the LUN has.
     fn own_bytes(&self) -> Option<u64> {

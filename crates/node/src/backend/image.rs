@@ -86,16 +86,18 @@ impl Leaf for ImageLeaf {
         _: &'a Progress,
     ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
-            if bytes <= self.0.shape().byte_count().0 {
-                return Ok(());
-            }
-            let grown = self.0.resize(core, bytes).await;
+            let grown = self.0.grow(core, bytes).await;
             grown.map_err(|error| of_pool(&error))
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
-        Box::pin(self.0.cut(core, bytes))
+    fn shrink<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        was: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>> {
+        Box::pin(self.0.cut(core, was, bytes))
     }
 
     fn own_bytes(&self) -> Option<u64> {

@@ -64,7 +64,12 @@ impl Leaf for MemoryLeaf {
         }
     }
 
-    fn shrink<'a>(&'a self, _: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
+    fn shrink<'a>(
+        &'a self,
+        _: &'a CoreHandle,
+        _: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>> {
         let shape = self.0.shape();
         if ByteCount(bytes) < shape.byte_count() {
             let blocks = bytes / u64::from(shape.block_size.bytes());

@@ -156,7 +156,12 @@ impl Leaf for RbdLeaf {
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
+    fn shrink<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        _: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(self.0.shrink_in_time(core, ByteCount(bytes), OPEN_TIME_MAX))
     }
 

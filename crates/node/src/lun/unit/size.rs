@@ -40,7 +40,8 @@ impl Unit {
     }
 
     /// Brings the new size into force on every core, and cuts off what is too much; of storage that
-    /// has more, `kept` stays. Where that fails, it can be asked for again.
+    /// has more, `kept` stays, and of an image what was never the LUN's. Where that fails, it can
+    /// be asked for again.
     pub(crate) async fn resize(
         &self,
         core: &CoreHandle,
@@ -68,7 +69,7 @@ impl Unit {
             followed = self.stack.layers.reshape(core).await;
         }
         let kept = size.max(kept).bytes();
-        leaf.shrink(core, kept).await?;
+        leaf.shrink(core, before * self.block_bytes, kept).await?;
         if followed.is_err() {
             // What was cut off may be the room that was lacking.
             return self.stack.layers.reshape(core).await;

@@ -233,7 +233,12 @@ impl Leaf for MemberLeaf {
         })
     }
 
-    fn shrink<'a>(&'a self, core: &'a CoreHandle, bytes: u64) -> Work<'a, Result<(), OpenError>> {
+    fn shrink<'a>(
+        &'a self,
+        core: &'a CoreHandle,
+        _: u64,
+        bytes: u64,
+    ) -> Work<'a, Result<(), OpenError>> {
         Box::pin(async move {
             self.pool.resize(core, self.lun, bytes).await?;
             self.adopt_map()
