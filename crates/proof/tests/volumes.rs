@@ -6,7 +6,7 @@
     reason = "helpers of tests; clippy knows only test functions"
 )]
 
-use backends::image::{Drive, ImageSpec, open_image};
+use backends::image::{Drive, ImageSpec, Own, open_image};
 use backends::{
     DiskVolume, FileSpec, MemoryVolume, Provisioning, create_file, open_block, open_file,
 };
@@ -69,7 +69,7 @@ impl Place {
                 path: self.path.clone(),
                 block_size: self.block_size,
                 physical_block_exponent: 0,
-                last_writer: None,
+                own: Own::new(core),
             };
             return open_image(core, spec, fences()).await.unwrap();
         }

@@ -86,9 +86,24 @@ impl Guids {
     /// The next one: as RFC 9562 has random ones (version 4).
     pub fn give(&mut self) -> Guid {
         self.given += 1;
+        self.numbered(self.given)
+    }
+
+    /// Leaves out so many, which a copy of this gives.
+    pub fn skip(&mut self, count: u64) {
+        self.given += count;
+    }
+
+    /// This one was given here, or left out.
+    #[must_use]
+    pub fn has_given(&self, guid: Guid) -> bool {
+        (1..=self.given).any(|number| self.numbered(number) == guid)
+    }
+
+    fn numbered(&self, given: u64) -> Guid {
         let number = u128::from_le_bytes(self.random);
         // An odd factor: as many different ones as there are numbers.
-        let step = u128::from(self.given).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let step = u128::from(given).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         let mut bytes = number.wrapping_add(step).to_le_bytes();
         bytes[7] = bytes[7] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -124,6 +139,17 @@ mod test {
         }
         let signed = "+dc27766-f623-4200-9d64-115e9bfd4a08";
         assert_eq!(Guid::parse(signed), None);
+    }
+
+    #[test]
+    fn those_that_were_given_or_left_out_are_known() {
+        let mut guids = Guids::new([7; 16]);
+        let (mut copy, first) = (guids.clone(), guids.give());
+        assert!(guids.has_given(first) && !copy.has_given(first));
+        copy.skip(2);
+        let third = copy.give();
+        assert!(copy.has_given(first) && copy.has_given(third));
+        assert!(!guids.has_given(third) && !Guids::new([8; 16]).has_given(first));
     }
 
     #[test]

@@ -286,8 +286,16 @@ impl Image {
             let first = port.read(HEADER_PLACES[0], HEADER_BYTES).await?;
             let second = port.read(HEADER_PLACES[1], HEADER_BYTES).await?;
             let found = choose([&first, &second])?.current;
-            let ours = self.state.get().header;
-            let is_ours = (found.file_write, found.log) == (ours.file_write, ours.log);
+            let state = self.state.get();
+            let ours = state.header;
+            let is_as_known = (found.file_write, found.log) == (ours.file_write, ours.log);
+            // A claim that ended half way has written its identifiers all the same.
+            let is_half_claimed = || {
+                let guids = state.guids.as_ref();
+                let has_given = guids.is_some_and(|it| it.has_given(found.file_write));
+                state.claim == Claim::None && has_given
+            };
+            let is_ours = is_as_known || is_half_claimed();
             is_ours.then_some(()).ok_or(Error::ForeignWriter)
         })
     }

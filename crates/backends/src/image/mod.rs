@@ -27,8 +27,7 @@ mod opening;
 mod test;
 
 pub use drive::{Drive, Failure, SyncFile, plain_sync};
-pub use opening::{Opened, Purpose, open_alone, open_chain};
-pub use vhdx::Guid as Writer;
+pub use opening::{Opened, Own, Purpose, open_alone, open_chain};
 
 use crate::syncs::Syncs;
 use drive::Drive as Driver;
@@ -43,7 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, Now};
-use vhdx::{Chain, Error, Guid, Image, Operation};
+use vhdx::{Chain, Error, Image, Operation};
 use volume::{
     Caps, Epoch, Fence, Fences, Followers, IoError, Lane, Limits, OpenError, OpenErrorKind, Shape,
     Support, Volume, VolumeEvent, VolumeEvents,
@@ -61,8 +60,8 @@ pub struct ImageSpec {
     pub block_size: BlockSize,
     /// Logical blocks in a physical one, as a power of two.
     pub physical_block_exponent: u8,
-    /// The identifier of writers that it had when this process could not close it.
-    pub last_writer: Option<Guid>,
+    /// The identifiers that this process gives it.
+    pub own: Own,
 }
 
 /// What whoever changes the tables knows.
@@ -78,6 +77,7 @@ struct Turn {
 pub struct ImageVolume {
     places: Vec<Place>,
     chain: Chain,
+    own: Own,
     fences: Fences,
     shape: Mutex<Shape>,
     /// The size now, for lanes that are older than a change.
@@ -111,7 +111,7 @@ pub async fn open_image(
 ) -> Result<Arc<ImageVolume>, OpenError> {
     let sector = u64::from(spec.block_size.bytes());
     let how = (Purpose::Change, Some(sector));
-    let opened = open_chain(core, &spec.path, how, spec.last_writer).await?;
+    let opened = open_chain(core, &spec.path, how, Some(&spec.own)).await?;
     let image = opened.chain.image();
     let (geometry, metadata) = (image.geometry(), image.metadata());
     if geometry.sector_bytes != sector {
@@ -136,6 +136,7 @@ pub async fn open_image(
     Ok(Arc::new(ImageVolume {
         places: opened.places,
         chain: opened.chain,
+        own: spec.own,
         fences,
         block_count: AtomicU64::new(blocks.0),
         shape: Mutex::new(shape),
@@ -223,11 +224,12 @@ impl ImageVolume {
         lock(&self.lost).clone()
     }
 
-    /// The identifier that this process gave the image, where it did.
+    /// What is to be known when it is opened anew and could not be closed; `None`: nothing was
+    /// changed.
     #[must_use]
-    pub fn writer(&self) -> Option<Guid> {
-        let image = self.image();
-        image.is_claimed().then(|| image.header().file_write)
+    pub fn unclosed(&self) -> Option<Own> {
+        let is_claimed = self.image().is_claimed();
+        is_claimed.then(|| self.own.after_unclosed())
     }
 
     fn image(&self) -> &Image {

@@ -5,7 +5,7 @@ use crate::disk::open_error;
 use env::{Access, CoreHandle, Create, File, FileKind, OpenHow};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use vhdx::{Chain, Guid, Guids, Image};
+use vhdx::{Chain, Guids, Image};
 use volume::{OpenError, OpenErrorKind};
 
 /// The longest chain.
@@ -56,7 +56,7 @@ impl Purpose {
     }
 }
 
-const fn own(direct: bool, is_change: bool) -> OpenHow {
+const fn how_of(direct: bool, is_change: bool) -> OpenHow {
     OpenHow {
         access: if is_change {
             Access::ReadWrite
@@ -77,7 +77,7 @@ pub(super) async fn open_file(
     is_change: bool,
 ) -> Result<(Rc<dyn File>, Place), OpenError> {
     let fail = |error| open_error(path, &error);
-    let mut how = own(true, is_change);
+    let mut how = how_of(true, is_change);
     let mut file = core.files().open(path, how).await.map_err(fail)?;
     if u64::from(file.facts().alignment) > sector {
         how.direct = false;
@@ -160,14 +160,67 @@ fn parents(child: &Path, locator: &vhdx::Locator) -> Vec<PathBuf> {
     all
 }
 
+/// Identifiers that this process gives an image.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// Those that were given before, and then those of this opening.
+    pub writers: Guids,
+    /// It was given some and could not be closed: it has one of them, or somebody else has it.
+    pub is_unclosed: bool,
+}
+
+impl Own {
+    /// How many of them an opening may take, until it is closed.
+    const OF_AN_OPENING: u64 = 64;
+
+    /// For an image that is closed, or was never open here.
+    #[must_use]
+    pub fn new(core: &CoreHandle) -> Self {
+        let mut random = [0; 16];
+        core.fill_random(&mut random);
+        Self {
+            writers: Guids::new(random),
+            is_unclosed: false,
+        }
+    }
+
+    /// Those of the opening after this one, which knows all that this one may have written.
+    #[must_use]
+    pub fn after_unclosed(&self) -> Self {
+        let mut writers = self.writers.clone();
+        writers.skip(Self::OF_AN_OPENING);
+        Self {
+            writers,
+            is_unclosed: true,
+        }
+    }
+}
+
 /// By which an image is opened.
 fn access(core: &CoreHandle, is_change: bool) -> vhdx::Access {
     if !is_change {
         return vhdx::Access::Read;
     }
-    let mut random = [0; 16];
-    core.fill_random(&mut random);
-    vhdx::Access::Write(Guids::new(random))
+    vhdx::Access::Write(Own::new(core).writers)
+}
+
+/// Refuses an image that has another identifier of writers than this process may have given it.
+/// Nothing is written, and no log replayed.
+async fn check_unclosed(
+    path: &Path,
+    files: &[Rc<dyn File>],
+    writers: &Guids,
+) -> Result<(), OpenError> {
+    let seen = Drive::of(files).run(Image::open(vhdx::Access::Read)).await;
+    let seen = seen.map_err(|failure| refused(path, &failure))?;
+    if writers.has_given(seen.header().file_write) {
+        return Ok(());
+    }
+    let failure = Failure {
+        error: vhdx::Error::ForeignWriter,
+        io: None,
+    };
+    Err(refused(path, &failure))
 }
 
 /// Opens one image of a chain, without its parents.
@@ -189,8 +242,8 @@ pub async fn open_alone(
     Ok((image, files))
 }
 
-/// Opens an image and its parents. `last`: the identifier of writers that it had when this process
-/// used it last and could not close it; where it has another one now, somebody else has it.
+/// Opens an image and its parents. `own`: the identifiers of writers that it is given, which an
+/// image that is changed gets at random otherwise.
 ///
 /// # Errors
 /// What the operator must mend.
@@ -198,25 +251,20 @@ pub async fn open_chain(
     core: &CoreHandle,
     path: &Path,
     (purpose, sector): (Purpose, Option<u64>),
-    last: Option<Guid>,
+    own: Option<&Own>,
 ) -> Result<Opened, OpenError> {
     let aligned = sector.unwrap_or(512);
     let (file, place) = open_file(core, path, aligned, purpose.changes(0)).await?;
     let (mut files, mut places) = (vec![file], vec![place]);
-    if let Some(last) = last {
-        // Nothing is written, and no log replayed, before that is known.
-        let seen = Drive::of(&files).run(Image::open(vhdx::Access::Read)).await;
-        let seen = seen.map_err(|failure| refused(path, &failure))?;
-        if seen.header().file_write != last {
-            let failure = Failure {
-                error: vhdx::Error::ForeignWriter,
-                io: None,
-            };
-            return Err(refused(path, &failure));
+    let by = if let Some(own) = own.filter(|_| purpose.changes(0)) {
+        if own.is_unclosed {
+            check_unclosed(path, &files, &own.writers).await?;
         }
-    }
-    let opening = Image::open(access(core, purpose.changes(0)));
-    let image = Drive::of(&files).run(opening).await;
+        vhdx::Access::Write(own.writers.clone())
+    } else {
+        access(core, purpose.changes(0))
+    };
+    let image = Drive::of(&files).run(Image::open(by)).await;
     let mut images = vec![image.map_err(|failure| refused(path, &failure))?];
     while let Some(locator) = images.last().and_then(|image| image.metadata().locator) {
         let child = places.last().expect("there is one").path.clone();

@@ -43,17 +43,19 @@ async fn made(core: &CoreHandle, path: &str, kind: Kind) {
     Drive::of(&[file]).run(making).await.unwrap();
 }
 
-fn spec(last_writer: Option<Guid>) -> ImageSpec {
+fn spec(core: &CoreHandle, own: Option<Own>) -> ImageSpec {
     ImageSpec {
         path: PathBuf::from(PATH),
         block_size: BlockSize::B512,
         physical_block_exponent: 3,
-        last_writer,
+        own: own.unwrap_or_else(|| Own::new(core)),
     }
 }
 
 async fn opened(core: &CoreHandle) -> (Arc<ImageVolume>, Rc<dyn Lane>) {
-    let volume = open_image(core, spec(None), Fences::new(2)).await.unwrap();
+    let volume = open_image(core, spec(core, None), Fences::new(2))
+        .await
+        .unwrap();
     let lane = Arc::clone(&volume).open(core).await.unwrap();
     (volume, lane)
 }
@@ -130,9 +132,9 @@ fn a_second_writer_is_noticed_before_the_first_change_and_after_a_while() {
             assert!(why.cause.contains("another program"), "{why}");
             assert!(volume.close(&core).await.is_err());
             // What this process wrote last is not what the image says: it is not taken back.
-            if let Some(writer) = volume.writer() {
+            if let Some(own) = volume.unclosed() {
                 drop((volume, lane));
-                let again = open_image(&core, spec(Some(writer)), Fences::new(2)).await;
+                let again = open_image(&core, spec(&core, Some(own)), Fences::new(2)).await;
                 let why = again.err().unwrap();
                 assert_eq!(why.kind, OpenErrorKind::Fenced, "{why}");
             }
@@ -190,10 +192,10 @@ fn a_share_that_vanishes_loses_the_image_and_one_that_is_back_has_all_that_was_f
         world.block_on(&node, HOUR, fail).unwrap();
         world.set_faults(FaultPlan::none());
         let after = async move {
-            let writer = volume.writer();
-            assert!(writer.is_some() && volume.close(&core).await.is_err());
+            let own = volume.unclosed();
+            assert!(own.is_some() && volume.close(&core).await.is_err());
             drop((volume, lane));
-            let again = open_image(&core, spec(writer), Fences::new(2))
+            let again = open_image(&core, spec(&core, own), Fences::new(2))
                 .await
                 .unwrap();
             let lane = Arc::clone(&again).open(&core).await.unwrap();
@@ -347,7 +349,7 @@ fn a_lun_with_other_blocks_than_the_image_has_sectors_is_refused() {
         made(&core, PATH, Kind::Fixed).await;
         let other = ImageSpec {
             block_size: BlockSize::B4096,
-            ..spec(None)
+            ..spec(&core, None)
         };
         let why = open_image(&core, other, Fences::new(2))
             .await
@@ -388,6 +390,39 @@ fn what_is_behind_the_end_of_a_lun_stays_when_the_lun_changes_its_size() {
         assert_eq!(volume.shape().block_count, BlockCount(5 * MIB / 512));
         volume.grow(&core, 8 * MIB).await.unwrap();
         assert_eq!(byte(&lane, last).await, Ok(0));
+    };
+    world.block_on(&node, HOUR, test).unwrap();
+}
+
+#[test]
+fn what_this_process_wrote_while_an_opening_failed_is_no_other_programs() {
+    let (world, node) = world();
+    let core = node.core(0);
+    let test = async move {
+        made(&core, PATH, Kind::Dynamic).await;
+        let (volume, lane) = opened(&core).await;
+        ask(&lane, write(0, 1, Durability::Stable)).await.unwrap();
+        let mut own = volume.unclosed().unwrap();
+        drop((volume, lane));
+        // Its log is replayed, by which it gets another identifier; then it is refused.
+        for _ in 0..3 {
+            let refused = ImageSpec {
+                block_size: BlockSize::B4096,
+                ..spec(&core, Some(own.clone()))
+            };
+            let why = open_image(&core, refused, Fences::new(2)).await;
+            let why = why.err().unwrap();
+            assert_eq!(why.kind, OpenErrorKind::Unsupported, "{why}");
+            own = own.after_unclosed();
+        }
+        let again = spec(&core, Some(own.clone()));
+        let volume = open_image(&core, again, Fences::new(2)).await.unwrap();
+        drop(volume);
+        taken_by_another(&core).await;
+        let again = spec(&core, Some(own.after_unclosed()));
+        let why = open_image(&core, again, Fences::new(2)).await;
+        let why = why.err().unwrap();
+        assert_eq!(why.kind, OpenErrorKind::Fenced, "{why}");
     };
     world.block_on(&node, HOUR, test).unwrap();
 }

@@ -10,7 +10,7 @@ use super::door::{Backend, Leaf, Work, done};
 use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
 use backends::Progress;
-use backends::image::{ImageSpec, ImageVolume, Writer, open_image};
+use backends::image::{ImageSpec, ImageVolume, Own, open_image};
 use env::{CoreHandle, in_time};
 use logical_unit::LogicalUnit;
 use manifest::code::Code;
@@ -27,26 +27,37 @@ use volume::{Fences, OpenError, OpenErrorKind, Volume};
 /// How long an image may take to be closed.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Images that this process could not close, with the identifier that it gave them.
+/// Images that this process could not close, with the identifiers that it may have given them, of
+/// each try to open them since too.
 #[derive(Default)]
-struct Unclosed(RefCell<BTreeMap<PathBuf, Writer>>);
+struct Unclosed(RefCell<BTreeMap<PathBuf, Own>>);
 
 /// The kind `vhdx`: an image that is one LUN's.
 pub(crate) struct InImage(pub(crate) PathBuf);
 
 impl InImage {
+    /// The identifiers of an opening, which count as ours from now on, whatever becomes of it.
+    fn own(&self, core: &CoreHandle) -> Own {
+        let unclosed = core.locals().get::<Unclosed>();
+        let mut unclosed = unclosed.0.borrow_mut();
+        let Some(known) = unclosed.get_mut(&self.0) else {
+            return Own::new(core);
+        };
+        let next = known.after_unclosed();
+        std::mem::replace(known, next)
+    }
+
     async fn opened(
         &self,
         core: &CoreHandle,
         lun: &Lun,
         fences: Fences,
     ) -> Result<Arc<ImageVolume>, OpenError> {
-        let unclosed = core.locals().get::<Unclosed>();
         let spec = ImageSpec {
             path: self.0.clone(),
             block_size: block_size(lun),
             physical_block_exponent: exponent(lun),
-            last_writer: unclosed.0.borrow().get(&self.0).copied(),
+            own: self.own(core),
         };
         let opened = in_time(core, OPEN_TIME_MAX, open_image(core, spec, fences)).await;
         let volume = opened.unwrap_or_else(|| Err(silent(&self.0)))?;
@@ -123,14 +134,14 @@ impl Leaf for ImageLeaf {
     fn close<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         Box::pin(async move {
             let path = self.0.path().to_owned();
-            let writer = self.0.writer();
+            let own = self.0.unclosed();
             let closed = in_time(core, CLOSE_TIME_MAX, self.0.close(core)).await;
             let unclosed = core.locals().get::<Unclosed>();
             let mut unclosed = unclosed.0.borrow_mut();
             if matches!(closed, Some(Ok(()))) {
                 unclosed.remove(&path);
-            } else if let Some(writer) = writer {
-                unclosed.insert(path, writer);
+            } else if let Some(own) = own {
+                unclosed.entry(path).or_insert(own);
             }
         })
     }
