@@ -92,8 +92,9 @@ pub struct OpenHow {
     /// Ask for I/O past the page cache (O_DIRECT). [`FileFacts::direct`] says whether it was
     /// granted.
     pub direct: bool,
-    /// Take an exclusive advisory lock; `WouldBlock` where another process has it. Held until
-    /// close.
+    /// Take an advisory lock, held until close: a shared one to read, as long as the file system has
+    /// locks, and an exclusive one to write; `WouldBlock` where that cannot be had. The cores of a
+    /// process have one lock together, where all read or all write.
     pub lock: bool,
 }
 

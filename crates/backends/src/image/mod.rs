@@ -34,7 +34,7 @@ use drive::Drive as Driver;
 use env::{CoreHandle, File, FileFacts, FileOp, LocalFuture};
 use grace::Grace;
 use lane::ImageLane;
-use opening::{Place, refused};
+use opening::{Hold, Place, refused};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -382,7 +382,7 @@ impl ImageVolume {
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         self.owned_at.store(now, Ordering::Relaxed);
         let sector = u64::from(self.shape().block_size.bytes());
-        let opened = opening::open_file(core, self.path(), sector, false).await;
+        let opened = opening::open_file(core, self.path(), sector, Hold::Nothing).await;
         let (file, _) = opened.map_err(|why| {
             self.lose(why);
             IoError::Unavailable

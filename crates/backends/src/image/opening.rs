@@ -54,18 +54,41 @@ impl Purpose {
             Self::Merge => number < 2,
         }
     }
+
+    /// What is done with the file with this number in a chain. Of what is below one that is
+    /// changed, nobody may change anything: it would be other data, or none.
+    const fn hold(self, number: usize) -> Hold {
+        if self.changes(number) {
+            return Hold::Write;
+        }
+        match self {
+            Self::Read => Hold::Nothing,
+            Self::Change | Self::Merge => Hold::Keep,
+        }
+    }
 }
 
-const fn how_of(direct: bool, is_change: bool) -> OpenHow {
+/// How a file is held while it is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hold {
+    /// It is read, whoever changes it.
+    Nothing,
+    /// It is read, and nobody changes it.
+    Keep,
+    /// It is changed, and by nobody else.
+    Write,
+}
+
+fn how_of(direct: bool, hold: Hold) -> OpenHow {
     OpenHow {
-        access: if is_change {
+        access: if hold == Hold::Write {
             Access::ReadWrite
         } else {
             Access::Read
         },
         create: Create::No,
         direct,
-        lock: is_change,
+        lock: hold != Hold::Nothing,
     }
 }
 
@@ -74,10 +97,10 @@ pub(super) async fn open_file(
     core: &CoreHandle,
     path: &Path,
     sector: u64,
-    is_change: bool,
+    hold: Hold,
 ) -> Result<(Rc<dyn File>, Place), OpenError> {
     let fail = |error| open_error(path, &error);
-    let mut how = how_of(true, is_change);
+    let mut how = how_of(true, hold);
     let mut file = core.files().open(path, how).await.map_err(fail)?;
     if u64::from(file.facts().alignment) > sector {
         how.direct = false;
@@ -233,7 +256,7 @@ pub async fn open_alone(
     purpose: Purpose,
 ) -> Result<(Image, Vec<Rc<dyn File>>), OpenError> {
     let is_change = purpose.changes(0);
-    let (file, _) = open_file(core, path, 512, is_change).await?;
+    let (file, _) = open_file(core, path, 512, purpose.hold(0)).await?;
     let files = vec![file];
     let image = Drive::of(&files)
         .run(Image::open(access(core, is_change)))
@@ -254,7 +277,7 @@ pub async fn open_chain(
     own: Option<&Own>,
 ) -> Result<Opened, OpenError> {
     let aligned = sector.unwrap_or(512);
-    let (file, place) = open_file(core, path, aligned, purpose.changes(0)).await?;
+    let (file, place) = open_file(core, path, aligned, purpose.hold(0)).await?;
     let (mut files, mut places) = (vec![file], vec![place]);
     let by = if let Some(own) = own.filter(|_| purpose.changes(0)) {
         if own.is_unclosed {
@@ -280,7 +303,7 @@ pub async fn open_chain(
             });
         }
         let (file, place) =
-            open_parent(core, &child, &locator, (aligned, purpose.changes(number))).await?;
+            open_parent(core, &child, &locator, (aligned, purpose.hold(number))).await?;
         let parent = place.path.clone();
         files.push(file);
         places.push(place);
@@ -300,12 +323,20 @@ async fn open_parent(
     core: &CoreHandle,
     child: &Path,
     locator: &vhdx::Locator,
-    (sector, is_change): (u64, bool),
+    (sector, hold): (u64, Hold),
 ) -> Result<(Rc<dyn File>, Place), OpenError> {
     let tried = parents(child, locator);
     for path in &tried {
-        match open_file(core, path, sector, is_change).await {
+        match open_file(core, path, sector, hold).await {
             Err(error) if error.kind == OpenErrorKind::Missing => {}
+            Err(error) if error.kind == OpenErrorKind::InUse => {
+                return Err(OpenError {
+                    kind: error.kind,
+                    cause: format!("the parent of {}: {}", child.display(), error.cause),
+                    next_step: "end what has the parent open, which keeps it from its children"
+                        .to_owned(),
+                });
+            }
             other => return other,
         }
     }

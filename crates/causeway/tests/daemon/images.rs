@@ -207,3 +207,23 @@ fn a_lun_that_is_smaller_than_its_image_changes_its_size_and_leaves_the_rest_alo
     let found = String::from_utf8(found).unwrap();
     assert!(!found.contains("verification failed"), "{found}");
 }
+
+#[test]
+fn the_parent_of_an_image_that_a_lun_has_is_nobodys_to_change() {
+    let place = with_image("image-parent");
+    let (parent, child) = (place.path("share/vm.vhdx"), place.path("share/child.vhdx"));
+    let (parent, child) = (text(&parent), text(&child));
+    let daemon = place.start();
+    place.run(0, &format!("image create {child} --parent {parent}"));
+    place.run(
+        0,
+        &format!("lun create a --size 64M --backend vhdx:{child}"),
+    );
+    let refused = place.run(1, &format!("image compact {parent}"));
+    assert!(refused.contains("is in use"), "{refused}");
+    let of_parent = format!("lun create b --size 64M --backend vhdx:{parent}");
+    let refused = place.run(1, &of_parent);
+    assert!(refused.contains("is in use"), "{refused}");
+    daemon.stop();
+    place.run(0, &format!("image compact {parent}"));
+}

@@ -26,11 +26,13 @@ pub(super) struct Handle {
     lock: Option<Arc<Lock>>,
 }
 
-/// The exclusive lock of one file, held by this runtime as a whole.
+/// The lock of one file, held by this runtime as a whole.
 ///
 /// Its description is also the one that is synced: it sees no error taken away by a write.
 pub(super) struct Lock {
     fd: OwnedFd,
+    /// Others may read the file under a lock of theirs, and nobody may write it.
+    is_shared: bool,
     syncs: Arc<Syncs>,
     /// Given up after the descriptor was closed: fields are dropped in their order.
     _place: LockPlace,
@@ -137,15 +139,16 @@ impl Locks {
         clippy::disallowed_methods,
         reason = "on a thread that may block, and nothing notifies when another process has lost its lock"
     )]
-    fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
+    fn take(&self, file: &OwnedFd, is_shared: bool) -> io::Result<Arc<Lock>> {
         let key = identity(file)?;
         let (mut until, own_until) = (None, Instant::now() + WAIT);
         loop {
             let (until, why) = match self.share(key) {
-                Shared::Lock(lock) => return Ok(lock),
+                Shared::Lock(lock) if lock.is_shared == is_shared => return Ok(lock),
+                Shared::Lock(_) => (own_until, differs()),
                 // A thread of this process is on its way, which is no other process's lock.
                 Shared::Busy => (own_until, busy()),
-                Shared::Place(place) => match Lock::take(file, place) {
+                Shared::Place(place) => match Lock::take(file, is_shared, place) {
                     Ok(lock) => {
                         let lock = Arc::new(lock);
                         let held = LockState::Held(Arc::downgrade(&lock));
@@ -198,6 +201,12 @@ fn busy() -> io::Error {
     )
 }
 
+/// Whoever reads a file under a lock wants nobody to write it.
+fn differs() -> io::Error {
+    let what = "this process has it open already, to write what is only to be read or the reverse";
+    io::Error::new(io::ErrorKind::WouldBlock, what)
+}
+
 /// What somebody finds who wants a lock.
 enum Shared {
     Lock(Arc<Lock>),
@@ -207,7 +216,7 @@ enum Shared {
 
 impl Lock {
     /// Gives up the place where it cannot be had.
-    fn take(file: &OwnedFd, place: LockPlace) -> io::Result<Self> {
+    fn take(file: &OwnedFd, is_shared: bool, place: LockPlace) -> io::Result<Self> {
         let is_block = kind_of(file)? == FileKind::Block;
         // A block device is claimed with O_EXCL, which also fails where it is mounted or part of
         // another device. A file gets an advisory lock on an own description, so that closing
@@ -233,13 +242,29 @@ impl Lock {
             other => other?,
         };
         if !is_block {
-            rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+            lock_file(&fd, is_shared)?;
         }
         Ok(Self {
             fd,
+            is_shared,
             syncs: Arc::default(),
             _place: place,
         })
+    }
+}
+
+fn lock_file(fd: &OwnedFd, is_shared: bool) -> io::Result<()> {
+    use rustix::io::Errno;
+    if !is_shared {
+        return Ok(rustix::fs::flock(
+            fd,
+            FlockOperation::NonBlockingLockExclusive,
+        )?);
+    }
+    match rustix::fs::flock(fd, FlockOperation::NonBlockingLockShared) {
+        // The file system has no locks: it is read all the same.
+        Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        locked => Ok(locked?),
     }
 }
 
@@ -283,7 +308,8 @@ impl Handle {
         direct: bool,
         locks: &Locks,
     ) -> io::Result<Self> {
-        let lock = how.lock.then(|| locks.take(&fd)).transpose()?;
+        let take = || locks.take(&fd, how.access == Access::Read);
+        let lock = how.lock.then(take).transpose()?;
         if how.create == Create::Truncate {
             rustix::fs::ftruncate(&fd, 0)?;
         }
@@ -465,6 +491,36 @@ mod test {
         rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
         let refused = Handle::open(&path, how, &locks).map(drop).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        fs::remove_file(&path).unwrap();
+    }
+
+    /// Readers under a lock keep writers out, in this process and in others, and the reverse.
+    #[test]
+    fn who_reads_under_a_lock_keeps_writers_out() {
+        let path = std::env::temp_dir().join(format!("cw-shared-{}", std::process::id()));
+        fs::write(&path, [0; 4096]).unwrap();
+        let how = |access| OpenHow {
+            access,
+            create: Create::No,
+            direct: false,
+            lock: true,
+        };
+        let (ours, theirs) = (Locks::default(), Locks::default());
+        let refused = |access, locks: &Locks| {
+            *locks.until.lock().unwrap() = Some(clock());
+            let opened = Handle::open(&path, how(access), locks).map(drop);
+            assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        };
+        let all = [&ours, &theirs, &ours];
+        let readers = all.map(|locks| Handle::open(&path, how(Access::Read), locks).unwrap());
+        refused(Access::ReadWrite, &ours);
+        refused(Access::ReadWrite, &theirs);
+        drop(readers);
+        let writer = Handle::open(&path, how(Access::ReadWrite), &ours).unwrap();
+        refused(Access::Read, &ours);
+        refused(Access::Read, &theirs);
+        drop(writer);
+        drop(Handle::open(&path, how(Access::Read), &theirs).unwrap());
         fs::remove_file(&path).unwrap();
     }
 }
