@@ -92,7 +92,7 @@ pub struct OpenHow {
     /// Ask for I/O past the page cache (O_DIRECT). [`FileFacts::direct`] says whether it was
     /// granted.
     pub direct: bool,
-    /// Take an advisory lock, held until close: a shared one to read, as long as the file system has
+    /// Take an advisory lock, held until close: a shared one to read, where the file system has
     /// locks, and an exclusive one to write; `WouldBlock` where that cannot be had. The cores of a
     /// process have one lock together, where all read or all write.
     pub lock: bool,
@@ -253,6 +253,9 @@ pub struct FileFacts {
     pub discard_granularity: u32,
     /// Deallocated ranges read as zeroes.
     pub discard_reads_zero: bool,
+    /// Device and inode, which a file has whatever path leads to it; `None`: it is in no file
+    /// system.
+    pub identity: Option<(u64, u64)>,
 }
 
 impl FileFacts {

@@ -292,6 +292,7 @@ impl File for PartFile {
             physical_block_bytes: BLOCK.bytes(),
             discard_granularity: 0,
             discard_reads_zero: false,
+            identity: None,
         }
     }
 

@@ -227,3 +227,21 @@ fn the_parent_of_an_image_that_a_lun_has_is_nobodys_to_change() {
     daemon.stop();
     place.run(0, &format!("image compact {parent}"));
 }
+
+#[test]
+fn an_image_is_one_luns_by_whatever_name() {
+    let place = with_image("image-names");
+    let image = place.path("share/vm.vhdx");
+    let (hard, symbolic) = (place.path("share/hard"), place.path("share/symbolic"));
+    std::fs::hard_link(&image, &hard).unwrap();
+    std::os::unix::fs::symlink(&image, &symbolic).unwrap();
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let detour = place.path("share/../share/vm.vhdx");
+    for name in [&hard, &symbolic, &detour] {
+        let create = format!("lun create b --size 64M --backend vhdx:{}", text(name));
+        let refused = place.run(1, &create);
+        assert!(refused.contains("which another LUN has"), "{refused}");
+    }
+    daemon.stop();
+}

@@ -394,6 +394,7 @@ fn regular_facts(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileF
         physical_block_bytes: block,
         discard_granularity: if punches { block } else { 0 },
         discard_reads_zero: punches,
+        identity: Some((stat.st_dev, stat.st_ino)),
     })
 }
 
@@ -432,6 +433,7 @@ fn block_facts(fd: &OwnedFd, direct: bool) -> io::Result<FileFacts> {
             0
         },
         discard_reads_zero: discards,
+        identity: Some(identity(fd)?),
     })
 }
 

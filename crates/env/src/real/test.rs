@@ -427,6 +427,7 @@ fn pipe() -> (Arc<Handle>, io::PipeWriter) {
         physical_block_bytes: 4096,
         discard_granularity: 0,
         discard_reads_zero: false,
+        identity: None,
     };
     (Arc::new(Handle::bare(reader.into(), facts)), writer)
 }

@@ -11,7 +11,7 @@ use crate::lun::failed::of_pool;
 use crate::lun::geometry::{block_size, exponent};
 use backends::Progress;
 use backends::image::{ImageSpec, ImageVolume, Own, open_image};
-use env::{CoreHandle, in_time};
+use env::{CoreHandle, OpenHow, in_time};
 use logical_unit::LogicalUnit;
 use manifest::code::Code;
 use manifest::objects::Lun;
@@ -19,7 +19,7 @@ use manifest::problem::Problem;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use volume::{Fences, OpenError, OpenErrorKind, Volume};
@@ -31,6 +31,16 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 /// each try to open them since too.
 #[derive(Default)]
 struct Unclosed(RefCell<BTreeMap<PathBuf, Own>>);
+
+/// An image that a LUN has, or is about to have.
+struct Taken {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+/// The images of all LUNs. Within a process no lock keeps two of them apart.
+#[derive(Default)]
+struct AllTaken(RefCell<Vec<Weak<Taken>>>);
 
 /// The kind `vhdx`: an image that is one LUN's.
 pub(crate) struct InImage(pub(crate) PathBuf);
@@ -47,25 +57,67 @@ impl InImage {
         std::mem::replace(known, next)
     }
 
+    /// Refuses an image that another LUN has by another name: a link, hard or symbolic, or a path
+    /// by another way.
+    async fn taken(&self, core: &CoreHandle) -> Result<Option<Rc<Taken>>, OpenError> {
+        let Ok(file) = core.files().open(&self.0, OpenHow::READ).await else {
+            // Opening the image says why.
+            return Ok(None);
+        };
+        let Some(identity) = file.facts().identity else {
+            return Ok(None);
+        };
+        let all = core.locals().get::<AllTaken>();
+        let mut all = all.0.borrow_mut();
+        all.retain(|it| it.strong_count() > 0);
+        let is_same = |it: &Rc<Taken>| it.identity == identity && it.path != self.0;
+        if let Some(other) = all.iter().filter_map(Weak::upgrade).find(is_same) {
+            return Err(OpenError {
+                kind: OpenErrorKind::InUse,
+                cause: format!(
+                    "{} is another name of {}, which another LUN has",
+                    self.0.display(),
+                    other.path.display()
+                ),
+                next_step: "give each LUN an image of its own".to_owned(),
+            });
+        }
+        let taken = Rc::new(Taken {
+            path: self.0.clone(),
+            identity,
+        });
+        all.push(Rc::downgrade(&taken));
+        Ok(Some(taken))
+    }
+
     async fn opened(
         &self,
         core: &CoreHandle,
         lun: &Lun,
         fences: Fences,
-    ) -> Result<Arc<ImageVolume>, OpenError> {
+    ) -> Result<ImageLeaf, OpenError> {
         let spec = ImageSpec {
             path: self.0.clone(),
             block_size: block_size(lun),
             physical_block_exponent: exponent(lun),
             own: self.own(core),
         };
-        let opened = in_time(core, OPEN_TIME_MAX, open_image(core, spec, fences)).await;
-        let volume = opened.unwrap_or_else(|| Err(silent(&self.0)))?;
-        let has = volume.shape().byte_count().0;
+        let opening = async {
+            // Before its log is replayed, which another LUN may write.
+            let taken = self.taken(core).await?;
+            let volume = open_image(core, spec, fences).await?;
+            Ok::<_, OpenError>(ImageLeaf {
+                volume,
+                _taken: taken,
+            })
+        };
+        let opened = in_time(core, OPEN_TIME_MAX, opening).await;
+        let leaf = opened.unwrap_or_else(|| Err(silent(&self.0)))?;
+        let has = leaf.volume.shape().byte_count().0;
         if has < lun.size.bytes() {
             return Err(too_small(&self.0, has, lun.size.bytes()));
         }
-        Ok(volume)
+        Ok(leaf)
     }
 }
 
@@ -82,11 +134,14 @@ fn too_small(path: &Path, has: u64, wanted: u64) -> OpenError {
 }
 
 /// An image, open for a LUN.
-struct ImageLeaf(Arc<ImageVolume>);
+struct ImageLeaf {
+    volume: Arc<ImageVolume>,
+    _taken: Option<Rc<Taken>>,
+}
 
 impl Leaf for ImageLeaf {
     fn volume(&self) -> Arc<dyn Volume> {
-        Arc::<ImageVolume>::clone(&self.0)
+        Arc::<ImageVolume>::clone(&self.volume)
     }
 
     fn grow<'a>(
@@ -97,7 +152,7 @@ impl Leaf for ImageLeaf {
         _: &'a Progress,
     ) -> Work<'a, Result<(), Problem>> {
         Box::pin(async move {
-            let grown = self.0.grow(core, bytes).await;
+            let grown = self.volume.grow(core, bytes).await;
             grown.map_err(|error| of_pool(&error))
         })
     }
@@ -108,34 +163,34 @@ impl Leaf for ImageLeaf {
         was: u64,
         bytes: u64,
     ) -> Work<'a, Result<(), OpenError>> {
-        Box::pin(self.0.cut(core, was, bytes))
+        Box::pin(self.volume.cut(core, was, bytes))
     }
 
     fn own_bytes(&self) -> Option<u64> {
-        Some(self.0.shape().byte_count().0)
+        Some(self.volume.shape().byte_count().0)
     }
 
     fn allocated(&self) -> Option<u64> {
-        Some(self.0.file_bytes())
+        Some(self.volume.file_bytes())
     }
 
     fn sector_bytes(&self) -> Option<u32> {
-        Some(self.0.sector_bytes())
+        Some(self.volume.sector_bytes())
     }
 
     fn is_broken(&self) -> bool {
-        self.0.lost().is_some()
+        self.volume.lost().is_some()
     }
 
     fn lost(&self) -> Option<OpenError> {
-        self.0.lost()
+        self.volume.lost()
     }
 
     fn close<'a>(&'a self, core: &'a CoreHandle) -> Work<'a, ()> {
         Box::pin(async move {
-            let path = self.0.path().to_owned();
-            let own = self.0.unclosed();
-            let closed = in_time(core, CLOSE_TIME_MAX, self.0.close(core)).await;
+            let path = self.volume.path().to_owned();
+            let own = self.volume.unclosed();
+            let closed = in_time(core, CLOSE_TIME_MAX, self.volume.close(core)).await;
             let unclosed = core.locals().get::<Unclosed>();
             let mut unclosed = unclosed.0.borrow_mut();
             if matches!(closed, Some(Ok(()))) {
@@ -178,8 +233,8 @@ impl Backend for InImage {
         fences: Fences,
     ) -> Work<'a, Result<Rc<dyn Leaf>, OpenError>> {
         Box::pin(async move {
-            let volume = self.opened(core, lun, fences).await?;
-            Ok(Rc::new(ImageLeaf(volume)) as Rc<dyn Leaf>)
+            let leaf = self.opened(core, lun, fences).await?;
+            Ok(Rc::new(leaf) as Rc<dyn Leaf>)
         })
     }
 

@@ -110,6 +110,7 @@ impl SimFiles {
                 physical_block_bytes: inode.physical_block_bytes,
                 discard_granularity: inode.discard_granularity,
                 discard_reads_zero: inode.discard_granularity > 0,
+                identity: Some((0, number)),
             };
             Ok(SimFile {
                 files: self.clone(),
