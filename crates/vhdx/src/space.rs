@@ -109,7 +109,13 @@ impl Space {
         self.add(taken.place, taken.place + taken.bytes);
     }
 
+    /// What is free already, in whole or in part, stays as it is: given twice, two blocks would
+    /// get it.
     fn add(&mut self, mut from: u64, mut to: u64) {
+        let last = self.free.range(..to).next_back();
+        if last.is_some_and(|(_, stop)| *stop > from) {
+            return;
+        }
         if let Some(end) = self.free.remove(&to) {
             to = end;
         }
@@ -150,5 +156,20 @@ mod test {
             (space.take(2 * MIB).place, space.free_bytes()),
             (9 * MIB, MIB)
         );
+    }
+
+    #[test]
+    fn space_that_is_given_back_twice_is_free_once() {
+        let mut space = Space::behind(MIB);
+        let [first, shared, second] = [2 * MIB, MIB, 2 * MIB].map(|bytes| space.take(bytes));
+        for taken in [first, shared, second, shared, first, second] {
+            space.give(taken);
+        }
+        assert_eq!(space.free_bytes(), 5 * MIB);
+        // Nothing that is handed out then overlaps.
+        let mut places: Vec<u64> = (0..5).map(|_| space.take(MIB).place).collect();
+        places.sort_unstable();
+        assert_eq!(places, [1, 2, 3, 4, 5].map(|number| number * MIB));
+        assert_eq!((space.free_bytes(), space.take(MIB).place), (0, 6 * MIB));
     }
 }

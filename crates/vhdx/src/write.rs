@@ -53,6 +53,16 @@ struct Part {
     bitmap: Option<Taken>,
 }
 
+/// The places that were taken for these, each once: parts of one chunk share a bitmap, and other
+/// places stand between.
+fn taken_for(parts: &[Part]) -> Vec<Taken> {
+    let all = parts.iter().flat_map(|part| [part.taken, part.bitmap]);
+    let mut taken: Vec<Taken> = all.flatten().collect();
+    taken.sort_unstable_by_key(|taken| taken.place);
+    taken.dedup();
+    taken
+}
+
 impl State {
     fn outcome(
         &mut self,
@@ -291,10 +301,7 @@ impl Image {
     /// Nothing points to the places that were taken for these.
     fn give_up(&self, parts: &[Part]) {
         let mut state = self.state.get();
-        let all = parts.iter().flat_map(|part| [part.taken, part.bitmap]);
-        let mut taken: Vec<Taken> = all.flatten().collect();
-        taken.dedup();
-        for taken in taken {
+        for taken in taken_for(parts) {
             state.space.give(taken);
         }
     }
@@ -352,9 +359,8 @@ impl Image {
                     part.bitmap = Some(taken);
                 }
             }
-            let all = parts.iter().flat_map(|part| [part.taken, part.bitmap]);
-            let mut used: Vec<Taken> = all.flatten().filter(|taken| taken.is_used).collect();
-            used.dedup();
+            let mut used = taken_for(parts);
+            used.retain(|taken| taken.is_used);
             (state.space.end(), used)
         };
         let before = self.state.get().file_bytes;

@@ -2,7 +2,7 @@
 
 use super::disk::{Disk, Random};
 use super::world::{MIB, Model, created, guids, new, open, range, read};
-use crate::{Access, Error, Image, Kind, Locator, New, ParentMismatch, Severity};
+use crate::{Access, Action, Answer, Error, Image, Kind, Locator, New, ParentMismatch, Severity};
 
 /// A child of file 0 becomes file 0, and the others move up.
 pub(crate) fn add_child(disk: &mut Disk, of: impl FnOnce(Kind) -> New, seed: u8) {
@@ -168,4 +168,34 @@ fn a_parent_that_was_changed_is_refused() {
     assert_eq!(alone, Err(Error::Parent(ParentMismatch::Count)));
     add_child(&mut disk, |kind| new(8 * MIB, MIB, 512, kind), 3);
     assert_eq!(child(&mut disk), Err(Error::Parent(ParentMismatch::Size)));
+}
+
+#[test]
+fn a_write_that_lacked_space_gives_what_it_took_back_once() {
+    let mut disk = created(&new(12 * MIB, MIB, 512, Kind::Dynamic));
+    let mut model = Model::default();
+    change(&mut disk, &mut model, &mut Random(3), 20, 1);
+    add_child(&mut disk, |kind| new(12 * MIB, 2 * MIB, 512, kind), 2);
+    let chain = open(&mut disk, &Access::Write(guids(3))).unwrap();
+    let image = chain.image();
+    // Parts of three blocks, which share a new bitmap.
+    let (at, bytes) = (MIB, 4 * MIB);
+    let write = image.write(at, bytes);
+    let failed = write.run(|request| {
+        if matches!(request.action, Action::Payload(_)) {
+            return Answer::NotDone;
+        }
+        disk.answer(request, &[])
+    });
+    assert_eq!(failed, Err(Error::NotDone));
+    for (step, at) in (30..).zip([5 * MIB, MIB, 9 * MIB]) {
+        model.put(at, 3 * MIB, 512, Some(step));
+        let payload = model.range(at, 3 * MIB, 512);
+        disk.run_with(image.write(at, 3 * MIB), &payload).unwrap();
+    }
+    disk.run(image.close()).unwrap();
+    let report = disk.run(image.check()).unwrap();
+    let is_whole = report.worst() <= Some(Severity::Note);
+    assert!(is_whole, "{:?}", report.findings);
+    all_of(&mut disk, &model, "after a write that lacked space");
 }
