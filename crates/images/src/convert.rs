@@ -1,15 +1,14 @@
 //! Raw, VHD and VHDX into raw and VHDX; other formats by qemu-img, where that is installed.
 
-use crate::create::{Wanted, usage};
+use crate::create::Wanted;
 use crate::here::{finish, is_new, of_failure, of_io, part_of};
 use crate::progress::Progress;
-use crate::source::{Format, Source, format_of, small};
+use crate::qemu::by_qemu;
+use crate::source::{Format, Source, SourceFormat, format_said, small};
 use backends::image::{Drive, Purpose, open_alone};
 use env::{Access, CoreHandle, Create, Durable, File, FileOp, OpenHow};
-use manifest::code::Code;
 use manifest::problem::Problem;
 use std::path::Path;
-use std::process::Command;
 use std::rc::Rc;
 use units::Buf;
 use vhdx::Image;
@@ -32,7 +31,8 @@ pub enum Target {
 }
 
 impl Target {
-    fn of(path: &Path) -> Self {
+    /// As a file's name ends.
+    pub(crate) fn of(path: &Path) -> Self {
         let extension = path
             .extension()
             .and_then(|it| it.to_str())
@@ -43,19 +43,28 @@ impl Target {
             _ => Self::Raw,
         }
     }
+
+    pub(crate) const fn format(self) -> Format {
+        match self {
+            Self::Raw => Format::Raw,
+            Self::Vhdx => Format::Vhdx,
+            Self::Qcow2 => Format::Foreign("qcow2"),
+        }
+    }
 }
 
 pub(crate) async fn convert(
     core: &CoreHandle,
     from: &Path,
     wanted: &Wanted,
-    target: Option<Target>,
+    (said, target): (Option<SourceFormat>, Target),
 ) -> Result<(), Problem> {
-    let (to, target) = (&wanted.path, target.unwrap_or(Target::of(&wanted.path)));
+    let to = &wanted.path;
     is_new(core, to).await?;
-    let format = format_of(core, from).await?;
+    let format = format_said(core, from, said).await?;
     if let (Format::Foreign(_), _) | (_, Target::Qcow2) = (format, target) {
         let part = part_of(to, "");
+        drop(core.files().remove(&part).await);
         by_qemu(from, format, &part, (target, wanted.is_fixed))?;
         return finish(core, &part, to).await;
     }
@@ -161,41 +170,4 @@ async fn write(
         written += bytes;
     }
     Ok(written)
-}
-
-fn by_qemu(
-    from: &Path,
-    format: Format,
-    part: &Path,
-    (target, is_fixed): (Target, bool),
-) -> Result<(), Problem> {
-    let from_format = match format {
-        Format::Vhdx => "vhdx",
-        Format::Vhd => "vpc",
-        Format::Raw => "raw",
-        Format::Foreign(name) => name,
-    };
-    let mut command = Command::new("qemu-img");
-    command.args(["convert", "-f", from_format, "-O"]);
-    match (target, is_fixed) {
-        (Target::Raw, _) => command.arg("raw"),
-        (Target::Qcow2, _) => command.arg("qcow2"),
-        (Target::Vhdx, false) => command.args(["vhdx", "-o", "subformat=dynamic"]),
-        (Target::Vhdx, true) => {
-            command.args(["vhdx", "-o", "subformat=fixed,block_state_zero=off"])
-        }
-    };
-    let output = command.arg(from).arg(part).output().map_err(|error| {
-        usage(format!(
-            "{} is {from_format}, which qemu-img converts: {error}",
-            from.display()
-        ))
-        .hint("install qemu-img (Debian: qemu-utils), or convert it elsewhere")
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let detail = format!("qemu-img convert {}: {}", from.display(), said.trim());
-    Err(Problem::new(Code::ImageUnusable, detail))
 }

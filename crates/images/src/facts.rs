@@ -36,19 +36,22 @@ pub(crate) struct Info {
     parents: Vec<String>,
 }
 
-pub(crate) async fn info(core: &CoreHandle, path: &Path) -> Result<Info, Problem> {
-    let format = format_of(core, path).await?;
+/// Its format is the one that is known, else what its name says, else what stands in it.
+pub(crate) async fn info(
+    core: &CoreHandle,
+    path: &Path,
+    known: Option<Format>,
+) -> Result<Info, Problem> {
+    let format = match known.or_else(|| Format::named(path)) {
+        Some(format) => format,
+        None => format_of(core, path).await?,
+    };
     let opened = core.files().open(path, OpenHow::READ).await;
     let file = opened.map_err(|error| of_io(path, &error))?;
     let file_bytes = length(&file).await.map_err(|error| of_io(path, &error))?;
     let mut info = Info {
         file: path.display().to_string(),
-        format: match format {
-            Format::Vhdx => "vhdx",
-            Format::Vhd => "vhd",
-            Format::Raw => "raw",
-            Format::Foreign(name) => name,
-        },
+        format: format.name(),
         kind: None,
         size_bytes: 0,
         file_bytes,

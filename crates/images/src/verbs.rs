@@ -3,6 +3,7 @@
 use crate::convert::Target;
 use crate::create::Wanted;
 use crate::here::on_a_core;
+use crate::source::{Format, SourceFormat};
 use crate::{change, convert, create, facts};
 use clap::{Args, Subcommand};
 use manifest::code::Code;
@@ -68,6 +69,9 @@ pub enum ImageVerb {
         from: PathBuf,
         /// The new file
         to: PathBuf,
+        /// What is read has this format [default: as its name ends, which must say it]
+        #[arg(long, value_name = "FORMAT")]
+        from_format: Option<SourceFormat>,
         /// Into what [default: as the new file's name ends; else raw]
         #[arg(long, value_name = "FORMAT")]
         format: Option<Target>,
@@ -140,13 +144,14 @@ impl ImageVerb {
                     let is_there = problem.code == Code::AlreadyExists;
                     (is_there && if_not_exists).then_some(()).ok_or(problem)
                 })?;
-                info(file, output)
+                info(file, None, output)
             }
-            Self::Info { file } => info(file, output),
+            Self::Info { file } => info(file, None, output),
             Self::Check { file, repair } => check(file, repair, output),
             Self::Convert {
                 from,
                 to,
+                from_format,
                 format,
                 fixed,
                 blocks,
@@ -159,10 +164,12 @@ impl ImageVerb {
                     block_bytes: blocks.block_size.map(Size::bytes),
                     sector_bytes: 512,
                 };
+                let target = format.unwrap_or_else(|| Target::of(&to));
+                let formats = (from_format, target);
                 on_a_core(move |core| {
-                    Box::pin(async move { convert::convert(&core, &from, &wanted, format).await })
+                    Box::pin(async move { convert::convert(&core, &from, &wanted, formats).await })
                 })?;
-                info(to, output)
+                info(to, Some(target.format()), output)
             }
             Self::Compact { file } => compact(file, output),
             Self::Merge { file } => merge(file, output),
@@ -171,14 +178,15 @@ impl ImageVerb {
                 on_a_core(move |core| {
                     Box::pin(async move { change::resize(&core, &path, size.bytes()).await })
                 })?;
-                info(file, output)
+                info(file, None, output)
             }
         }
     }
 }
 
-fn info(file: PathBuf, output: &Output) -> Result<(), Problem> {
-    let info = on_a_core(move |core| Box::pin(async move { facts::info(&core, &file).await }))?;
+fn info(file: PathBuf, known: Option<Format>, output: &Output) -> Result<(), Problem> {
+    let info =
+        on_a_core(move |core| Box::pin(async move { facts::info(&core, &file, known).await }))?;
     output.show(&info, facts::show_info);
     Ok(())
 }

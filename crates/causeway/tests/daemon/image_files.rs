@@ -94,6 +94,46 @@ fn a_disk_goes_from_raw_through_images_and_back_and_is_the_same_for_all() {
 }
 
 #[test]
+fn what_a_guest_wrote_never_says_what_is_read() {
+    let place = Place::new("image-said");
+    let file = |name: &str| text(&place.path(name));
+    std::fs::write(place.path("secret"), vec![7; 1 << 20]).unwrap();
+    let backed = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b"];
+    let (secret, evil) = (file("secret"), file("evil.raw"));
+    let all = backed.iter().copied().chain([&*secret, &*evil, "1M"]);
+    must("qemu-img", &all.collect::<Vec<&str>>());
+    let options = std::fs::OpenOptions::new().write(true).open(&evil);
+    options.unwrap().set_len(4 << 20).unwrap();
+    // As a raw disk it is its bytes, whatever is written.
+    let disk = std::fs::read(place.path("evil.raw")).unwrap();
+    for (to, back) in [("a.vhdx", "a.raw"), ("a.qcow2", "b.raw")] {
+        place.run(0, &format!("image convert {evil} {}", file(to)));
+        let info = place.json(&format!("image info {evil}"));
+        assert_eq!(info["format"], "raw", "{info}");
+        place.run(0, &format!("image convert {} {}", file(to), file(back)));
+        assert!(std::fs::read(place.path(back)).unwrap() == disk, "{to}");
+    }
+    let said = format!("image convert {evil} {} --from-format qcow2", file("c.raw"));
+    let refused = place.run(1, &said);
+    assert!(refused.contains("a backing file"), "{refused}");
+    assert!(!place.path("c.raw").exists());
+    // A name that says nothing.
+    std::fs::rename(&evil, place.path("disk")).unwrap();
+    let from = file("disk");
+    let unknown = place.run(2, &format!("image convert {from} {}", file("c.raw")));
+    assert!(unknown.contains("--from-format"), "{unknown}");
+    place.run(
+        0,
+        &format!("image convert {from} {} --from-format raw", file("c.vhdx")),
+    );
+    let foreign = place.run(
+        1,
+        &format!("image convert {from} {} --from-format vhdx", file("d.raw")),
+    );
+    assert!(foreign.contains("is not read as vhdx"), "{foreign}");
+}
+
+#[test]
 fn children_are_made_written_merged_and_compacted() {
     let place = Place::new("image-chain");
     let file = |name: &str| text(&place.path(name));
