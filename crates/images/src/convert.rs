@@ -1,7 +1,7 @@
 //! Raw, VHD and VHDX into raw and VHDX; other formats by qemu-img, where that is installed.
 
 use crate::create::Wanted;
-use crate::here::{finish, is_new, of_failure, of_io, part_of};
+use crate::here::{finish, is_new, of_failure, of_io, part_of, stable};
 use crate::progress::Progress;
 use crate::qemu::by_qemu;
 use crate::source::{Format, Source, SourceFormat, format_said, small};
@@ -66,6 +66,7 @@ pub(crate) async fn convert(
         let part = part_of(to, "");
         drop(core.files().remove(&part).await);
         by_qemu(from, format, &part, (target, wanted.is_fixed))?;
+        stable(core, &part).await?;
         return finish(core, &part, to).await;
     }
     let source = Source::open(core, from, format).await?;

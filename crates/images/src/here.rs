@@ -1,10 +1,12 @@
 //! A core of one's own, and the words for what failed.
 
-use backends::image::Failure;
+use backends::image::{Failure, plain_sync};
 use env::real::{Driver, Runtime, RuntimeConfig};
-use env::{CoreHandle, CoreId, LocalFuture};
+use env::{CoreHandle, CoreId, LocalFuture, OpenHow};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 use volume::OpenError;
@@ -60,13 +62,38 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Gives a whole file its name, for good.
+/// Gives a whole file its name, for good, unless something else has it by now.
 pub(crate) async fn finish(core: &CoreHandle, part: &Path, path: &Path) -> Result<(), Problem> {
-    let renamed = async {
-        core.files().rename(part, path).await?;
-        core.files().sync_dir(directory_of(path)).await
+    let named = match renameat_with(CWD, part, CWD, path, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => return Err(taken(part, path)),
+        // The file system does not know it: what comes between the two is replaced there.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            if core.files().kind(path).await.is_ok() {
+                return Err(taken(part, path));
+            }
+            core.files().rename(part, path).await
+        }
+        done => done.map_err(io::Error::from),
     };
-    renamed.await.map_err(|error| of_io(path, &error))
+    named.map_err(|error| of_io(path, &error))?;
+    let synced = core.files().sync_dir(directory_of(path)).await;
+    synced.map_err(|error| of_io(path, &error))
+}
+
+fn taken(part: &Path, path: &Path) -> Problem {
+    let (part, path) = (part.display(), path.display());
+    let detail = format!("{path} came to be meanwhile; what was made is whole, and is in {part}");
+    Problem::new(Code::AlreadyExists, detail)
+        .hint(format!("give {part} another name, or remove it"))
+}
+
+/// What another program wrote is on the disk before it has its name.
+pub(crate) async fn stable(core: &CoreHandle, path: &Path) -> Result<(), Problem> {
+    let synced = async {
+        let file = core.files().open(path, OpenHow::READ).await?;
+        plain_sync(&file).await
+    };
+    synced.await.map_err(|error| of_io(path, &error))
 }
 
 /// Nothing has this name yet.
@@ -78,5 +105,37 @@ pub(crate) async fn is_new(core: &CoreHandle, path: &Path) -> Result<(), Problem
             let detail = format!("{} is there already", path.display());
             Err(Problem::new(Code::AlreadyExists, detail).hint("name another file, or remove it"))
         }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn what_got_the_name_meanwhile_stays_and_so_does_what_was_made() {
+        let name = format!("causeway-finish-{}.vhdx", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let part = part_of(&path, "");
+        let finished = || {
+            let (part, path) = (part.clone(), path.clone());
+            on_a_core(move |core| {
+                Box::pin(async move {
+                    stable(&core, &part).await?;
+                    finish(&core, &part, &path).await
+                })
+            })
+        };
+        std::fs::write(&part, "first").unwrap();
+        finished().unwrap();
+        assert!(!part.exists());
+        std::fs::write(&part, "second").unwrap();
+        let refused = finished().unwrap_err();
+        assert_eq!(refused.code, Code::AlreadyExists);
+        assert!(refused.detail.contains(".vhdx.part"), "{refused:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read(&part).unwrap(), b"second");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&part).unwrap();
     }
 }
