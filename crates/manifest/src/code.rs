@@ -205,8 +205,8 @@ catalogue! {
         "Do what the message says of the file; `causeway status` names the disk's problem.";
 
     ImageUnusable = 4014, 422, Failed, "The image cannot be used",
-        "It is not there, damaged, of another kind, in use by another program, too small, or its parents do not fit. Nothing was changed.",
-        "Follow the message. An image has one writer at a time; a parent must be as it was when its child was made.";
+        "It is not there, damaged, of another kind, in use by another program, too small, or its parents do not fit: nothing was changed then. A resize, compact, merge or repair that failed on the way may have changed some of it: the image opens all the same and holds what it held. A parent is in between until its merge has ended; the child still has all.",
+        "Follow the message, and repeat what failed on the way. An image has one writer at a time; a parent must be as it was when its child was made.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
