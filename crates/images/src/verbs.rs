@@ -69,7 +69,7 @@ pub enum ImageVerb {
         from: PathBuf,
         /// The new file
         to: PathBuf,
-        /// What is read has this format [default: as its name ends, which must say it]
+        /// What is read has this format [default: as its name ends; else it is refused]
         #[arg(long, value_name = "FORMAT")]
         from_format: Option<SourceFormat>,
         /// Into what [default: as the new file's name ends; else raw]
