@@ -5,6 +5,7 @@ use crate::here::{finish, is_new, of_failure, of_io, part_of, stable};
 use crate::progress::Progress;
 use crate::qemu::by_qemu;
 use crate::source::{Format, Source, SourceFormat, format_said, small};
+use crate::target::Target;
 use backends::image::{Drive, Purpose, open_alone};
 use env::{Access, CoreHandle, Create, Durable, File, FileOp, OpenHow};
 use manifest::problem::Problem;
@@ -18,40 +19,6 @@ const AT_ONCE: u64 = 4 << 20;
 const SYNC_BYTES: u64 = 256 << 20;
 /// Zeroes of so many bytes take no space: the smallest block that there is.
 const ZEROES: u64 = 1 << 20;
-
-/// Which format is written, as a command line names it.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Debug)]
-pub enum Target {
-    /// A disk as it is
-    Raw,
-    /// A VHDX image
-    Vhdx,
-    /// An image of QEMU (by qemu-img)
-    Qcow2,
-}
-
-impl Target {
-    /// As a file's name ends.
-    pub(crate) fn of(path: &Path) -> Self {
-        let extension = path
-            .extension()
-            .and_then(|it| it.to_str())
-            .unwrap_or_default();
-        match extension.to_ascii_lowercase().as_str() {
-            "vhdx" => Self::Vhdx,
-            "qcow2" => Self::Qcow2,
-            _ => Self::Raw,
-        }
-    }
-
-    pub(crate) const fn format(self) -> Format {
-        match self {
-            Self::Raw => Format::Raw,
-            Self::Vhdx => Format::Vhdx,
-            Self::Qcow2 => Format::Foreign("qcow2"),
-        }
-    }
-}
 
 pub(crate) async fn convert(
     core: &CoreHandle,

@@ -6,6 +6,7 @@
 //!     facts    what an image is; what a check finds
 //!     convert  raw, VHD and VHDX into raw and VHDX; others by qemu
 //!     qemu     what qemu-img converts
+//!     target   what a conversion makes
 //!     change   resize, compact, merge
 //!   progress   how far, how fast, how long yet, for a person who waits
 //! ```
@@ -23,6 +24,7 @@ mod here;
 mod progress;
 mod qemu;
 mod source;
+mod target;
 mod verbs;
 
 pub use verbs::ImageVerb;

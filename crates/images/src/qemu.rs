@@ -1,9 +1,9 @@
 //! What `qemu-img` converts, where it is installed: one file, of the format that was said.
 
-use crate::convert::Target;
 use crate::create::usage;
 use crate::here::of_io;
 use crate::source::Format;
+use crate::target::Target;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use serde_json::Value;

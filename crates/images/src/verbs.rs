@@ -1,9 +1,9 @@
 //! The arguments, and what runs each.
 
-use crate::convert::Target;
 use crate::create::Wanted;
 use crate::here::on_a_core;
 use crate::source::{Format, SourceFormat};
+use crate::target::Target;
 use crate::{change, convert, create, facts};
 use clap::{Args, Subcommand};
 use manifest::code::Code;
