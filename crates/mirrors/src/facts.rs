@@ -254,9 +254,10 @@ mod test {
         ];
         let mut words: Vec<&str> = all.iter().map(|(state, _)| word(*state)).collect();
         for (state, wanted) in all {
-            let in_sync = match state {
-                State::Solo => &[B][..],
-                _ => &[A, B],
+            let in_sync = if state == State::Solo {
+                &[B][..]
+            } else {
+                &[A, B]
             };
             let said = text(&found(), &status(state, B, in_sync));
             assert!(said.contains(wanted), "{state:?}: {said}");

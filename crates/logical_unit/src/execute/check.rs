@@ -31,8 +31,8 @@ pub(super) fn arrival(
         return Err((Refusal::Status(Status::Busy), data_out));
     }
     if nexus.forwards(state, row, command) {
-        // Reservations, and what is on the medium, are the owner's to say. What is longer than a unit
-        // takes, or not allowed to this host, does not go there: data of others uses the same way.
+        // Reservations, and what is on the medium, are the owner's to say. What is longer than a
+        // unit takes, or not allowed to this host, does not go there: hosts share the way.
         let checked = attention(nexus, row)
             .and_then(|()| admissible((nexus, state), (command, row), WriteProtection::None))
             .and_then(|()| length_of_data(command, data_out, request.data_out));
