@@ -19,7 +19,7 @@ const HEAD: &str = "# Statuses that the document of the API has and that no test
                     # the reason; made anew by UPDATE_GOLDEN=1. Faults of the program (500) are none of them.\n";
 
 /// Why no test brings these about: a status, with what its path begins with, or is.
-const REASONS: [(&str, &str); 15] = [
+const REASONS: [(&str, &str); 16] = [
     (
         "404 PUT /api/v1/me/password",
         "the user is deleted between two of its steps",
@@ -67,6 +67,10 @@ const REASONS: [(&str, &str); 15] = [
     (
         "409 POST /api/v1/generations/accept",
         "what it takes may be refused so elsewhere; nothing is known that does it here",
+    ),
+    (
+        "422 DELETE",
+        "an image that cannot be used, found where a LUN on it is opened: the daemon's tests of images have that",
     ),
     (
         "429 GET /api/v1/events",

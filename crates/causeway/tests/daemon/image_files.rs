@@ -185,7 +185,12 @@ fn children_are_made_written_merged_and_compacted() {
     let info = place.json(&format!("image info {}", file("p.vhdx")));
     assert_eq!(info["size_bytes"], 1_u64 << 40, "{info}");
     must("qemu-img", &["check", "-q", &file("p.vhdx")]);
-    // A parent that was written after its child was made is refused.
+}
+
+#[test]
+fn a_parent_that_was_written_after_its_child_was_made_is_refused() {
+    let place = Place::new("image-parent");
+    let file = |name: &str| text(&place.path(name));
     place.run(0, &format!("image create {} --size 8M", file("q.vhdx")));
     place.run(
         0,
