@@ -205,30 +205,22 @@ async fn read_aligned(file: &Rc<dyn File>, at: u64, bytes: usize) -> io::Result<
 }
 
 /// Makes a part read as zeroes; its space stays.
-pub(super) async fn zero(file: &Rc<dyn File>, at: u64, bytes: u64) -> io::Result<()> {
-    if bytes == 0 {
+pub(super) async fn zero(file: &Rc<dyn File>, offset: u64, len: u64) -> io::Result<()> {
+    if len == 0 {
         return Ok(());
     }
-    let op = FileOp::ZeroRange {
-        offset: at,
-        len: bytes,
-    };
-    match file.submit(op).await {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            write_zeroes(file, at, bytes).await
-        }
-        done => done.map(|_| ()),
-    }
+    or_zeroes(file, (offset, len), FileOp::ZeroRange { offset, len }).await
 }
 
-async fn reserve(file: &Rc<dyn File>, at: u64, bytes: u64) -> io::Result<()> {
-    let op = FileOp::Allocate {
-        offset: at,
-        len: bytes,
-    };
+async fn reserve(file: &Rc<dyn File>, offset: u64, len: u64) -> io::Result<()> {
+    or_zeroes(file, (offset, len), FileOp::Allocate { offset, len }).await
+}
+
+/// Does it, or writes zeroes there where the file system cannot do it.
+async fn or_zeroes(file: &Rc<dyn File>, part: (u64, u64), op: FileOp) -> io::Result<()> {
     match file.submit(op).await {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            write_zeroes(file, at, bytes).await
+            write_zeroes(file, part.0, part.1).await
         }
         done => done.map(|_| ()),
     }
