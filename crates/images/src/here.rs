@@ -9,7 +9,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
-use volume::OpenError;
+use volume::{OpenError, OpenErrorKind};
 
 /// Runs `work` on a core that is there for it alone.
 pub(crate) fn on_a_core<T: Send + 'static>(
@@ -24,7 +24,13 @@ pub(crate) fn on_a_core<T: Send + 'static>(
 }
 
 pub(crate) fn unusable(error: OpenError) -> Problem {
-    Problem::new(Code::ImageUnusable, error.cause).hint(error.next_step)
+    // The backend's next step for what is missing is for the LUN of a daemon.
+    let next_step = if error.kind == OpenErrorKind::Missing {
+        "check the path".to_owned()
+    } else {
+        error.next_step
+    };
+    Problem::new(Code::ImageUnusable, error.cause).hint(next_step)
 }
 
 /// The system's error on a file.

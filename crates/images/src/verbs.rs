@@ -62,8 +62,8 @@ pub enum ImageVerb {
         #[arg(long)]
         repair: bool,
     },
-    /// Copy a disk into another format: raw, VHD, VHDX; qcow2, VMDK and VDI where qemu-img is
-    /// installed
+    /// Make a raw disk or a VHDX image of a raw disk, a VHD or a VHDX; of and into others where
+    /// qemu-img is installed
     Convert {
         /// What is read: raw, VHD or VHDX, with its parents; others by qemu-img
         from: PathBuf,
